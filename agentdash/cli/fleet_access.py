@@ -207,7 +207,7 @@ def _once(hub: Hub) -> Snapshot:
 
     async def poll() -> None:
         # not returned: on ctrl-c Python would spend 20 ms on formatting what the task came to
-        found.append(await hub.once())
+        found.append(await hub.once(settles=False))
 
     asyncio.run(poll())
     if (failure := found[0].failure) is not None and not failure.goes_on:

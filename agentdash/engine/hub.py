@@ -112,8 +112,12 @@ class Hub:
             if any(isinstance(event, _URGENT) for event in new):
                 self._urgent.set()
 
-    async def once(self) -> Snapshot:
-        """Poll every source once and return the snapshot of what they emitted."""
+    async def once(self, *, settles: bool = True) -> Snapshot:
+        """Poll every source once and return the snapshot of what they emitted.
+
+        Args:
+            settles: whether a later snapshot shows the states that have just begun; without one, this does.
+        """
         for source in self._sources:
             try:
                 events = await source.poll(self.fleet)
@@ -121,7 +125,7 @@ class Hub:
                 log.exception("source %s failed", source.name)
                 events = [_failed_source(source, error, self._clock.now())]
             self._reduce(events)
-        return self._next_snapshot()
+        return self._next_snapshot(settles=settles)
 
     def take(self, events: Sequence[Event]) -> Snapshot:
         """Reduce events between two passes, and return the snapshot."""
@@ -181,12 +185,12 @@ class Hub:
             log.exception("the observer failed")
             self._lost = self._failure("observe", error, self._lost)
 
-    def _next_snapshot(self) -> Snapshot:
+    def _next_snapshot(self, *, settles: bool = True) -> Snapshot:
         """Build the snapshot of the fleet; the last one, marked, where that fails."""
         now = self._clock.now()
         try:
             with _timed("snapshot", len(self.fleet.threads)):
-                snapshot = build_snapshot(self.fleet, now, self._cache, self._stalled_after)
+                snapshot = build_snapshot(self.fleet, now, self._cache, self._stalled_after, settles=settles)
             self._broken = None
         except Exception as error:
             log.exception("no snapshot could be built")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal
@@ -223,7 +224,12 @@ class RowInputs(msgspec.Struct, frozen=True):
 
 
 def build_snapshot(
-    fleet: Fleet, now: float, cache: WorkerCache | None = None, stalled_after: float = STALLED_AFTER_S
+    fleet: Fleet,
+    now: float,
+    cache: WorkerCache | None = None,
+    stalled_after: float = STALLED_AFTER_S,
+    *,
+    settles: bool = True,
 ) -> Snapshot:
     """Return the snapshot of a fleet.
 
@@ -232,8 +238,9 @@ def build_snapshot(
         now: unix seconds.
         cache: of the snapshots before.
         stalled_after: seconds without a sign of life after which a running worker has stalled.
+        settles: whether a state that has just begun is shown later, once it has settled.
     """
-    builder = _SnapshotBuilder(fleet, now, cache or WorkerCache(), stalled_after)
+    builder = _SnapshotBuilder(fleet, now, cache or WorkerCache(), stalled_after, settles=settles)
     builder.add_threads()
     builder.add_panes()
     builder.add_nested()
@@ -244,8 +251,11 @@ def build_snapshot(
 class _SnapshotBuilder:
     """The workers of one snapshot, and when it will change by itself."""
 
-    def __init__(self, fleet: Fleet, now: float, cache: WorkerCache, stalled_after: float) -> None:
+    def __init__(
+        self, fleet: Fleet, now: float, cache: WorkerCache, stalled_after: float, *, settles: bool
+    ) -> None:
         self._fleet = fleet
+        self._settles = settles
         self._now = now
         self._cache = cache
         self._stalled_after = stalled_after
@@ -384,7 +394,7 @@ class _SnapshotBuilder:
             session: the ssh session that shows it.
         """
         history = self._fleet.histories.get(worker.id, _EMPTY_HISTORY)
-        settled = settle(history, worker.assessment, self._now, is_held=is_held)
+        settled = settle(history, worker.assessment, self._now if self._settles else math.inf)
         stalled = None
         if settled.assessment.state is State.RUNNING and 0 < last_sign <= self._now:
             stalls_at = last_sign + self._stalled_after

@@ -198,10 +198,10 @@ async def test_a_bad_event_costs_itself_and_is_counted(monkeypatch: pytest.Monke
 async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     real, broken = hub_module.build_snapshot, [False]
 
-    def build(*args: object) -> Snapshot:
+    def build(*args: object, settles: bool) -> Snapshot:
         if broken[0]:
             raise KeyError("layer")
-        return real(*args)  # type: ignore[arg-type]
+        return real(*args, settles=settles)  # type: ignore[arg-type]
 
     monkeypatch.setattr(hub_module, "build_snapshot", build)
     source = QueueSource()

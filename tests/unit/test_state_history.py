@@ -192,12 +192,12 @@ def test_next_turn_within_settling_time_is_the_same_period() -> None:
     assert states(at(150, first, second, held(149))) == [("running", 100, None)]
 
 
-def test_nothing_settles_of_a_thread_that_no_process_holds() -> None:
+def test_a_single_snapshot_has_the_newest_state() -> None:
     """`codex exec …; agentdash status`: the end of the turn is the last thing in the file."""
-    gone = (begun(), done(at=103), polled(103.1))
-    assert build_snapshot(fleet(*gone), 103.1).workers[0].state is State.COMPLETED
-    alive = (begun(), held(102), done(at=103), held(103.1))
-    assert build_snapshot(fleet(*alive), 103.1).workers[0].state is State.RUNNING
+    story = fleet(begun(), done(at=103), polled(103.1))
+    assert build_snapshot(story, 103.1).workers[0].state is State.RUNNING
+    alone = build_snapshot(story, 103.1, settles=False)
+    assert (alone.workers[0].state, alone.workers[0].assessment.since) == (State.COMPLETED, 103)
 
 
 def test_settling_state_is_due() -> None:

@@ -69,21 +69,19 @@ class SettledState(NamedTuple):
     """When another state will be shown without any event (unix seconds)."""
 
 
-def settle(history: History, assessment: Assessment, now: float, *, is_held: bool = True) -> SettledState:
+def settle(history: History, assessment: Assessment, now: float) -> SettledState:
     """Return the state to show: the assessed one, or the one before it until that has settled.
 
     Args:
         history: up to the newest event.
         assessment: at `now`.
         now: unix seconds.
-        is_held: whether a process may hold the worker: without one, no next turn follows an ended one.
     """
     known = history.periods
     if not known and assessment.since is None:
         return SettledState(assessment, ())
     periods = _enter(known, assessment, known[-1].since if known else now)
-    is_last = not is_held and assessment.state in (State.COMPLETED, State.INTERRUPTED)
-    settling_time = 0.0 if is_last else _settling_time(periods)
+    settling_time = _settling_time(periods)
     due = periods[-1].since + settling_time
     if not settling_time or now >= due:
         return SettledState(assessment, periods)
