@@ -128,7 +128,9 @@ class AgentDash(SnapshotApp):
         self.draw()
 
     def action_past(self) -> None:
-        """Show or hide past workers."""
+        """Show or hide past workers; with the cursor on the first of them, where it was on none."""
+        if all(row.id != self.selected_id for row in self.root.rows):
+            self.selected_id = None
         self.root.toggle_past()
         self.draw()
 

@@ -365,13 +365,20 @@ async def test_nothing_moves_under_the_cursor_while_keys_are_pressed(pushed):
 async def test_past_workers_are_counted_below_one_head(pushed):
     app, pilot, push, _ = pushed
     snapshot = sample_fleet.full_fleet()
+    await push(snapshot)
+    app.selected_id = snapshot.workers[5].id
     past = tuple(replace(w, standing=Group.PAST) for w in snapshot.workers)
     await push(replace(snapshot, workers=past))
     assert "15 past  x shows them" in screen_text(app)
     assert "! 0 need you" in screen_text(app)
     assert app.root.rows == ()
+    assert app.root.findings.option_count == 0
     await pilot.press("x")
     assert len(app.root.rows) == 15
+    assert app.selected_id == app.root.rows[0].id
+    await pilot.press("Z")
+    await pilot.pause()
+    assert app.screen.findings.option_count > 2
 
 
 async def test_focus_returns_to_the_list_when_its_part_is_hidden(pushed):

@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from agentdash.model.attention import Group
 from agentdash.model.causes import Cause, causes
 from agentdash.model.findings import DIRECTIONS
 from agentdash.model.worker import Snapshot, Worker
@@ -91,6 +92,10 @@ def prompt(group: CauseGroup, look: Look, *, whole: bool, ansi: bool = False) ->
     return content(spans, ascii_only=look.glyphs is ASCII, ansi=ansi)
 
 
+def _is_past(worker: Worker) -> bool:
+    return worker.group is Group.PAST
+
+
 class FindingsList(OptionList, inherit_bindings=False):
     """The causes of all workers' findings. Enter or a click opens the first worker that has it."""
 
@@ -116,7 +121,8 @@ class FindingsList(OptionList, inherit_bindings=False):
         """Show the causes of all workers; the highlighted one keeps the highlight."""
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
-            self._groups = group_causes(snapshot.workers) if snapshot else []
+            workers = snapshot.workers if snapshot else ()
+            self._groups = group_causes(worker for worker in workers if self._whole or not _is_past(worker))
         self.set_class(not self._groups, "-none")
         if (title := f"Findings {len(self._groups)}") != self.border_title:  # to set it paints the whole list
             self.border_title = title
@@ -187,7 +193,7 @@ class FindingsList(OptionList, inherit_bindings=False):
 
 
 class FindingsStrip(FindingsList):
-    """The findings below the fleet list."""
+    """The findings below the fleet list: of all workers but past ones, whose rows are folded."""
 
     def __init__(self) -> None:
         super().__init__(id="findings", whole=False)
