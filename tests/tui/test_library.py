@@ -15,8 +15,8 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.library.order import SORTS
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.app import SelectedSession
+from agentdash.tui.library.cells import Longest, columns, shown_text
 from agentdash.tui.library.help import LibraryHelp
-from agentdash.tui.library.list import Longest, columns, shown_text
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import UNICODE, Look

@@ -10,7 +10,7 @@ from textual.message import Message
 from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.search import Hit
 from agentdash.tui.format import clock, pad
-from agentdash.tui.library.list import title, when
+from agentdash.tui.library.cells import title, when
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, justify
 from agentdash.tui.theme import Look

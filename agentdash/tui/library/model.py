@@ -8,7 +8,7 @@ from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import SessionFamily, group_families
 from agentdash.replay.library.order import NEWEST, sorted_families
 from agentdash.replay.library.query import Query
-from agentdash.tui.library.list import LibraryRow
+from agentdash.tui.library.cells import LibraryRow
 
 
 class LibraryModel:
