@@ -1,5 +1,7 @@
 """The dashboard on snapshots, time, mouse and resizes."""
 
+import random
+
 import pytest
 from msgspec.structs import replace
 from textual.geometry import Region
@@ -360,6 +362,28 @@ async def test_nothing_moves_under_the_cursor_while_keys_are_pressed(pushed):
     app._touched_at -= 10
     await push(snapshot)
     assert [row.id for row in app.root.rows] == frozen
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_the_line_of_the_cursor_stays_while_workers_come_and_change(pushed, seed):
+    app, pilot, push, _ = pushed
+    chance = random.Random(seed)
+    snapshot = sample_fleet.full_fleet()
+    await push(snapshot)
+    await pilot.press(*"j" * chance.randint(1, 12))
+    list_, chosen = app.root.fleet, app.selected_id
+    line = list_.top_of(list_.cursor) - list_.scroll_offset.y
+    workers = snapshot.workers
+    for number in range(5):
+        workers = tuple(replace(w, standing=chance.choice(list(Group)[:4])) for w in workers)
+        parent = chance.choice([None, chance.choice(workers).id])
+        new = replace(chance.choice(workers), id=f"new{number}", parent=parent, standing=Group.NEEDS_YOU)
+        workers = (*workers, new)
+        await push(replace(snapshot, workers=workers))
+        await pilot.press("escape")
+        assert app.selected_id == chosen
+        assert list_.top_of(list_.cursor) - list_.scroll_offset.y == line
+    assert {row.id for row in app.root.rows} == {worker.id for worker in workers}
 
 
 async def test_past_workers_are_counted_below_one_head(pushed):
