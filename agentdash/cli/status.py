@@ -10,6 +10,7 @@ from agentdash.cli import termination
 from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
+    NO_CACHE_OPTION,
     FiniteRange,
     config_of,
     options,
@@ -176,7 +177,8 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
     help="Number of sessions, newest first; 0 for all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
-def sessions(limit: int, as_json: bool, **given: Any) -> int:
+@NO_CACHE_OPTION
+def sessions(limit: int, as_json: bool, no_cache: bool, **given: Any) -> int:
     """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
 
     Exit code 2: something could not be read.
@@ -187,10 +189,13 @@ def sessions(limit: int, as_json: bool, **given: Any) -> int:
     """
     from agentdash.cli.output import console, warn_unreadable
     from agentdash.cli.print_document import print_document
+    from agentdash.config import state_folder
     from agentdash.report.sessions import print_sessions, read_sessions
+    from agentdash.store.digests import DigestStore
 
     config = config_of(given)
-    listed = read_sessions(config.codex_home, limit or None, config.claude_home)
+    digests = None if no_cache else DigestStore(state_folder())
+    listed = read_sessions(config.codex_home, limit or None, config.claude_home, digests)
     if as_json:
         print_document(listed)
     else:

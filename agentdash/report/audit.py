@@ -33,7 +33,7 @@ from agentdash.report.audit_digest import (
 )
 from agentdash.report.check import CheckReport, ThreadReport, check_report
 from agentdash.report.elements import UnreadableReport, unreadable
-from agentdash.store.digests import DigestStore, FileState, file_state
+from agentdash.store.digests import DigestStore, FileState, file_state, is_unchanged
 
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
@@ -212,15 +212,9 @@ class _Audit:
             [
                 (path, states[path], encode_digest(digest))
                 for path, digest in judged.items()
-                if _is_unchanged(path, states.get(path)) and not has_secrets(digest)
+                if is_unchanged(path, states.get(path)) and not has_secrets(digest)
             ],
         )
-
-
-def _is_unchanged(path: Path, before: FileState | None) -> bool:
-    """Return whether a file is as it was before it was read."""
-    now = file_state(path)
-    return before is not None and now is not None and now.identity == before.identity
 
 
 def _read_all(wanted: Sequence[tuple[Path, Sequence[Requested]]]) -> Iterator[FileRead]:

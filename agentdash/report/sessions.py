@@ -1,17 +1,18 @@
 """`agentdash sessions`: the sessions of a Codex home and of Claude Code, newest first, as the document
 `agentdash.sessions/1` and as a table.
 
-Of each file the head is parsed, and the lines that count tokens.
+Of each file the head is parsed, and the lines that count tokens; what they contain is kept as a digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -24,12 +25,16 @@ from agentdash.agents.session_logs import is_transcript, log_begun_at, reader_of
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, Thread
 from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_fields
 from agentdash.model.times import iso
 from agentdash.model.tokens import ModelUsage
 from agentdash.prices import Cost, cost_text
 from agentdash.report.elements import UnreadableReport, unreadable
 from agentdash.report.tokens import TokensReport, tokens_report
+from agentdash.store.digests import DigestStore, file_state, is_unchanged
 
+_VIEW: Final = "sessions"
+"""The view of the digests of sessions."""
 _HEAD_LINES: Final = 40
 """Lines read of each file: in every version of Codex they contain the header, the first policy and the
 first prompt."""
@@ -70,6 +75,15 @@ class SessionReport(msgspec.Struct):
     """Why it cannot be read."""
 
 
+class _Session(msgspec.Struct, array_like=True):
+    """A session as it is listed, and kept as a digest."""
+
+    report: SessionReport
+    by_model: tuple[ModelUsage, ...]
+    is_kept: bool = False
+    """Whether its report depends on its file alone."""
+
+
 class FamilyReport(msgspec.Struct):
     """A session with its children and forks."""
 
@@ -103,27 +117,36 @@ class SessionsReport(msgspec.Struct):
         return [*self.unreadable_directories, *files]
 
 
-def read_sessions(root: Path | None, limit: int | None, claude_root: Path | None = None) -> SessionsReport:
+def read_sessions(
+    root: Path | None,
+    limit: int | None,
+    claude_root: Path | None = None,
+    digests: DigestStore | None = None,
+) -> SessionsReport:
     """Return the newest `limit` sessions (None: all).
 
     Args:
         root: the Codex home; None: the default one.
         limit: number of sessions.
         claude_root: the configuration directory of Claude Code; None: the default one.
+        digests: of sessions that were listed before; None: every file is read.
     """
     home = CodexHome(root or default_home())
     claude_home = ClaudeHome(claude_root or default_claude_home())
     errors: list[OSError] = []
-    found = [_read(home, path) for path in islice(home.rollouts(errors.append), limit)]
-    found += [_read(home, path) for path in islice(claude_home.transcripts(errors.append), limit)]
-    found.sort(key=lambda session: session[0].started_at or "", reverse=True)
+    paths = [
+        *islice(home.rollouts(errors.append), limit),
+        *islice(claude_home.transcripts(errors.append), limit),
+    ]
+    found = _read_all(home, paths, digests) if digests is not None else [_read(home, path) for path in paths]
+    found.sort(key=lambda session: session.report.started_at or "", reverse=True)
     found = found[:limit]
     return SessionsReport(
         schema="agentdash.sessions/1",
         home=clean_line(str(home.root)),
         problem=problem(home),
         unreadable_directories=list(map(unreadable, errors)),
-        sessions=[report for report, _ in found],
+        sessions=[session.report for session in found],
         families=_families(found),
     )
 
@@ -159,14 +182,15 @@ def _cost(tokens: TokensReport | None) -> str:
     return cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd))
 
 
-def _families(sessions: Sequence[tuple[SessionReport, tuple[ModelUsage, ...]]]) -> list[FamilyReport]:
-    above = {report.id: report.parent or report.forked_from for report, _ in sessions}
+def _families(sessions: Sequence[_Session]) -> list[FamilyReport]:
+    reports = [session.report for session in sessions]
+    above = {report.id: report.parent or report.forked_from for report in reports}
     members: dict[str, list[str]] = {}
     usages: dict[str, list[ModelUsage]] = {}
-    for report, by_model in sessions:
-        head = _head(report.id, above)
-        members.setdefault(head, []).append(report.id)
-        usages.setdefault(head, []).extend(by_model)
+    for session in sessions:
+        head = _head(session.report.id, above)
+        members.setdefault(head, []).append(session.report.id)
+        usages.setdefault(head, []).extend(session.by_model)
     return [
         FamilyReport(head=head, members=ids, tokens=tokens_report(usages[head]))
         for head, ids in members.items()
@@ -191,7 +215,47 @@ def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
     return fleet.threads.get(thread.id, thread)
 
 
-def _read(home: CodexHome, path: Path) -> tuple[SessionReport, tuple[ModelUsage, ...]]:
+def _read_all(home: CodexHome, paths: Iterable[Path], digests: DigestStore) -> list[_Session]:
+    """Return the sessions of files; of those that have no digest from the file, which then get one."""
+    states = {path: file_state(path) for path in paths}
+    stored = digests.load(_VIEW, {path: state for path, state in states.items() if state is not None})
+    found = {path: _stored(home, path, body) for path, body in stored.items()}
+    sessions = {path: found.get(path) or _read(home, path) for path in states}
+    digests.save(
+        _VIEW,
+        [
+            (path, state, _encode(session))
+            for path, state in states.items()
+            if state is not None
+            and found.get(path) is None
+            and (session := sessions[path]).is_kept
+            and is_unchanged(path, state)
+            and mask_fields(session) == session  # secrets are not written
+        ],
+    )
+    return list(sessions.values())
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(_Session).decode
+
+
+def _stored(home: CodexHome, path: Path, body: bytes) -> _Session | None:
+    """Return a stored session, with what its file does not contain; None where it cannot be decoded."""
+    try:
+        session = _decode(body)
+    except (msgspec.MsgspecError, ValueError, TypeError):
+        return None
+    session.report = replace(
+        session.report,
+        file=clean_line(str(path)),
+        archived=path.is_relative_to(home.archived),
+        tokens=tokens_report(session.by_model),  # prices may have changed
+    )
+    return session
+
+
+def _read(home: CodexHome, path: Path) -> _Session:
     thread = Thread(thread_of_log(path) or path.stem, agent="claude" if is_transcript(path) else "codex")
     trouble: str | None = None
     by_model: tuple[ModelUsage, ...] = ()
@@ -223,4 +287,5 @@ def _read(home: CodexHome, path: Path) -> tuple[SessionReport, tuple[ModelUsage,
         tokens=tokens_report(by_model),
         problem=trouble,
     )
-    return report, by_model
+    # a time that is not in the lines depends on the name of the file, and on the local time zone
+    return _Session(report, by_model, is_kept=trouble is None and thread.created_at is not None)

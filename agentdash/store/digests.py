@@ -202,6 +202,12 @@ def file_state(path: Path) -> FileState | None:
     return FileState(identity, found.st_size, settled=time.time_ns() - changed > _SETTLED_NS)
 
 
+def is_unchanged(path: Path, before: FileState | None) -> bool:
+    """Return whether a file is as it was before it was read."""
+    now = file_state(path)
+    return before is not None and now is not None and now.identity == before.identity
+
+
 @cache
 def rules() -> bytes:
     """Return what identifies the rules by which files are read and judged: the sources of this agentdash.
