@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from agentdash.agents.screen_rules import Layout, Region, ScreenRule, ScreenRules, package_rules
+from agentdash.agents.user_patterns import Pattern
 from agentdash.model.evidence import EvidenceSource
 
 _MAX_LINES: Final = 200
@@ -66,7 +67,7 @@ def read_screen(
     height: int = 0,
     rules: ScreenRules | None = None,
 ) -> ScreenReading:
-    """Read a screen by the rules of an agent. Never raises; an unknown agent has no rules.
+    """Read a screen by the rules of an agent; an unknown agent has none.
 
     Args:
         agent: `codex`, `claude` ...: the name of the rules file.
@@ -76,6 +77,9 @@ def read_screen(
         width: columns of the pane, to which lines are cut; 0 where they are unknown.
         height: rows of the pane, to which the screen is cut, from the bottom; 0 where they are unknown.
         rules: replace those of the package.
+
+    Raises:
+        SlowPatternError: a pattern of the user's own rules takes too long; those of the package never do.
     """
     known = (package_rules() if rules is None else rules).get(agent)
     if known is None:
@@ -145,7 +149,7 @@ class _Page:
         has_border = bool(layout.over.pattern) and bool(over) and not _without_decoration(over)
         return first - has_border, last
 
-    def _find_above(self, pattern: re.Pattern[str], end: int, stop: re.Pattern[str] | None = None) -> int:
+    def _find_above(self, pattern: Pattern, end: int, stop: Pattern | None = None) -> int:
         """Return the nearest matching line above `end`, within the height of a box; -1 where there is none,
         or a line that matches `stop` comes first."""
         for i in range(end - 1, max(-1, end - 1 - _MAX_BOX_LINES), -1):

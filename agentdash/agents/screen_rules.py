@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 
 from agentdash.agents.registry import adapters, shared_rules_text
+from agentdash.agents.user_patterns import Pattern, UserPattern
 from agentdash.files import read_text
 from agentdash.model.states import State
 
@@ -92,19 +93,19 @@ class _RuleTable(_ViewTable, frozen=True, forbid_unknown_fields=True):
 class Layout(msgspec.Struct, frozen=True):
     """The layout of a program's screen: the patterns by which it is cut into regions."""
 
-    prompt: re.Pattern[str]
+    prompt: Pattern
     """The first line of the input box."""
-    over: re.Pattern[str]
+    over: Pattern
     """The line above the box."""
-    under: re.Pattern[str] | None
+    under: Pattern | None
     """The line that closes the box; None where the box is not closed."""
-    footer: re.Pattern[str]
+    footer: Pattern
     """Every line below the box. Any other line there means that the box is a quoted one, or an old one."""
-    echo: re.Pattern[str]
+    echo: Pattern
     """The user's message as repeated above the box: the beginning of a turn."""
-    menu: re.Pattern[str]
+    menu: Pattern
     """Lines that are not part of a menu: the block begins below the last of them."""
-    scrollbar: re.Pattern[str]
+    scrollbar: Pattern
     """The scroll bar at the right end of every line above the box."""
     clip: bool
     """Whether text to the right of the box belongs to a sidebar."""
@@ -128,18 +129,18 @@ class ScreenRule(msgspec.Struct, frozen=True):
     default."""
     words: tuple[str, ...]
     """Literals that all occur in the region: a cheap test before the patterns."""
-    all: tuple[re.Pattern[str], ...]
-    any: tuple[re.Pattern[str], ...]
-    none: tuple[re.Pattern[str], ...]
-    question: tuple[re.Pattern[str], ...]
+    all: tuple[Pattern, ...]
+    any: tuple[Pattern, ...]
+    none: tuple[Pattern, ...]
+    question: tuple[Pattern, ...]
     """Of a menu: any of these, above the first option. With only one half visible, the reading is partial."""
-    options: tuple[re.Pattern[str], ...]
+    options: tuple[Pattern, ...]
     """Of a menu: all of these, the mark of the selection first."""
-    title: re.Pattern[str] | None
+    title: Pattern | None
     cursor: Cursor | None
     prompt: bool | None
     """Whether an input box is required (True) or excluded (False)."""
-    show: re.Pattern[str] | None
+    show: Pattern | None
     """Further text to quote, such as the command that waits for an approval: the first group."""
     show_in: Region | None
     """Where that stands, nearest to its end; None: in the region of the rule, nearest to its beginning."""
@@ -219,6 +220,8 @@ class _RulesFile:
 
     def __init__(self, agent: str, name: str, text: str, *, strict: bool = False) -> None:
         self.agent, self.name, self._text = agent, name, text
+        self.strict = strict
+        """Whether it is the user's."""
         try:
             self.tables: dict[str, Any] = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -249,7 +252,7 @@ def _agent_rules(agent: str, sources: list[_RulesFile]) -> AgentRules:
         where = f"{source.name}: [screen]"
         table |= _convert(source.tables.get("screen", {}), dict[str, Any], where)
         screen = _convert(table, _ScreenTable, where)
-        layout = _parse_layout(screen, where)
+        layout = _parse_layout(screen, where, of_user=source.strict)
         here = [
             _parse_rule(source, screen, n, row, view=kind == "views")
             for kind in ("rules", "views")
@@ -261,20 +264,23 @@ def _agent_rules(agent: str, sources: list[_RulesFile]) -> AgentRules:
     return AgentRules(agent, screen.tested, layout, tuple(sorted(rules.values(), key=lambda r: -r.priority)))
 
 
-def _parse_layout(screen: _ScreenTable, where: str) -> Layout:
+def _parse_layout(screen: _ScreenTable, where: str, *, of_user: bool) -> Layout:
+    def pattern(name: str) -> Pattern:
+        return _compile(getattr(screen, name), f"{where}: {name}", of_user=of_user)
+
     if screen.bare is not None:
         boxed = msgspec.structs.replace(screen, bare=None)
         other = msgspec.structs.replace(boxed, over=screen.bare.over, under=screen.bare.under)
-        bare = _parse_layout(other, f"{where}: bare")
-        return msgspec.structs.replace(_parse_layout(boxed, where), bare=bare)
+        bare = _parse_layout(other, f"{where}: bare", of_user=of_user)
+        return msgspec.structs.replace(_parse_layout(boxed, where, of_user=of_user), bare=bare)
     return Layout(
-        prompt=_compile(screen.prompt, f"{where}: prompt"),
-        over=_compile(screen.over, f"{where}: over"),
-        under=_compile(screen.under, f"{where}: under") if screen.under else None,
-        footer=_compile(screen.footer, f"{where}: footer"),
-        echo=_compile(screen.echo, f"{where}: echo"),
-        menu=_compile(screen.menu, f"{where}: menu"),
-        scrollbar=_compile(screen.scrollbar, f"{where}: scrollbar"),
+        prompt=pattern("prompt"),
+        over=pattern("over"),
+        under=pattern("under") if screen.under else None,
+        footer=pattern("footer"),
+        echo=pattern("echo"),
+        menu=pattern("menu"),
+        scrollbar=pattern("scrollbar"),
         clip=screen.clip,
     )
 
@@ -297,11 +303,11 @@ def _parse_rule(
     ):
         raise RulesProblem(f"{where}: no condition: it would match any screen")
 
-    def patterns(key: str, given: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-        return tuple(_compile(pattern, f"{where}: {key}") for pattern in given)
+    def patterns(key: str, given: tuple[str, ...]) -> tuple[Pattern, ...]:
+        return tuple(_compile(pattern, f"{where}: {key}", of_user=source.strict) for pattern in given)
 
-    def pattern(key: str, given: str | None) -> re.Pattern[str] | None:
-        return None if given is None else _compile(given, f"{where}: {key}")
+    def pattern(key: str, given: str | None) -> Pattern | None:
+        return None if given is None else _compile(given, f"{where}: {key}", of_user=source.strict)
 
     show = pattern("show", table.show)
     if show is not None and not show.groups:
@@ -344,8 +350,9 @@ def _convert(raw: Any, to: type[_T], where: str) -> _T:
         raise RulesProblem(f"{where}: {error}{known}") from error
 
 
-def _compile(pattern: str, where: str) -> re.Pattern[str]:
+def _compile(pattern: str, where: str, *, of_user: bool) -> Pattern:
+    text = _SINGLE_SPACE.sub(_WRAPPED_SPACE, pattern)
     try:
-        return re.compile(_SINGLE_SPACE.sub(_WRAPPED_SPACE, pattern), re.MULTILINE)
-    except re.error as error:
+        return UserPattern(text, re.MULTILINE, where) if of_user else re.compile(text, re.MULTILINE)
+    except (re.error, RecursionError, OverflowError) as error:
         raise RulesProblem(f"{where}: bad regex {pattern!r}: {error}") from error

@@ -8,8 +8,9 @@ from typing import Any, Literal, TextIO
 import click
 import msgspec
 
-from agentdash.agents.screen_reader import read_screen, versions_tested
-from agentdash.agents.screen_rules import RulesProblem, load_rules
+from agentdash.agents.screen_reader import ScreenReading, read_screen, versions_tested
+from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules
+from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, options
 from agentdash.cli.output import console
@@ -137,7 +138,19 @@ def _explain_screen(shot: ScreenshotReport, as_json: bool) -> None:
             f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(rules))}",
             param_hint="--agent",
         )
-    reading = read_screen(
+    try:
+        reading = _read(shot, rules)
+    except SlowPatternError as problem:
+        raise click.UsageError(str(problem)) from problem
+    report = screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule, rules))
+    if as_json:
+        print_document(report)
+        return
+    print_screen(report, console())
+
+
+def _read(shot: ScreenshotReport, rules: ScreenRules) -> ScreenReading:
+    return read_screen(
         shot.agent,
         clean_block("\n".join(shot.screen)).split("\n"),
         title=clean_line(shot.title),
@@ -146,8 +159,3 @@ def _explain_screen(shot: ScreenshotReport, as_json: bool) -> None:
         height=shot.height,
         rules=rules,
     )
-    report = screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule, rules))
-    if as_json:
-        print_document(report)
-        return
-    print_screen(report, console())

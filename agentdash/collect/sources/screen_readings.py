@@ -12,10 +12,12 @@ import msgspec
 from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import ScreenReading, read_screen
 from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules, package_rules
+from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, LabelRead, ScreenRead, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.sanitize import clean_line
 from agentdash.model.screen_label import ScreenLabel
 from agentdash.model.source import Emit, FleetChannel
 
@@ -62,7 +64,12 @@ class ScreenReadingSource:
                 continue
             if last is not None and last.pane is pane and last.agent == occupant.agent:
                 continue
-            reading = _read(pane, occupant.agent, self._rules)
+            try:
+                reading = _read(pane, occupant.agent, self._rules)
+            except SlowPatternError as problem:
+                self._rules = package_rules()
+                events.append(self._failure(now, problem))
+                reading = _read(pane, occupant.agent, self._rules)
             self._last[key] = _Last(pane, occupant.agent, reading)
             if last is None or (last.agent, last.reading) != (occupant.agent, reading):
                 fields = msgspec.structs.asdict(reading)
@@ -91,7 +98,10 @@ class ScreenReadingSource:
         try:
             return load_rules(self._rules_folder), []
         except RulesProblem as problem:
-            return package_rules(), [SourceSeen(at=now, name=self.name, ok=False, detail=str(problem))]
+            return package_rules(), [self._failure(now, problem)]
+
+    def _failure(self, now: float, problem: Exception) -> SourceSeen:
+        return SourceSeen(at=now, name=self.name, ok=False, detail=clean_line(str(problem), 400))
 
 
 def _read(pane: Pane, agent: str, rules: ScreenRules) -> ScreenReading:
