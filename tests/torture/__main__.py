@@ -20,12 +20,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.live.patience import scaled
 from tests.torture.faults import FAULTS, GOOD, Fault, Place, make_place
+from tests.torture.scenes import SCENES, Scene
+from tests.torture.stage import Stage
 
 _TIMEOUT_S: Final = 60.0
 """On a quiet machine, where commands take under a second, and one over 50,000 sessions 40 s."""
@@ -137,19 +139,35 @@ def _document_problems(command: str, out: bytes, fault: Fault) -> Iterator[str]:
         yield f"`{command}`: the thread beside the fault is missing"
 
 
-def survive(fault: Fault, uid: int) -> list[str]:
-    """Run one fault in a fresh place as a user; return what was wrong."""
-    root = Path(tempfile.mkdtemp(prefix="torture-"))
+@contextmanager
+def _fresh_place(uid: int, arrange: Callable[[Place], object]) -> Iterator[Place]:
+    """Create a place, and remove it after the block. Outside of /tmp, which sandboxes may write to."""
+    root = Path(tempfile.mkdtemp(prefix="torture-", dir="/var/tmp"))
     try:
         place = make_place(root)
-        fault.arrange(place)
+        arrange(place)
         if os.geteuid() == 0 and uid:
             _chown(root, uid)
-        return list(problems(fault, place, uid))
+        yield place
     finally:
         for folder in [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]:
             folder.chmod(0o700)
         shutil.rmtree(root, ignore_errors=True)
+
+
+def survive(fault: Fault, uid: int) -> list[str]:
+    """Run one fault in a fresh place as a user; return what was wrong."""
+    with _fresh_place(uid, fault.arrange) as place:
+        return list(problems(fault, place, uid))
+
+
+def survive_scene(scene: Scene, uid: int) -> list[str]:
+    """Play one scene in a fresh place as a user; return what was wrong."""
+    with _fresh_place(uid, lambda place: None) as place, ExitStack() as cleanup:
+        try:
+            return list(scene.play(Stage(place, uid, cleanup)))
+        except Exception as error:  # one scene must not end the table
+            return [f"{type(error).__name__}: {error}"]
 
 
 def _chown(root: Path, uid: int) -> None:
@@ -171,6 +189,15 @@ def table(words: Sequence[str], uid: int, print_row: Callable[[str], None]) -> i
         else:
             failed += 1
             print_row(f"{fault.name}: FAILED, {'; '.join(wrong)}")
+    for scene in SCENES:
+        if words and not any(word in scene.name for word in words):
+            continue
+        if scene.needs_root and os.geteuid() != 0:
+            print_row(f"{scene.name}: not run, only root can arrange it")
+            continue
+        wrong = survive_scene(scene, uid)
+        failed += wrong != []
+        print_row(f"{scene.name}: FAILED, {'; '.join(wrong)}" if wrong else f"{scene.name}: survived")
     return failed
 
 

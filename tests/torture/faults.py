@@ -143,7 +143,8 @@ def _torn_zst(place: Place) -> None:
     place.bad.with_name(f"{place.bad.name}.zst").write_bytes(packed[: len(packed) // 2])
 
 
-def _chain(place: Place, length: int, *, circle: bool = False) -> None:
+def chain(place: Place, length: int, *, circle: bool = False) -> None:
+    """Write a family in which each thread is the child of the one before it."""
     head = _GOOD_FILE.read_bytes().partition(b"\n")[0]
     meta = msgspec.json.decode(head)
     ids = [f"01a1fafc-c823-7e21-b4b7-{number:012x}" for number in range(length)]
@@ -419,10 +420,10 @@ FAULTS: Final = (
         codes=CLEAN,
     ),
     # families
-    Fault("a circle of 50 parents", lambda p: _chain(p, 50, circle=True), commands=_READERS[:5]),
+    Fault("a circle of 50 parents", lambda p: chain(p, 50, circle=True), commands=_READERS[:5]),
     Fault(
         "a chain of 2,000 parents",
-        lambda p: _chain(p, 2_000),
+        lambda p: chain(p, 2_000),
         commands=("sessions --json --limit 0", "status --json --no-tmux --all", "check --json"),
     ),
     # configuration, rules, state

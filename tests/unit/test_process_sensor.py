@@ -50,6 +50,7 @@ class Machine:
     def __init__(self) -> None:
         self.running: dict[int, Running] = {}
         self.now = 100.0
+        self.trouble: str | None = None
         self.images = 0
         self.tables: dict[int | None, tuple[Mount, ...]] = {}
         self.tables_read = 0
@@ -71,6 +72,9 @@ class Machine:
             env or {},
             self.images,
         )
+
+    def problem(self) -> str | None:
+        return self.trouble
 
     def pids(self) -> list[int]:
         return list(self.running)
@@ -360,3 +364,15 @@ def test_panes_of_a_tmux_server_in_a_pid_namespace(machine: Machine) -> None:
     machine.start(51, 50, "zsh")
     watcher = Watcher(machine)
     assert set(watcher.poll(8, 51, servers=(5, 50))) == {"+1", "+40", "+41", "+50", "+51"}
+
+
+def test_without_a_list_of_processes_nothing_is_gone(machine: Machine) -> None:
+    sensor = ProcessSensor()
+    machine.start(20, 10, "codex")
+    assert any(isinstance(event, ProcessSeen) for event in sensor.poll(1.0))
+    machine.trouble = "/proc is not mounted"
+    machine.running.clear()
+    lost = SourceSeen(at=2.0, name="processes", ok=False, detail="/proc is not mounted")
+    assert sensor.poll(2.0) == [lost]
+    machine.trouble = None
+    assert {type(event) for event in sensor.poll(3.0)} == {ProcessGone, ProcessesCounted, SourceSeen}

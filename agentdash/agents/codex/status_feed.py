@@ -47,6 +47,7 @@ from agentdash.agents.codex.app_server import RESPONSE_TIMEOUT_S, AppServerConne
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import NO_APP_SERVER
 
 _SOCKET: Final = "app-server-control/app-server-control.sock"
 _BURST_MESSAGES: Final = 100
@@ -65,7 +66,6 @@ home the socket appears 0.35 s before the first menu is on the screen, and the f
 before it."""
 _IDLE_SEARCH_INTERVAL_S: Final = 0.25
 """Likewise while nothing happens in this home."""
-_ABSENT: Final = "no app-server is running"
 
 
 class StatusFeed:
@@ -84,7 +84,7 @@ class StatusFeed:
         self._locks = home / _LOCKS
         self._clock = clock
         self._uid = os.getuid() if uid is None else uid
-        self._health: tuple[bool, str] = (False, _ABSENT)
+        self._health: tuple[bool, str] = (False, NO_APP_SERVER)
         """Whether connected, and the detail, as emitted last."""
         self._state = ServerState()
         self._dead: tuple[int, int] | None = None
@@ -99,7 +99,7 @@ class StatusFeed:
     def problem(self) -> str | None:
         """Why a running app-server cannot be connected to; None where none is running."""
         ok, detail = self._health
-        return None if ok or detail == _ABSENT else detail
+        return None if ok or detail == NO_APP_SERVER else detail
 
     @property
     def unanswered(self) -> int:
@@ -151,7 +151,7 @@ class StatusFeed:
                             emit(events)
             except _AbsentError:
                 failures = 0
-                self._emit_health(emit, False, _ABSENT)
+                self._emit_health(emit, False, NO_APP_SERVER)
                 self._state = ServerState()
                 pause = _IDLE_SEARCH_INTERVAL_S if is_idle() else _SEARCH_INTERVAL_S
                 if rest is not None:

@@ -58,6 +58,14 @@ def pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 
 
+def problem() -> str | None:
+    """Return why the processes of this machine cannot be read, in one line; None where they can."""
+    own = _read_link("/proc/self")
+    if own is None:
+        return "/proc is not mounted"
+    return None if own == str(os.getpid()) else "/proc is that of another pid namespace"
+
+
 def boot_time() -> float:
     """Return when this machine was started (unix seconds). Not from `/proc/stat`, whose whole seconds are too
     coarse to order events."""

@@ -22,6 +22,11 @@ def pids() -> list[int]:
     return psutil.pids()
 
 
+def problem() -> str | None:
+    """Return why the processes of this machine cannot be read; None where they can."""
+    return None
+
+
 def boot_time() -> float:
     """Return when this machine was started (unix seconds)."""
     return psutil.boot_time()

@@ -136,14 +136,20 @@ class ProcessSensor:
         """Return what has changed since the last poll.
 
         The first poll begins with `HostSeen`. Each ends with `ProcessesCounted` and `SourceSeen`: the pass is
-        complete. A change of CPU time alone is reported once it has reached 0.05 s.
+        complete. Without a list of processes there is no pass: nothing is known to be gone.
+
+        A change of CPU time alone is reported once it has reached 0.05 s.
 
         Args:
             at: now, unix seconds; the time of all events.
             pane_pids: first processes of tmux panes, as their servers number them.
             server_pids: the tmux servers, likewise.
         """
-        events: list[Event] = [] if self._polls else [self._host_seen(at)]
+        problem = system.problem()
+        events: list[Event] = [] if self._polls else [self._host_seen(at, is_readable=problem is None)]
+        if problem is not None:
+            self._polls += 1
+            return [*events, SourceSeen(at=at, name="processes", ok=False, detail=problem)]
         self._since_boot = at - self._boot_time
         pids = frozenset(system.pids())
         roots = (frozenset(pane_pids), frozenset(server_pids))
@@ -381,8 +387,8 @@ class ProcessSensor:
         logs = {clean_line(path) for path in system.open_files(pid) if adapter.is_session_log(path)}
         return tuple(sorted(logs))
 
-    def _host_seen(self, at: float) -> HostSeen:
-        kernel = system.kernel(os.getpid())
+    def _host_seen(self, at: float, *, is_readable: bool) -> HostSeen:
+        kernel = system.kernel(os.getpid()) if is_readable else None
         self._own = kernel or Kernel()
         home = clean_line(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails without a passwd entry
         return HostSeen(

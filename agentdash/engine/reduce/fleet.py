@@ -31,6 +31,7 @@ from agentdash.model.fleet import (
     Thread,
 )
 from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.source import NO_APP_SERVER
 
 _STARTUP_TOLERANCE_S: Final = 5.0
 """Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just
@@ -137,11 +138,10 @@ def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
 
 def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:
     if event.name == STATUS_FEED and not event.ok:
-        # Codex's server ends with its last client, which is no failure; the statuses that it pushed hold no
-        # longer
-        draft.pushed.clear()
-        draft.sources.discard(STATUS_FEED)
-        return
+        draft.pushed.clear()  # what it pushed holds no longer
+        if event.detail == NO_APP_SERVER:  # it ends with its last client, which is no failure
+            draft.sources.discard(STATUS_FEED)
+            return
     draft.sources[event.name] = SourceHealth(event.name, event.ok, event.detail, event.at)
 
 

@@ -1,0 +1,38 @@
+"""Scenes: faults of what runs beside agentdash, for `python -m tests.torture`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from tests.torture.stage import Stage
+
+Play = Callable[[Stage], Iterator[str]]
+
+
+class Scene(msgspec.Struct):
+    """A fault that needs other processes, and what must hold while it lasts."""
+
+    name: str
+    play: Play
+    """Yields what was wrong."""
+    needs_root: bool = False
+    """Whether only root can arrange it; the commands may still run as another user."""
+
+
+SCENES: Final[list[Scene]] = []
+
+
+def scene(name: str, *, needs_root: bool = False) -> Callable[[Play], Play]:
+    """Return a decorator that adds a function to the scenes."""
+
+    def add(play: Play) -> Play:
+        SCENES.append(Scene(name, play, needs_root))
+        return play
+
+    return add
+
+
+from tests.torture.scenes import clock, files, processes, sockets, store, tmux  # noqa: E402, F401 - they add their scenes

@@ -1,0 +1,189 @@
+"""What agentdash writes: on full, read-only and failing disks, with other writers, and at a forced end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from tests.torture.faults import GOOD
+from tests.torture.scenes import scene
+from tests.torture.stage import Stage, quits, whole
+
+_WRITERS: Final = 8
+_KILLS: Final = 10
+
+
+@contextmanager
+def _mounted(folder: Path, options: str) -> Iterator[None]:
+    """Mount a tmpfs for the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@scene("a full disk for state, journal and exports", needs_root=True)
+def full(stage: Stage) -> Iterator[str]:
+    folder = stage.place.root / "full"
+    owner = f"uid={stage.uid},gid={stage.uid},mode=700"
+    with _mounted(folder, f"size=64k,{owner}"):
+        filler = folder / "filler"
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"x" * 4_096)
+        stage.env["XDG_STATE_HOME"] = str(folder)
+        plain = stage.run("check", "--json", "--no-cache")
+        for _ in range(2):
+            cached = stage.run("check", "--json")
+            if (cached.code, cached.out) != (plain.code, plain.out):
+                yield f"check: {cached.code} {cached.err[-200:]}"
+        yield from whole(stage.run("status", "--json", "--no-tmux"))
+        for suffix in ("md", "html", "cast"):
+            file_name = folder / f"out.{suffix}"
+            done = stage.run("replay", GOOD, "--export", str(file_name))
+            if done.code != 2 or "No space left" not in done.err:
+                yield f"export: {done.code} {done.err[-200:]}"
+            if file_name.exists():
+                yield f"a part of {file_name.name} was left"
+        yield from _record(stage, folder / "journal")
+        left = [path.name for path in folder.rglob("*") if path.is_file() and path != filler]
+        if any(name.startswith(("status-", ".")) for name in left):
+            yield f"left: {left}"
+
+
+def _record(stage: Stage, journal: Path) -> Iterator[str]:
+    """Record onto a disk that takes nothing; it is stated, or the command refuses."""
+    terminal = stage.screen("--no-tmux", "--record", str(journal))
+    terminal.until(lambda: terminal.process.poll() is not None or b"No space" in terminal.output, "an error")
+    if terminal.process.poll() is None:
+        yield from quits(terminal)
+
+
+@scene("read-only home and state", needs_root=True)
+def read_only(stage: Stage) -> Iterator[str]:
+    folder = stage.place.root / "ro"
+    owner = f"uid={stage.uid},gid={stage.uid},mode=700"
+    with _mounted(folder, f"ro,{owner}"):
+        stage.env |= {"XDG_STATE_HOME": str(folder), "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+        plain, cached = stage.run("check", "--json", "--no-cache"), stage.run("check", "--json")
+        if (cached.code, cached.out) != (plain.code, plain.out) or not plain.document:
+            yield f"check: {cached.code} {cached.err[-200:]}"
+        yield from whole(stage.run("status", "--json", "--no-tmux"))
+        terminal = stage.open_screen("--no-tmux")
+        yield from quits(terminal)
+
+
+@scene("several writers of digests at once, and killed ones")
+def writers(stage: Stage) -> Iterator[str]:
+    plain = stage.run("check", "--json", "--no-cache")
+    for round_ in range(_KILLS):
+        running = [
+            stage.start(
+                stage.command("check", "--json"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            for _ in range(2)
+        ]
+        time.sleep(0.1 * round_)
+        for process in running:
+            process.kill()
+            process.wait()
+    at_once = [stage.start(stage.command("check", "--json"), stdout=subprocess.PIPE) for _ in range(_WRITERS)]
+    for process in at_once:
+        out = process.communicate()[0].decode()
+        if (process.returncode, out) != (plain.code, plain.out):
+            yield f"another answer: {process.returncode}"
+    done = stage.run("check", "--json")
+    if (done.code, done.out) != (plain.code, plain.out):
+        yield f"another answer at the end: {done.code}"
+
+
+_FORCED: Final = """
+import asyncio, sys, time
+from pathlib import Path
+from agentdash.cli import termination
+from agentdash.collect.clock import SystemClock
+from agentdash.model.events import SourceSeen
+from agentdash.model.fleet import Fleet
+from agentdash.store.recorder import Recorder
+
+class FleetChannel:
+    value = Fleet()
+
+termination.install()
+folder = Path(sys.argv[1])
+recorder = Recorder(folder, SystemClock(), version="1", host="h")
+
+async def work():
+    channel = FleetChannel()
+    task = asyncio.ensure_future(recorder.stream(lambda events: None, channel))
+    while not (folder.exists() and list(folder.iterdir())):
+        await asyncio.sleep(0.01)
+    recorder.record([SourceSeen(at=time.time(), name="the last event", ok=True, detail="")])
+    print("works", flush=True)
+    while True:  # never lets the event loop run
+        time.sleep(0.1)
+
+with termination.forced_cleanup(recorder.flush):
+    termination.run(work())
+"""
+
+
+@scene("forced to end by TERM, HUP and QUIT while it records")
+def forced(stage: Stage) -> Iterator[str]:
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        folder = stage.place.cwd / number.name
+        process = stage.start([sys.executable, "-c", _FORCED, str(folder)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(number)
+        if (code := process.wait(timeout=60)) != 128 + number:
+            yield f"{number.name}: exits with {code}"
+        parts = [path.read_text() for path in folder.rglob("*") if path.is_file()]
+        if not any("the last event" in part for part in parts):
+            yield f"{number.name}: the last events are lost"
+
+
+@scene("ctrl+q in the first second")
+def early_quit(stage: Stage) -> Iterator[str]:
+    for delay_ms in (100, 200, 400, 800):
+        for arguments in ((), ("replay",)):
+            terminal = stage.screen(*arguments)
+            begun = time.monotonic()
+            while time.monotonic() < begun + delay_ms / 1_000:
+                terminal.read()
+            terminal.press(b"\x11")
+            try:
+                terminal.exit_code()
+            except AssertionError:
+                yield f"after {delay_ms} ms: {' '.join(arguments) or 'dashboard'} goes on"
+            terminal.close()
+
+
+@scene("databases of OpenCode and Codex with and without logs are left as they are")
+def untouched(stage: Stage) -> Iterator[str]:
+    for name in ("logs_2.sqlite", "state_5.sqlite"):
+        database = sqlite3.connect(stage.place.home / name)
+        database.executescript("PRAGMA journal_mode = WAL; CREATE TABLE logs (id INTEGER, ts INTEGER)")
+        database.execute("INSERT INTO logs VALUES (1, 1)")
+        database.commit()
+        if name == "logs_2.sqlite":
+            stage.cleanup.callback(database.close)
+        else:
+            database.close()
+    for path in stage.place.home.iterdir():
+        os.chown(path, stage.uid, stage.uid)
+    before = {path: path.stat().st_mtime_ns for path in stage.place.home.iterdir() if path.is_file()}
+    yield from whole(stage.run("status", "--json", "--no-tmux"))
+    after = {path: path.stat().st_mtime_ns for path in stage.place.home.iterdir() if path.is_file()}
+    if after != before:
+        yield f"changed: {sorted(path.name for path, _ in after.items() ^ before.items())}"
