@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 _TIMEOUT_S: Final = 0.2
@@ -57,6 +58,17 @@ class UserPattern:
         """
         return cast("re.Match[str] | None", self._limited(self._compiled.search, text))
 
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield all matches.
+
+        Raises:
+            SlowPatternError: it took too long.
+        """
+        try:
+            yield from self._compiled.finditer(text, timeout=_TIMEOUT_S)
+        except TimeoutError:
+            raise self._slow() from None
+
     def sub(self, replacement: str, text: str) -> str:
         """Return the text with all matches replaced.
 
@@ -69,7 +81,10 @@ class UserPattern:
         try:
             return method(*arguments, timeout=_TIMEOUT_S)
         except TimeoutError:
-            raise SlowPatternError(f"{self._where}: a search takes longer than {_TIMEOUT_S:g} s") from None
+            raise self._slow() from None
+
+    def _slow(self) -> SlowPatternError:
+        return SlowPatternError(f"{self._where}: a search takes longer than {_TIMEOUT_S:g} s")
 
 
 Pattern = re.Pattern[str] | UserPattern
