@@ -222,7 +222,7 @@ async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch
 
 
 async def test_headless_readers_get_the_failure_as_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_module, "build_snapshot", lambda *_: {}["layer"])
+    monkeypatch.setattr(hub_module, "build_snapshot", lambda *_, **__: {}["layer"])
     source = QueueSource()
     async with running_hub(source) as (hub, _):
         source.queue.put_nowait(begun())
