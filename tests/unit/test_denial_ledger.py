@@ -39,6 +39,13 @@ def test_a_denial_is_entered_with_operation_target_and_call() -> None:
     assert (entry.first, entry.last) == (102.5, 102.5)
 
 
+def test_an_output_without_its_call_is_likely() -> None:
+    """The line of the call was lost: what ran may as well have shown a text."""
+    output = "OSError: [Errno 30] Read-only file system: '/srv/board/x'\n"
+    (entry,) = ledger(ended("c1", output, at=102.5, exit_code=1))
+    assert (entry.target, entry.certainty) == ("/srv/board/x", "likely")
+
+
 def test_repeated_denials_are_one_entry() -> None:
     (entry,) = ledger(
         *ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", "touch /srv/board/x", DENIED, 1, at=110.0)

@@ -170,7 +170,7 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
         policy = _UNSTATED_SANDBOX
     if granted(thread, call) == "outside" or event.sandboxed is False:
         return ()
-    return find_denials(
+    found = find_denials(
         call.script or call.text,
         event.output,
         exit_code=event.exit_code,
@@ -181,6 +181,10 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
         landlock=_has_landlock(thread),
         tool="command" if call.kind == "command" else call.tool,
     )
+    if call.script or call.text:
+        return found
+    # what ran is in a part of the file that was not read: it may have shown a text
+    return tuple(replace(denial, certainty="likely") for denial in found)
 
 
 def _has_landlock(thread: Thread) -> bool:

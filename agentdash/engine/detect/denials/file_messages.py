@@ -12,6 +12,7 @@ import msgspec
 from agentdash.engine.detect.denials.lines import Lines
 from agentdash.engine.detect.denials.sources import is_shells, prefix_of
 from agentdash.engine.detect.denials.targets import paths_in, without_paths
+from agentdash.engine.detect.denials.translations import READ_ONLY_PATTERN
 from agentdash.model.denials import Operation
 
 
@@ -48,7 +49,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 _REASONS: Final = (
-    (Reason.READ_ONLY, re.compile(r"read-only file ?system|\bEROFS\b", re.IGNORECASE)),
+    (Reason.READ_ONLY, re.compile(rf"read-only file ?system|\bEROFS\b|{READ_ONLY_PATTERN}", re.IGNORECASE)),
     (Reason.NOT_PERMITTED, re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)),
     (
         Reason.PERMISSION,
@@ -86,7 +87,7 @@ _REASONS: Final = (
 
 _WORDS: Final = re.compile(
     r"read-only file ?system|operation not permitted|permission denied"
-    r"|unable to open|readonly database|not writ\w+",
+    rf"|unable to open|readonly database|not writ\w+|{READ_ONLY_PATTERN}",
     re.IGNORECASE,
 )
 _READING: Final = re.compile(

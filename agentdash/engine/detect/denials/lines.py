@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from agentdash.engine.detect.denials.translations import READ_ONLY
+
 MAX_DENIALS: Final = 20
 """Of one output: one with more repeats one cause."""
 MAX_QUOTE_CHARACTERS: Final = 400
@@ -82,6 +84,7 @@ _WORDS: Final = (
     *("ETIMEDOUT", "E212: ", "SQLITE_CANTOPEN", "SQLITE_READONLY", "FailedToOpenSocket", "FileSystem."),
     *("Network access ", "No matching distribution", "Received HTTP code", "Landlock"),
     *("CONNECT tunnel failed", "CONNECTION FAILED"),
+    *READ_ONLY.values(),
 )
 """Each of them is reason enough to read a line."""
 _NEEDLES: Final = (*_FRAGMENTS, *_WORDS)

@@ -25,6 +25,7 @@ from agentdash.engine.detect.denials.ran import (
     looked_at,
 )
 from agentdash.engine.detect.denials.targets import place
+from agentdash.engine.detect.denials.translations import PREFIXES
 from agentdash.engine.detect.shell import commands
 
 _PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
@@ -39,7 +40,7 @@ _GENERIC: Final = re.compile(
     r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
     r"|notfound|caused by|cause|failed"
     r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}|.*(?:error|exception|warning)"
-    r"|[~/.].*)",
+    rf"|{'|'.join(PREFIXES)}|[~/.].*)",
     re.IGNORECASE,
 )
 """First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
