@@ -224,15 +224,18 @@ TRUTHS: tuple[dict[str, str], ...] = (
 """Environments in which each typed script is run."""
 
 
-def run_typed(scripts: Iterable[Typed]) -> Iterator[Probe]:
-    """Run each script alone, in each of its shells and under each truth."""
+def run_typed(scripts: Iterable[Typed], *, path: str = "") -> Iterator[Probe]:
+    """Run each script alone, in each of its shells and under each truth; `path` is its `PATH`."""
     rng = random.Random(1)
     drafts: list[tuple[int, Draft, str, dict[str, str]]] = []
     for typed in scripts:
         for shell in ("bash", "zsh", "dash") if typed.shell == "any" else (typed.shell,):
             for flags in TRUTHS:
-                draft = Draft(shell=shell, flags=flags, shown=set(typed.shown), forms=[typed.subject])
-                drafts.append((len(drafts), draft, typed.script, _environment(rng, flags)))
+                shown = {name for name in typed.shown if name in flags or not typed.needs_value}
+                draft = Draft(shell=shell, flags=flags, shown=shown, forms=[typed.subject])
+                environment = _environment(rng, flags)
+                environment["PATH"] = path or environment["PATH"]
+                drafts.append((len(drafts), draft, typed.script, environment))
     yield from _run_all(drafts)
 
 

@@ -29,17 +29,27 @@ class Typed:
     """The flags that it shows, whatever they are."""
     subject: str
     script: str
+    needs_value: bool = False
+    """Shows only flags that are set: what it writes without one may stand for another value too."""
 
 
 @cache
-def typed_scripts() -> tuple[Typed, ...]:
+def typed_scripts(path: Path = TYPED) -> tuple[Typed, ...]:
     """Return the scripts as models type them."""
-    blocks = TYPED.read_text().split("\n%% ")[1:]
+    blocks = path.read_text().split("\n%% ")[1:]
     found: list[Typed] = []
     for block in blocks:
         header, _, script = block.partition("\n")
         shell, shown, subject = header.split(maxsplit=2)
-        found.append(Typed(shell=shell, shown=_SHOWN[shown], subject=subject, script=script.rstrip("\n")))
+        found.append(
+            Typed(
+                shell=shell,
+                shown=_SHOWN[shown.removesuffix("-set")],
+                subject=subject,
+                script=script.rstrip("\n"),
+                needs_value=shown.endswith("-set"),
+            )
+        )
     return tuple(found)
 
 

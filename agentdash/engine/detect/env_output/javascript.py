@@ -12,6 +12,7 @@ from agentdash.engine.detect.env_output.javascript_values import (
     ContinueError,
     Function,
     ReturnError,
+    ThrownError,
 )
 from agentdash.engine.detect.env_output.patterns import ANY, Part, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
@@ -19,23 +20,39 @@ from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _MAX_CODE: Final = 4_000
 _MAX_STEPS: Final = 500
+_MAX_RUNS: Final = 16
+"""Runs of a program that differ in conditions which are not known."""
 
 
 def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> list[Result]:
     """Return the results of a program. Raises `UnknownError` for what is not modelled."""
     if len(code) > _MAX_CODE:
         raise UnknownError
-    program = _Program(call, holes)
-    if "p" in options:
-        value = parse_expression(code.strip().rstrip(";"))
-        program.print([program.value(value)])
-        return [Result(out=joined(program.out), err=program.err)]
-    statements = parse_script(code)
+    is_expression = "p" in options
+    tree = (parse_expression(code.strip().rstrip(";")),) if is_expression else parse_script(code)
+    results: list[Result] = []
+    pending: list[tuple[bool, ...]] = [()]
+    while pending:
+        if len(results) > _MAX_RUNS:
+            raise UnknownError
+        decisions = pending.pop()
+        program = _Program(call, holes, decisions)
+        results.append(_result(program, tree, is_expression=is_expression))
+        decided = program.decided
+        pending += [(*decided[:number], True) for number in range(len(decisions), len(decided))]
+    return list(dict.fromkeys(results))
+
+
+def _result(program: _Program, tree: tuple[Tree, ...], *, is_expression: bool) -> Result:
+    """Return the result of a run of a program."""
     try:
-        program.block(statements)
-    except (UnknownError, ReturnError, ContinueError, RecursionError):
-        return [Result(out=joined((*program.out, ANY)), err=(ANY,), status=None)]
-    return [Result(out=joined(program.out), err=program.err)]
+        if is_expression:
+            program.print([program.value(tree[0])])
+        else:
+            program.block(tree)
+    except (UnknownError, ThrownError, ReturnError, ContinueError, RecursionError):
+        return Result(out=joined((*program.out, ANY)), err=(ANY,), status=None)
+    return Result(out=joined(program.out), err=program.err)
 
 
 class _Program(Expressions):
@@ -68,6 +85,11 @@ class _Program(Expressions):
             case ("for in", pattern, values, body):
                 keys = self._keys(self.value(values))
                 self._loop(keys, lambda item: self._bind(pattern, item), body)
+            case ("try", body, handler):
+                try:
+                    self.block(body)
+                except ThrownError:
+                    self.block(handler)
             case ("return", value):
                 raise ReturnError(None if value is None else self.value(value))
             case ("continue",):

@@ -26,7 +26,7 @@ from agentdash.engine.detect.env_output.world import shown
 class Base(ABC):
     """What all parts of a run of a JavaScript program share: its environment and its output."""
 
-    def __init__(self, call: Call, holes: dict[str, Part]) -> None:
+    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...] = ()) -> None:
         self._environment = call.environment
         self._run_shell = call.run_shell
         self._holes = holes
@@ -34,6 +34,22 @@ class Base(ABC):
         self._steps = 0
         self.out: list[Part] = []
         self.err: Parts = ()
+        self._decisions = decisions
+        self.decided: tuple[bool, ...] = ()
+        """The truth of the conditions that are not known, as they came up in this run."""
+
+    def _decide(self) -> bool:
+        """Return the truth of a condition that is not known, as this run assumes it."""
+        number = len(self.decided)
+        truth = number < len(self._decisions) and self._decisions[number]
+        self.decided = (*self.decided, truth)
+        return truth
+
+    def _quiet(self) -> str:
+        """Return a word for a value on one line in which no flag is named."""
+        mark = f"Zhole{len(self._holes)}Z"
+        self._holes[mark] = Hole(Kind.QUIET_LINE)
+        return mark
 
     def _for_each(self, values: Any, run: Callable[[Any], Any]) -> None:
         if isinstance(values, Selection):

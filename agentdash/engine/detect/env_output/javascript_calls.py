@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dump_maps import common_style
+from agentdash.engine.detect.env_output.dump_maps import common_style, on_one_line
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Style
 from agentdash.engine.detect.env_output.javascript_output import Output
 from agentdash.engine.detect.env_output.javascript_values import (
@@ -15,6 +15,7 @@ from agentdash.engine.detect.env_output.javascript_values import (
     NULL,
     Function,
     Method,
+    Pairs,
     Path,
     Regex,
     ReturnError,
@@ -23,7 +24,7 @@ from agentdash.engine.detect.env_output.javascript_values import (
     style_of,
     trimmed,
 )
-from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, joined
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, only, parts_of
@@ -47,6 +48,13 @@ class Calls(Output):
                 return self._tested(pattern, arguments[0])
             case Method(owner=Lines() as owner, name="join") if arguments == ["\n"]:
                 return msgspec.structs.replace(owner, is_text=True)
+            case Method(owner=Lines(is_text=False) as owner, name="join") if arguments in (
+                [", "],
+                [","],
+                [" "],
+            ):
+                lines = Dump(shown=self._shown(owner.kept), style=owner.style)
+                return Written(on_one_line(lines, arguments[0]))
             case Method(owner=Lines() as owner, name="sort"):
                 return owner
             case Method(owner=Written(parts=(Dump(nul=True),)), name="split") if arguments == ["\0"]:
@@ -90,8 +98,12 @@ class Calls(Output):
 
     def _library(self, name: str, arguments: list[Any]) -> Any:
         match name, arguments:
-            case "console.log" | "console.info", _:
+            case "console.log" | "console.info" | "console.debug", _:
                 return self.print(arguments)
+            case "console.dir", [value, *_]:
+                return self.print([value])
+            case "util.inspect", [value, *rest] if not rest and not isinstance(value, str):
+                return Written(joined(self._inspected(value)))
             case "console.error" | "console.warn", _:
                 outer, self.out = self.out, []
                 self.print(arguments)
@@ -127,6 +139,8 @@ class Calls(Output):
                 return value
             case "fs.readFileSync", ["/proc/self/environ", *_]:
                 return Written((Dump(shown=self._shown((True, True)), nul=True, whole=True, some=True),))
+            case "Map", [list() as pairs] if all(isinstance(pair, list) for pair in pairs):
+                return Pairs(pairs)
             case "String", [value]:
                 return self._text(value)
             case "Boolean", [value]:
@@ -134,9 +148,7 @@ class Calls(Output):
             case "child_process.execSync", [str() as script, *_]:
                 return self._shell(script)
             case "os.hostname" | "os.platform" | "os.type" | "os.release" | "process.cwd", []:
-                mark = f"Zhole{len(self._holes)}Z"
-                self._holes[mark] = Hole(Kind.QUIET_LINE)
-                return mark
+                return self._quiet()
             case "process.exit", _:
                 raise UnknownError
             case _:
@@ -222,6 +234,8 @@ class Calls(Output):
         match name, arguments:
             case "startsWith", [str() as start] if not is_marked or len(start) <= len(known):
                 return owner.startswith(start)
+            case "indexOf", [str() as part] if not is_marked or part in known:
+                return owner.find(part)
             case "includes", [str() as part] if not is_marked or part in known:
                 return part in owner
             case "match", [Regex(pattern=pattern)]:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.javascript_calls import Calls
 from agentdash.engine.detect.env_output.javascript_syntax import Tree
 from agentdash.engine.detect.env_output.javascript_values import (
     COMPUTED,
     NULL,
     OPAQUE,
+    QUIET_VALUES,
     UNKNOWN_NUMBER,
     Function,
     Method,
     Null,
     Path,
     Regex,
+    ThrownError,
     Written,
 )
-from agentdash.engine.detect.env_output.patterns import Hole, Kind
+from agentdash.engine.detect.env_output.patterns import Hole, Kind, Trimmed
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
+
+_GLOBALS: Final = frozenset(
+    ("process", "console", "JSON", "Object", "require", "String", "Boolean", "Array", "Map")
+)
 
 
 class Expressions(Calls):
@@ -95,6 +101,9 @@ class Expressions(Calls):
             return value if isinstance(value, Selection) else dict(value)
         result: dict[str, Any] = {}
         for entry in entries:
+            if entry[0] == "spread" and isinstance(spread := self.value(entry[1]), dict):
+                result |= spread
+                continue
             if entry[0] != "entry" or not isinstance(key := self.value(entry[1]), str):
                 raise UnknownError
             result[key] = self.value(entry[2])
@@ -110,15 +119,21 @@ class Expressions(Calls):
                 return NULL
             case "true" | "false":
                 return name == "true"
-            case "process" | "console" | "JSON" | "Object" | "require" | "String" | "Boolean" | "Array":
+            case (
+                "process" | "console" | "JSON" | "Object" | "require" | "String" | "Boolean" | "Array" | "Map"
+            ):
                 return Path(name)
             case _:
                 raise UnknownError
 
     def _member(self, owner: Any, key: Any) -> Any:
         match owner:
+            case None:
+                raise ThrownError
             case Path(name="process") if key == "env":
                 return Selection((True, True))
+            case Path(name=name) if isinstance(key, str) and f"{name}.{key}" in QUIET_VALUES:
+                return self._quiet()
             case Path(name=name) if isinstance(key, str):
                 return Path(f"{name}.{key}")
             case Selection(form=Form.MAPPING):
@@ -129,6 +144,8 @@ class Expressions(Calls):
                     for n, keep in zip(FLAGS, owner.kept, strict=True)
                 ]
                 return sum(there) if any(there) else UNKNOWN_NUMBER
+            case Lines(is_text=False, kept=kept) if key == "length":
+                return 1 if self._has_some(kept) else UNKNOWN_NUMBER
             case list() if isinstance(key, int):
                 return owner[key] if 0 <= key < len(owner) else None
             case list() | str() if key == "length":
@@ -145,6 +162,9 @@ class Expressions(Calls):
                 return None
             case _:
                 raise UnknownError
+
+    def _has_some(self, kept: tuple[bool, bool]) -> bool:
+        return any(keep and self._environment[n] is not None for n, keep in zip(FLAGS, kept, strict=True))
 
     def _unary(self, sign: str, value: Any) -> Any:
         if sign == "!":
@@ -165,6 +185,12 @@ class Expressions(Calls):
             return True
         if isinstance(value, Null):
             return False
+        if value == UNKNOWN_NUMBER:
+            return self._decide()
+        if isinstance(value, Lines) and value.is_text:
+            return self._has_some(value.kept) or self._decide()
+        if isinstance(value, Written):
+            return self._decide()
         if isinstance(value, OPAQUE):
             raise UnknownError
         return True if isinstance(value, list | dict) else bool(value)
@@ -202,6 +228,9 @@ class Expressions(Calls):
             return left + right
         if isinstance(left, Written) and right == "\n":
             return Written((*left.parts, "\n"))
+        if isinstance(left, Lines) and left.is_text and isinstance(right, str):
+            lines = Dump(shown=self._shown(left.kept), style=left.style)
+            return Written((Trimmed((lines,)), right))
         if isinstance(left, str) or isinstance(right, str):
             return self._text(left) + self._text(right)
         raise UnknownError

@@ -11,6 +11,7 @@ from agentdash.engine.detect.env_output.javascript_base import Base
 from agentdash.engine.detect.env_output.javascript_values import (
     NULL,
     Null,
+    Pairs,
     Written,
     written_key,
 )
@@ -52,6 +53,8 @@ class Output(Base):
                 return [self._record(value)]
             case Lines(is_text=True):
                 return [Dump(shown=self._shown(value.kept), style=value.style)]
+            case Pairs():
+                raise UnknownError
             case Selection() | Lines():
                 return [ANY]
             case Written(parts=parts):
@@ -83,9 +86,11 @@ class Output(Base):
             if "'" in value or "\n" in value:
                 raise UnknownError
             hole = self._holes.get(value)
-            if isinstance(hole, Hole) and hole.kind is Kind.ANY:
-                return value  # quoted, or undefined
+            if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE):
+                return value  # quoted, undefined or a number
             return f"'{value}'"
+        if isinstance(value, Pairs):
+            raise UnknownError
         if isinstance(value, list | dict):
             if isinstance(value, dict):
                 inner = ", ".join(f"{written_key(k)}: {self._quoted(v)}" for k, v in value.items())
@@ -102,6 +107,9 @@ class Output(Base):
 
     def _json(self, value: Any, layout: list[Any]) -> Any:
         """Run `JSON.stringify`."""
+        if layout and isinstance(layout[0], list) and isinstance(value, Selection | dict):
+            value = self._only(value, layout[0])
+            layout = [NULL, *(layout[1:] or [0])]
         if layout and (len(layout) != 2 or layout[0] is not NULL or layout[1] not in (0, 1, 2, 3, 4)):
             raise UnknownError
         indent = layout[1] if layout and layout[1] else None
@@ -111,13 +119,25 @@ class Output(Base):
             return None
         plain = self._plain(value)
         separators = (",", ": " if indent else ":")
-        return json.dumps(plain, separators=separators, indent=indent, ensure_ascii=False)
+        text = json.dumps(plain, separators=separators, indent=indent, ensure_ascii=False)
+        for mark, hole in self._holes.items():  # numbers have no quotes
+            if isinstance(hole, Hole) and hole.kind is Kind.QUIET_LINE:
+                text = text.replace(f'"{mark}"', mark)
+        return text
+
+    def _only(self, value: Any, names: list[Any]) -> dict[str, Any]:
+        """Return the entries of an object with some names."""
+        if isinstance(value, Selection):
+            value = {name: self._variable(value, name) for name in names}
+        return {name: value[name] for name in names if isinstance(name, str) and name in value}
 
     def _plain(self, value: Any) -> Any:
         """Return a value as Python's, without what JSON leaves out."""
         match value:
             case Null():
                 return None
+            case Pairs():
+                raise UnknownError
             case dict():
                 return {key: self._plain(inner) for key, inner in value.items() if inner is not None}
             case list():

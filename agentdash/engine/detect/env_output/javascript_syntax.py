@@ -82,6 +82,8 @@ class _Parser(TokenCursor):
                     return ("if", test, then, self._block())
                 self._at = start
                 return ("if", test, then, ())
+            case "try":
+                return self._try()
             case "function":
                 self._at += 1
                 name = self._peek()
@@ -99,6 +101,20 @@ class _Parser(TokenCursor):
                 return self._import()
             case _:
                 return ("expression", self._expression())
+
+    def _try(self) -> Tree:
+        self._need("try")
+        body = self._body()
+        while self._take(";"):
+            pass
+        self._need("catch")
+        if self._take("("):
+            self._pattern()
+            self._need(")")
+        handler = self._body()
+        if self._peek() == "finally":
+            raise UnknownError
+        return ("try", body, handler)
 
     def _import(self) -> Tree:
         """Return `import os from "node:os"` or `import { a } from "b"` as a declaration."""
@@ -232,7 +248,7 @@ class _Parser(TokenCursor):
         for sign in ("!", "typeof", "-", "void"):
             if self._take(sign):
                 return ("unary", sign, self._unary())
-        if self._take("new"):
+        if self._take("new") and (self._peek(), self._peek(1)) != ("Map", "("):
             raise UnknownError
         return self._postfix(self._primary())
 

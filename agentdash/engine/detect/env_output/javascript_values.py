@@ -25,8 +25,16 @@ class ReturnError(Exception):
         self.value = value
 
 
+class ThrownError(Exception):
+    """An exception that the program may catch."""
+
+
 class ContinueError(Exception):
     """A round of a loop ends."""
+
+
+class Pairs(list[Any]):
+    """A `Map`: its keys and values, which a loop goes through; it is not written as a list."""
 
 
 class Null:
@@ -72,6 +80,21 @@ UNKNOWN_NUMBER: Final = Path("a number")
 """Of variables that are no flags."""
 
 
+QUIET_VALUES: Final = frozenset(
+    f"process.{name}"
+    for name in (
+        "pid",
+        "ppid",
+        "platform",
+        "arch",
+        "version",
+        "title",
+        "argv.length",
+        "execPath",
+        "versions.node",
+    )
+)
+"""Values of Node in which no flag is named."""
 OPAQUE: Final = (Path, Method, Function, Regex, Written, Selection, Lines)
 
 

@@ -11,7 +11,7 @@ from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.javascript import run_node
 from agentdash.engine.detect.env_output.patterns import Parts, concrete
 from agentdash.engine.detect.env_output.python_code import run_python
-from agentdash.engine.detect.env_output.scripting.commands import COMMANDS, run_text, versions
+from agentdash.engine.detect.env_output.scripting.commands import COMMANDS, json_tool, run_text, versions
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 _PYTHON_OPTIONS: Final = re.compile(r"-[uSIEsBq]+")
@@ -23,6 +23,8 @@ def python(call: Call) -> list[Result]:
     code: Parts | None = None
     if found := versions(call, ("--version", "-V")):
         return found
+    if [concrete(word) for word in words] == ["-m", "json.tool"]:
+        return json_tool(call)
     while words:
         text = concrete(words[0])
         if text == "-c" and len(words) > 1:

@@ -173,8 +173,10 @@ class Library(Processes):
             return sorted(arguments[0])
         raise UnknownError
 
-    def length(self, arguments: list[Any], keywords: dict[str, Any]) -> int:
+    def length(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `len`."""
+        if len(arguments) == 1 and not keywords and isinstance(arguments[0], Selection | Lines):
+            return Quiet()
         if len(arguments) != 1 or keywords or not isinstance(arguments[0], str | list | tuple | dict):
             raise UnknownError
         if isinstance(arguments[0], str) and has_placeholder(arguments[0]):
@@ -317,6 +319,7 @@ FUNCTIONS: Final[dict[str, Callable[[Library, list[Any], dict[str, Any]], Any]]]
     "textwrap.dedent": Library.dedented,
     "shlex.quote": Library.shell_quoted,
     "dict": Library.as_dict,
+    "collections.OrderedDict": Library.as_dict,
     "sorted": Library.sorted,
     "list": Library.as_list,
     "str": Library.as_text,

@@ -9,12 +9,15 @@ from typing import Any
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Style
 from agentdash.engine.detect.env_output.patterns import Parts
+from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.python_base import Base
 from agentdash.engine.detect.env_output.python_values import (
     ContinueError,
     Module,
+    Quiet,
     is_print,
 )
+from agentdash.engine.detect.env_output.scripting.collections import Variables
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -37,8 +40,14 @@ class Loops(Base):
         """Return what a loop over the environment prints: a dump in its own style."""
         styles: list[Style] = []
         kept: list[bool] = []
+        variables = Variables(self._names)
+        left: list[dict[Any, Any]] = []
         for number, name in enumerate(FLAGS):
-            before, after = self._printed(target, selection, name, body)
+            try:
+                before, after = self._printed(target, selection, name, body)
+            finally:
+                left.append(variables.changed(self._names))
+                variables.restore(self._names)
             if not before and not after:
                 kept.append(False)
                 continue
@@ -46,10 +55,40 @@ class Loops(Base):
                 raise UnknownError
             styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1]))
             kept.append(selection.kept[number])
+        self._leave(selection, variables, left)
+        if not styles:
+            return ()
         style = self._common_style(styles)
         return (
             Dump(shown=self._shown((kept[0], kept[1])), style=style, partial=len(styles) < 2, some=False),
         )
+
+    def _leave(self, selection: Selection, variables: Variables, left: list[dict[Any, Any]]) -> None:
+        """Set the variables that a loop over the environment has changed, of what the rounds left in them."""
+        for place in {place for changes in left for place in changes}:
+            values = [changes.get(place) for changes in left]
+            if variables.value(place) == [] and all(v is None or isinstance(v, list) for v in values):
+                kept = [keep and v is not None for keep, v in zip(selection.kept, values, strict=True)]
+                variables.assign(self._names, place, self._listed(values, (kept[0], kept[1])))
+            elif isinstance(variables.value(place), int):
+                variables.assign(self._names, place, Quiet())
+            else:
+                variables.forget(self._names, place)
+
+    def _listed(self, values: list[list[Any] | None], kept: tuple[bool, bool]) -> Any:
+        """Return a list to which each round has added one text."""
+        styles: list[Style] = []
+        for name, value in zip(FLAGS, values, strict=True):
+            if value is None:
+                continue
+            text = value[0] if len(value) == 1 else None
+            if not isinstance(text, str) or text.count(MARK) != 1 or "\n" in text:
+                return Module("a list that is not known")
+            before, _, after = text.partition(MARK)
+            if name not in before or has_placeholder(before + after):
+                return Module("a list that is not known")
+            styles.append(Style(prefixes=(before.replace(name, "NAME"),), suffix=after))
+        return Lines(self._common_style(styles), kept)
 
     def _printed(
         self, target: ast.expr, selection: Selection, name: str, body: Callable[[], None]

@@ -67,6 +67,20 @@ class Methods(Expressions):
             return function
         raise UnknownError
 
+    def _converted(self, template: str, arguments: list[Any]) -> list[str]:
+        """Return the texts of the fields of `str.format`."""
+        conversions = [
+            conversion for _, name, _, conversion in Formatter().parse(template) if name is not None
+        ]
+        if "!" not in template:
+            return [self._text(argument) for argument in arguments]
+        if len(conversions) != len(arguments) or set(conversions) - {None, "r"}:
+            raise UnknownError
+        return [
+            self._repr(argument) if conversion == "r" else self._text(argument)
+            for conversion, argument in zip(conversions, arguments, strict=True)
+        ]
+
     def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         if isinstance(owner, Selection):
             return self._mapping_method(owner, name, arguments, keywords)
@@ -91,8 +105,9 @@ class Methods(Expressions):
                 return Lines(Style(), arguments[0].kept, is_text=True)
             self._require_plain(arguments[0])
             return owner.join(self._joinable(value) for value in arguments[0])
-        if isinstance(owner, str) and name == "format" and "!" not in owner:
-            texts = [self._text(a) for a in arguments]
+        if isinstance(owner, str) and name == "format" and ("!" not in owner or not keywords):
+            texts = self._converted(owner, arguments)
+            owner = owner.replace("!r", "")
             if ":" in owner and any(has_placeholder(text) for text in texts):
                 layout = [spec for _, field, spec, _ in Formatter().parse(owner) if field is not None]
                 if len(layout) != len(texts) or any(

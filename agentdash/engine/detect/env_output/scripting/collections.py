@@ -92,7 +92,7 @@ class Collections(Machine):
     def _over_environment(self, selection: Selection | Lines, run: Callable[[Any], Any]) -> None:
         if self._looped:
             raise UnknownError
-        before = _Variables(self._names)
+        before = Variables(self._names)
         written: list[str] = []
         after: list[dict[Any, Any]] = []
         for name in FLAGS:
@@ -122,7 +122,7 @@ class Collections(Machine):
             self.out = outer
 
     def _changed_by_others(
-        self, selection: Selection | Lines, run: Callable[[Any], Any], before: _Variables
+        self, selection: Selection | Lines, run: Callable[[Any], Any], before: Variables
     ) -> tuple[set[Any], bool]:
         """Return what rounds for other variables change, and whether they write nothing."""
         found: set[Any] = set()
@@ -346,7 +346,7 @@ class Collections(Machine):
         return Selection((required[0] is not False, required[1] is not False), Form.ENTRIES)
 
 
-class _Variables:
+class Variables:
     """The variables of a program as they are before a round of a loop.
 
     A place is a variable, or a list or a mapping that several variables may stand for.
@@ -383,6 +383,15 @@ class _Variables:
     def value(self, place: Any) -> Any:
         """Return the value before; None for a new variable."""
         return self._names.get(place) if isinstance(place, str) else self._contents[place]
+
+    def forget(self, names: dict[str, Any], place: Any) -> None:
+        """Take away a variable, or all that stand for a list or mapping."""
+        if isinstance(place, str):
+            names.pop(place, None)
+            return
+        for name, before in self._names.items():
+            if before is self._objects[place]:
+                names.pop(name, None)
 
     def assign(self, names: dict[str, Any], place: Any, value: Any) -> None:
         """Give another value to a variable, or to all that stand for a list or mapping."""

@@ -23,7 +23,7 @@ from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.perl import Perl
 from agentdash.engine.detect.env_output.scripting.php import Php
 from agentdash.engine.detect.env_output.scripting.ruby import Ruby
-from agentdash.engine.detect.env_output.scripting.values import Written
+from agentdash.engine.detect.env_output.scripting.values import UNKNOWABLE, Written
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -297,6 +297,25 @@ def _jq_inputs(machine: Jq, letters: str, content: Parts | None, holes: Holes) -
         return text.removesuffix("\n").split("\n")
     values = machine.values_of_json(text)
     return [values] if "s" in letters else values
+
+
+def json_tool(call: Call) -> list[Result]:
+    """Return what `python3 -m json.tool` writes of JSON that it reads."""
+    layout = Layout(indent=4, colon=": ")
+
+    def run(_: str, command: Call, holes: Holes) -> list[Result]:
+        def start(decisions: tuple[bool, ...]) -> Jq:
+            machine = Jq(command, holes, decisions)
+            machine.layout = layout
+            return machine
+
+        def inside(machine: Any) -> Callable[[], None]:
+            values = _jq_inputs(machine, "", command.stdin, holes)
+            return lambda: machine.program(("input",), values[0] if len(values) == 1 else UNKNOWABLE)
+
+        return run_all(start, inside)
+
+    return run_text(call, (), run)
 
 
 COMMANDS: Final[dict[str, Callable[[Call], list[Result]]]] = {

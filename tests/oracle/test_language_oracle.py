@@ -1,0 +1,32 @@
+"""Flags read from programs in other languages never contradict their environment; few are missed."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.oracle.env_probes import Comparison, compare
+from tests.oracle.language_probes import LANGUAGES, live, recorded
+
+READ_AT_LEAST = 0.90
+"""Of the flags that a program shows."""
+LIVE = ("awk", "jq", "perl")
+"""Languages whose interpreters `tests/run` installs, or Debian has always."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_recorded_programs_never_contradict_their_environment(language: str) -> None:
+    comparison = compare(recorded(language))
+    assert comparison.wrong == []
+    assert comparison.shown > 100
+    assert comparison.recall >= READ_AT_LEAST, "\n\n".join(comparison.missed[:20])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("language", LIVE)
+def test_programs_that_run_now_never_contradict_their_environment(language: str) -> None:
+    assert shutil.which(language) is not None
+    comparison: Comparison = compare(live(language))
+    assert comparison.wrong == []
+    assert comparison.read > 100
