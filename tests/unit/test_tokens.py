@@ -201,6 +201,23 @@ def test_cost_text_fits_its_column(usd: float, text: str) -> None:
     assert len(text) <= 8
 
 
+NAMED_BY_CLIS = """
+gpt-5 gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max gpt-5.1-codex-mini gpt-5.2 gpt-5.2-codex
+gpt-5.3-codex gpt-5.4 gpt-5.4-mini gpt-5.5 gpt-5.6-luna gpt-5.6-sol gpt-5.6-terra
+gpt-6-astra gpt-6-luna gpt-6-sol gpt-6.1-sol gpt-6.1-terra
+claude-opus-5-5 claude-opus-5 claude-opus-4-8 claude-opus-4-7 claude-opus-4-6 claude-opus-4-5-20251101
+claude-opus-4-1-20250805 claude-opus-4-20250514 claude-sonnet-5-5 claude-sonnet-5 claude-sonnet-4-6
+claude-sonnet-4-5-20250929 claude-sonnet-4-20250514 claude-haiku-5-5 claude-haiku-4-5-20251001
+"""
+"""Models in the catalogues of Codex 0.114 to 0.169 and of Claude Code 2.1.330. Without a list price:
+codex-auto-review, gpt-daybreak-*, gpt-5-codex-mini, gpt-oss-*."""
+
+
+@pytest.mark.parametrize("model", NAMED_BY_CLIS.split())
+def test_models_that_the_clis_name_have_a_price(model: str) -> None:
+    assert prices.price_list().find(model) is not None
+
+
 def test_every_price_has_a_source_and_a_day() -> None:
     known = prices.price_list()
     assert len(known.models) > 30
