@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Entry, Message
+from agentdash.model.sanitize import both_ends
 from agentdash.model.secrets import mask_fields, mask_secrets
 
 _MAX_ENTRIES: Final = 5_000
@@ -159,7 +160,7 @@ class ConversationBuilder:
             ended_at=event.at,
             outcome=event.outcome,
             exit_code=event.exit_code,
-            output=mask_secrets(_both_ends(event.output)),
+            output=mask_secrets(both_ends(event.output, _MAX_OUTPUT_CHARS)),
             denial=mask_secrets(denial) if denial else call.denial,
             changes=mask_fields(event.changes) or call.changes,
         )
@@ -201,11 +202,3 @@ def _chars(entry: Entry) -> int:
     if isinstance(entry, Message):
         return len(entry.text)
     return len(entry.script) + len(entry.output) + sum(len(change.diff) for change in entry.changes)
-
-
-def _both_ends(output: str) -> str:
-    if len(output) <= _MAX_OUTPUT_CHARS:
-        return output
-    half = _MAX_OUTPUT_CHARS // 2
-    left_out = len(output) - 2 * half
-    return f"{output[:half]}\n… {left_out} characters left out …\n{output[-half:]}"

@@ -28,6 +28,8 @@ _INVISIBLE_LETTERS: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U00013430-\U0001343f\U0001d159]"
 )
 """Characters that show nothing, and that `str.isprintable` accepts."""
+_CUT_AT: Final = ("\n", " ")
+"""Where a text is cut, the preferred place first."""
 _ASCII_CONTROLS: Final = bytes((*range(10), *range(11, 32), 127))
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
@@ -40,7 +42,7 @@ _ESCAPE_SEQUENCE = re.compile(
 def clean_block(text: str, cap: int = MAX_BLOCK_CHARS) -> str:
     """Return `text` with its line breaks, and without everything else that controls a terminal."""
     if len(text) > cap:
-        text = f"{text[: cap // 2]}\n… {len(text) - cap} characters left out …\n{text[-(cap // 2) :]}"
+        text = both_ends(text, cap)
     if text.isascii():  # the bulk of all output, and six times as fast
         if "\x1b" in text:
             text = _ESCAPE_SEQUENCE.sub("", text)
@@ -62,3 +64,29 @@ def clean_line(text: str, cap: int = MAX_LINE_CHARS) -> str:
     if not text.isprintable() or (not text.isascii() and _INVISIBLE_LETTERS.search(text)):
         text = " ".join(clean_block(text).split("\n"))
     return text.strip()
+
+
+def both_ends(text: str, cap: int) -> str:
+    """Return the first and the last half of `cap` characters of a longer text, and how much is left out.
+
+    It is cut as `last_part` does.
+    """
+    if len(text) <= cap:
+        return text
+    half = cap // 2
+    head, tail = text[:half], last_part(text, half)
+    at = next((at for blank in _CUT_AT if (at := head.rfind(blank)) >= half // 2), half)
+    return f"{head[:at]}\n… {len(text) - at - len(tail)} characters left out …\n{tail}"
+
+
+def last_part(text: str, cap: int) -> str:
+    """Return the last `cap` characters of a text, at most.
+
+    It is cut between lines, or else words, if any are nearby: the rest of a secret that is cut in two has no
+    shape by which it could be masked.
+    """
+    if len(text) <= cap:
+        return text
+    tail = text[-cap:]
+    at = next((at for blank in _CUT_AT if 0 <= (at := tail.find(blank)) <= cap // 2), -1)
+    return tail[at + 1 :]

@@ -12,6 +12,7 @@ from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model import events as e
 from agentdash.model.conversation import Conversation
 from agentdash.model.fleet import NOT_RECORDED
+from agentdash.model.sanitize import last_part
 from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
@@ -311,7 +312,7 @@ def _output_row(event: e.CallEnded, worker: str) -> TimelineRow:
         at=event.at,
         worker=worker,
         kind="output",
-        text=event.output[-_MAX_TEXT_CHARS:].strip(),
+        text=last_part(event.output, _MAX_TEXT_CHARS).strip(),
         note=f"exit code {event.exit_code}" if event.exit_code is not None else event.outcome,
         highlighted=bool(event.exit_code) or event.outcome not in _SUCCESSFUL,
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +28,7 @@ from agentdash.report.timeline_builder import build_report
 from agentdash.store.recorder import Recorder
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until, within
+from tests.unit.planted_secrets import LONG, PLANTED, SHORT, leaks
 
 SKEW_S = scaled(1.0)
 """Live may be late: files and processes are polled, and snapshots built at most ten times a second."""
@@ -163,3 +167,59 @@ async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None
     assert abs(last.since - (died.assessment.since or 0.0)) <= 2 * SKEW_S  # a death is seen by polls
     assert last.since - waited.since > OVERHANG_S
     assert report.ended >= last.since
+
+
+async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tmp_path: Path) -> None:
+    """They are in a prompt, in what a command prints, in its arguments and environment, and in an answer."""
+    planted = tmp_path / "planted.txt"
+    planted.write_text("\n".join(PLANTED))
+    sleep = f"python3 -c 'import time; time.sleep({command_seconds(4)})'"
+    arguments = f"--password={SHORT} -H 'Authorization: Bearer {LONG}' postgresql://u:{SHORT}@h/db"
+    command = f"cat {planted}; env API_TOKEN={SHORT} AWS_SECRET_ACCESS_KEY={LONG} {sleep} {arguments}"
+    lab = codex({"work": [{"run": command}, {"say": "\n\n".join(PLANTED[:50])}]})
+    clock = SystemClock()
+    journal = tmp_path / "journal"
+    recorder = Recorder(journal, clock, version="test", host="here")
+    config = Config(codex_home=lab.home, socket_paths=(lab.tmux,))
+    hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.record)
+    running = asyncio.create_task(hub.run())
+    try:
+        lab.exec(f"[[work]] login with --password={SHORT} and Bearer {LONG}", "-s", "danger-full-access")
+        async with within(60):
+            async for snapshot in hub.snapshots():
+                if any(w.kind == "codex-thread" and w.state is State.COMPLETED for w in snapshot.workers):
+                    break
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    (thread,) = lab.threads()
+    (rollout,) = lab.home.glob("sessions/*/*/*/rollout-*.jsonl")
+    assert len(leaks(rollout.read_text("utf-8"))) > 100
+    recorded = "".join(path.read_text("utf-8") for path in sorted(journal.iterdir()))
+    assert "import time; time.sleep" in recorded
+    assert "planted.txt" in recorded
+    assert leaks(recorded) == []
+
+    agentdash = [sys.executable, "-m", "agentdash"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(lab.user)}
+    home = ["--codex-home", str(lab.home)]
+    exports = [tmp_path / name for name in ("x.md", "x.html", "x.cast")]
+    replay = [*agentdash, "replay", *home, "--journal", str(journal), thread, "--export"]
+    audit = [*agentdash, "check", *home, "--json"]
+    printed = ""
+    for run in (*([*replay, str(path)] for path in exports), audit):
+        done = await asyncio.to_thread(
+            subprocess.run, run, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
+        assert done.returncode in (0, 1), done.stderr
+        printed += done.stdout + done.stderr
+    written = [path.read_text("utf-8") for path in exports]
+    assert all("login" in text for text in written)
+    stored = [
+        path.read_text("utf-8", "replace") for path in (tmp_path / "state").rglob("*") if path.is_file()
+    ]
+    assert stored
+    for text in (printed, *written, *stored):
+        assert leaks(text) == []

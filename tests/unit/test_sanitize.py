@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentdash.model.sanitize import MAX_BLOCK_CHARS, MAX_LINE_CHARS, clean_block, clean_line
+from agentdash.model.sanitize import (
+    MAX_BLOCK_CHARS,
+    MAX_LINE_CHARS,
+    both_ends,
+    clean_block,
+    clean_line,
+    last_part,
+)
 
 CONTROL = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -71,3 +78,19 @@ def test_both_ends_of_a_long_text_are_kept() -> None:
 def test_letters_that_show_nothing_are_removed(letter: str) -> None:
     assert clean_line(letter) == clean_block(letter) == ""
     assert clean_line(f"a{letter}b") == clean_block(f"a{letter}b") == "ab"
+
+
+def test_no_line_is_cut_in_two_where_a_text_is_shortened() -> None:
+    lines = [f"token {number} ghp_S3cretCanary01xYz9876543210AbCdEfGh" for number in range(200)]
+    text = both_ends("\n".join(lines), 2_000)
+    head, left_out, tail = (part.split("\n") for part in re.split(r"\n… (\d+) characters left out …\n", text))
+    assert head == lines[: len(head)]
+    assert tail == lines[-len(tail) :]
+    assert len("\n".join(lines)) == len("\n".join(head)) + int(left_out[0]) + len("\n".join(tail))
+    words = both_ends("word " * 1_000, 100)
+    assert set(words.split()) - {"…", "characters", "left", "out"} == {"word", str(5_000 - 44 - 50)}
+    assert both_ends("x" * 300, 100) == f"{'x' * 50}\n… 200 characters left out …\n{'x' * 50}"
+    assert both_ends("short", 100) == "short"
+    assert last_part("\n".join(lines), 500).split("\n") == lines[-10:]
+    assert last_part("x" * 300, 100) == "x" * 100
+    assert last_part("short", 100) == "short"

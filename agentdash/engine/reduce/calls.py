@@ -23,6 +23,7 @@ from agentdash.model.fleet import Call, Moment, Thread
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.sanitize import last_part
 
 MAX_OBSERVATIONS: Final = 64
 """Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""
@@ -87,7 +88,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         ended_at=event.at,
         outcome=event.outcome,
         exit_code=event.exit_code,
-        tail=event.output[-_MAX_TAIL_CHARS:],
+        tail=last_part(event.output, _MAX_TAIL_CHARS),
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
         allowed_by=event.allowed_by or known.allowed_by,
