@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -74,8 +75,6 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # the reader has closed the pipe (`| head`), which is no failure
-            # the interpreter flushes stdout at exit, which would raise again
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
 
 
@@ -119,7 +118,10 @@ def main() -> None:
     _replace_unencodable()
     try:
         termination.install()  # from here on ctrl-c may come
-        sys.exit(app.main(standalone_mode=False, prog_name="agentdash"))
+        code = app.main(standalone_mode=False, prog_name="agentdash")
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
+        sys.exit(code)
     except click.ClickException as problem:
         from agentdash.cli.errors import error_line
 
@@ -139,6 +141,17 @@ def main() -> None:
     except Exception as problem:
         log.exception("the command failed")
         _fail(f"{clean_line(f'{type(problem).__name__}: {problem}', 200)} ({debug_log.hint()})")
+    finally:
+        _discard_unwritable()
+
+
+def _discard_unwritable() -> None:
+    """Discard output that cannot be written any more: the interpreter would try again, and exit with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # a closed pipe, a full disk, a terminal that is gone
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_closed_streams() -> None:

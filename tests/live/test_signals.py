@@ -278,7 +278,7 @@ def is_running(pid: int) -> bool:
 
 def test_screen_after_the_end_in_tmux(state: Path) -> None:
     with tmux_server(state) as tmux:
-        tmux("new-session", "-d", "-x", "100", "-y", "30", "sh")
+        tmux("new-session", "-d", "-x", "100", "-y", "30", "exec sh")
         tmux("send-keys", "echo be'fore'; stty -g >$XDG_STATE_HOME/1", "Enter")
         tmux(
             "send-keys",

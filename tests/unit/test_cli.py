@@ -520,3 +520,22 @@ def test_status_table_never_cuts_state_and_sandbox(home: Path, columns: int) -> 
         assert worker.sandbox.configured is not None
         policy = worker.sandbox.configured
         assert (policy.brief() if columns >= 120 else policy.short()) in line
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "message"),
+    [
+        ("> /dev/full", 2, "agentdash: [Errno 28] No space left on device\n"),
+        ("| true", 0, ""),
+        ("| head -c 1 >&2", 0, "{"),
+        (">&-", 0, ""),
+    ],
+    ids=["full", "nobody reads", "head", "closed"],
+)
+def test_output_that_cannot_be_written(target: str, code: int, message: str) -> None:
+    """Without the interpreter's own words, and its exit code 120."""
+    script = f'set -o pipefail; "$1" -m agentdash schema status {target}'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", message)
