@@ -23,6 +23,7 @@ VIEWS = {
     "why": (sample_fleet.full_fleet, Options(select="fix tests"), ("w",)),
     "help": (sample_fleet.full_fleet, Options(), ("question_mark",)),
     "ascii": (sample_fleet.full_fleet, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
+    "hosts": (sample_fleet.fleet_of_hosts, Options(select="api-worker"), ()),
     "monochrome": (sample_fleet.full_fleet, Options(select="Pasteur"), ()),
 }
 every_view = pytest.mark.parametrize("view", VIEWS)

@@ -72,7 +72,7 @@ def what(worker: Worker, row: Row, cells: int, look: Look) -> Line:
 
     Of a worker that does not need the user, a finding comes first, then those below it that do.
     """
-    fact, tone = worker.fact, _tone(worker)
+    fact, tone = _fact(worker), _tone(worker)
     if worker.needs_you:
         return fact_line(fact, cells, look, tone)
     lead: list[Span] = []
@@ -86,6 +86,15 @@ def what(worker: Worker, row: Row, cells: int, look: Look) -> Line:
     room = cells - width(lead)
     rest = fact_line(fact, room, look, "muted") if room >= min(_MIN_REST_CELLS, cell_len(fact.text)) else ()
     return fit((*lead, *rest), cells, look.glyphs.ellipsis)
+
+
+def _fact(worker: Worker) -> Fact:
+    """Return the fact of a worker; of one that needs the user, words without an object stand in its place:
+    they are as whole as it would be."""
+    fact = worker.fact
+    if fact.object or not worker.needs_you:
+        return fact
+    return Fact(fact.kind, "", fact.what, why=fact.why)
 
 
 def fact_line(fact: Fact, cells: int, look: Look, tone: Tone = "") -> Line:
@@ -287,10 +296,10 @@ def row_height(item: Item, layout: Layout[Item], cells: int) -> int:
     """Return how many lines a worker takes: more than one only if it needs the user and its object needs
     them."""
     worker = item[1]
-    if not worker.needs_you or not worker.fact.object:
+    fact = _fact(worker)
+    if not worker.needs_you or not fact.object:
         return 1
-    fact = worker.fact
-    text = cell_len(f"{fact.what} {fact.object}")
+    text = cell_len(f"{fact.what} {fact.object}".strip())
     if cells >= CARDS_BELOW_CELLS:
         return 1 if text <= layout.main.cells else 2
     return 2 if text <= cells - _INDENT else 3
@@ -302,7 +311,7 @@ def row_lines(item: Item, layout: Layout[Item], cells: int, height: int, look: L
     if height == 1:
         return [layout.line(item, look)]
     if cells >= CARDS_BELOW_CELLS:
-        return [_first_line(item, layout, look), _object_line(worker.fact, layout, cells, look)]
+        return [_first_line(item, layout, look), _object_line(_fact(worker), layout, cells, look)]
     for_, room = in_state_for(worker, look), cells - _INDENT
     state = sign(worker, look.glyphs)
     head = (
@@ -310,12 +319,12 @@ def row_lines(item: Item, layout: Layout[Item], cells: int, height: int, look: L
         *_name_cell(item, max(1, cells - 2 - _AGE_CELLS - 1), look),
     )
     first = justify(head, (Span(for_, "ask"),), cells, look.glyphs.ellipsis)
-    return [first, *_below(worker.fact, room, height - 1, look)]
+    return [first, *_below(_fact(worker), room, height - 1, look)]
 
 
 def _first_line(item: Item, layout: Layout[Item], look: Look) -> Line:
     """Return the columns with the words of the fact in place of its object, which is on the next line."""
-    words = _words(item[1].fact, layout.main.cells, look.glyphs.ellipsis)
+    words = _words(_fact(item[1]), layout.main.cells, look.glyphs.ellipsis)
     return layout.line(item, look, main=(Span(words),))
 
 
