@@ -33,7 +33,7 @@ def test_worst_cause_comes_first():
 
 
 def test_no_sandbox_is_one_cause_of_three_kinds():
-    (cause,) = causes(named("Compare the two parsers", 26))
+    cause = causes(named("Compare the two parsers", 26))[0]
     assert cause.words == "no sandbox"
     assert set(cause.kinds) == {
         FindingKind.NETWORK_OPEN,
