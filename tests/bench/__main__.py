@@ -9,6 +9,7 @@ python -m tests.bench pairs growth         beside the peers, with ratios, and ho
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +53,7 @@ def main() -> None:
         print(f"writing {given.files} sessions, {given.megabytes:.0f} MB, to {home}")
         make_home(home, given.files, given.megabytes)
     for name in given.parts or PARTS:
-        print(f"\n== {name}")
+        print(f"\n== {name} (load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors)")
         PARTS[name](home)
 
 
