@@ -95,6 +95,8 @@ class _Test:
                 return is_empty(operand)
             case "-n":
                 return _negated(is_empty(operand))
+            case "-s" | "-e" | "-f" | "-r" if (content := dict(self._state.files).get(operand)) is not None:
+                return _negated(is_empty(content)) if operator == "-s" else True
             case "-v" if (name := concrete(operand)) in FLAGS and name is not None:
                 return self._state.value(name) is not None
             case _:

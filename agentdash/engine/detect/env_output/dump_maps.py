@@ -27,7 +27,7 @@ LineMap = Callable[[str], str | None]
 """Gives what a filter writes of a line, without its line break; None where it writes nothing."""
 
 _MARK: Final = "Zmark0Z"
-_PUNCTUATED: Final = r"A-b.c:d/e,f;g|h+i%j@k~l#m!n&o(p)q[r]s{t}u<v>w?x*y^z_$\0"
+_PUNCTUATED: Final = "A-b.c:d/e,f;g|h+i%j@k~l#m!n&o(p)q[r]s{t}u<v>w?x*y^z_$0"
 _SAMPLES: Final = (_MARK, "0", "other", "2x", "docker", _PUNCTUATED)
 """Values on which a filter is tried that may change some values only."""
 _WORD: Final = re.compile(r"\w+")

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from agentdash.engine.detect.env_output.dumps import Dump
-from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, Trimmed
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Trimmed
 
 
 def is_many(element: Parts) -> bool:
     """Return whether an element of an array may stand for several."""
-    return not all(isinstance(part, str | Hole) for part in element)
+    for part in element:
+        match part:
+            case str() | Hole():
+                pass
+            case Choice(options=options) if (
+                not any(map(is_many, options)) and (Hole(Kind.QUIET),) not in options
+            ):
+                pass
+            case _:
+                return True
+    return False
 
 
 def is_set(value: Parts | None, *, counts_empty: bool) -> bool | None:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.arithmetic import evaluated
+from agentdash.engine.detect.env_output.braces import braced
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
 from agentdash.engine.detect.env_output.emptiness import is_many, is_set
 from agentdash.engine.detect.env_output.patterns import (
@@ -100,6 +101,10 @@ class Expander:
         """Return the arguments that a word becomes."""
         if (elements := self._elements(word)) is not None:
             return list(elements)
+        if self.state.dialect in ("bash", "zsh") and word.literal_but_braces and (found := braced(word.text)):
+            return [(text,) for text in found]
+        if self.state.dialect == "dash" and word.literal_but_braces and braced(word.text):
+            return [(word.text,)]
         parts = self.word(word)
         quoted = any(isinstance(p, Text) or p.quoted for p in word.pieces)
         if not quoted and parts == ():
@@ -117,8 +122,14 @@ class Expander:
         if text is None and any(isinstance(p, Substitution) and not p.quoted for p in word.pieces):
             return self._unquoted(parts, len(word.pieces))
         if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
-            return [(field,) for field in self._split(text)] if len(word.pieces) == 1 else [parts]
+            is_text = not any(isinstance(p, Substitution) for p in word.pieces)
+            return [(field,) for field in self._split(text, is_text)] if len(word.pieces) == 1 else [parts]
         return [parts]
+
+    def is_list(self, word: Word) -> bool:
+        """Return whether a word is `"${name[@]}"` of known elements: each is one argument, whatever it is."""
+        elements = self._elements(word)
+        return elements is not None and not any(map(is_many, elements))
 
     def _unquoted(self, parts: Parts, pieces: int) -> list[Parts]:
         """Return the arguments that an unquoted substitution becomes: its words."""
@@ -132,9 +143,9 @@ class Expander:
         is_split = "IFS" not in dict(self.state.variables)
         return [(Words(parts, is_split=True),)] if pieces == 1 and is_split else [(ANY,)]
 
-    def _split(self, text: str) -> list[str]:
-        """Return the fields of an unquoted expansion; zsh does not split it."""
-        if self.state.dialect == "zsh" and not self.state.is_rewritten:
+    def _split(self, text: str, is_parameter: bool) -> list[str]:
+        """Return the fields of an unquoted expansion; zsh does not split the values of variables."""
+        if is_parameter and self.state.dialect == "zsh" and not self.state.is_rewritten:
             return [text] if text else []
         separators = concrete(dict(self.state.variables).get("IFS", (" \t\n",)) or ())
         if separators is None:
@@ -180,6 +191,8 @@ class Expander:
                     same = self.state.dialect or self.status == self.state.status
                     self.state = msgspec.structs.replace(self.state, status=self.status if same else None)
                 return parts
+            case ProcessSubstitution(direction=">"):
+                raise UnreadableError
             case ProcessSubstitution(script=script):
                 content, errors = self.substitute_untrimmed(script)
                 self.errors += errors

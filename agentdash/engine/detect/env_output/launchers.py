@@ -219,7 +219,8 @@ def source(interpreter: Interpreter, call: Call) -> list[Outcome]:
     path = concrete(call.arguments[0]) if len(call.arguments) == 1 else None
     content = call.stdin if path in ("/dev/stdin", "/dev/fd/0") else None
     if path is not None and content is None:
-        content = dict(call.state.files).get(call.arguments[0])
+        written = {_without_dot(name): content for name, content in call.state.files}
+        content = written.get(_without_dot(call.arguments[0]))
     text = None if content is None else concrete(content)
     script = None if text is None else parse(text, in_part=True)
     if script is None:

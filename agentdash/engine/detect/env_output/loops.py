@@ -78,7 +78,8 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
     if len(words) == 1 and len(words[0]) == 1 and isinstance(listed := words[0][0], Words):
         listing = (ANY,) if listed.is_split and not has_whole_words(listed.parts) else listed.parts
         return _over_lines(interpreter, node, listing, expander.state)
-    if len(words) > MAX_ROUNDS or not all(map(_is_one_word, words)):
+    is_list = node.words is not None and all(map(expander.is_list, node.words))
+    if len(words) > MAX_ROUNDS or not (is_list or all(map(_is_one_word, words))):
         unknown = unknown_after(node, expander.state)
         return blurred(interpreter.script(node.body, unknown, guarded=True), unknown, errors=expander.errors)
     outcomes = _rounds(interpreter, node, words, expander, guarded=guarded)

@@ -165,7 +165,8 @@ def joined(parts: Iterable[Part]) -> Parts:
 
 
 _ABSENCE: Final = re.compile(
-    r"\W*|.*(?<![a-z])(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na)"
+    r"\W*|.*(?<![a-z])(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na"
+    r"|failed|failure)"
     r"(?![a-z]).*|\W*n/a\W*",
     re.IGNORECASE,
 )

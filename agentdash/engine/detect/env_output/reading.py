@@ -80,12 +80,33 @@ def read(call: Call) -> list[Result]:
             for name, value in zip(names[1:], fields, strict=True):
                 state = state.with_variable(name or "", value)
             return [Result(state=state)]
+    array = names[-1] if len(names) in (2, 3) else None
+    options = "".join(name or "?" for name in names[:-1])
+    if array and NAME.fullmatch(array) and options in ("-a", "-ra", "-r-a"):
+        return _read_elements(call, array)
     for name in names or ["REPLY"]:
         if name is None:
             raise UnreadableError
         if NAME.fullmatch(name):
             state = state.with_variable(name, (ANY,))
     return [Result(status=None, state=state)]
+
+
+def _read_elements(call: Call, name: str) -> list[Result]:
+    """Run bash's `read -ra name`."""
+    line = concrete(call.stdin or (ANY,))
+    separators = concrete(dict(call.state.variables).get("IFS", (" \t\n",)) or ())
+    elements: tuple[Parts, ...] | None = None
+    if line is not None and separators is not None and "\n" in line:
+        text = line.partition("\n")[0]
+        if separators.strip(" \t\n") == "":
+            elements = tuple((field,) for field in text.split())
+        elif len(separators) == 1:
+            fields = text.removesuffix(separators).split(separators) if text else []
+            elements = tuple((field,) if field else () for field in fields)
+    state = call.state.with_variable(name, (ANY,)).with_array(name, elements)
+    status = 0 if elements is not None else None
+    return in_shells(call, [Result(status=status, state=state)], "bash")
 
 
 def _fields_of(call: Call, number: int) -> list[Parts] | None:

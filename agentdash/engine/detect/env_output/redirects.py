@@ -22,7 +22,7 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Emit, Fork, Outcome, Stream, parts_of
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.shell import ProcessSubstitution, Redirect, Script, Word
+from agentdash.engine.detect.shell import Item, ProcessSubstitution, Redirect, Script, Simple, Word
 
 _TERMINAL: Final[dict[str, int]] = {
     "/dev/stdout": STDOUT,
@@ -118,7 +118,8 @@ def routing(redirects: tuple[Redirect, ...], expander: Expander) -> Routing:
 def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routing:
     replace = msgspec.structs.replace
     destination: Destination
-    target = () if redirect.target is None else expander.word(redirect.target)
+    is_process = _process(redirect, ">") is not None
+    target = () if redirect.target is None or is_process else expander.word(redirect.target)
     match redirect.operator:
         case "<" | "<<" | "<<-" | "<<<" | "<&" | "<&-" if redirect.fd not in (None, 0):
             return _opened(routing, redirect, expander)
@@ -141,6 +142,8 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
             return replace(routing, stdin=(ANY,))
         case ">&-":
             destination = Nowhere.NULL
+        case ">" | ">>" | "&>" | "&>>" if (script := _process(redirect, ">")) is not None:
+            return _through(script, routing, joins=redirect.operator.startswith("&"))
         case ">" | ">>" | ">|" | "&>" | "&>>":
             destination = _destination(target, append=redirect.operator.endswith(">>"), routing=routing)
             if redirect.operator.startswith("&"):
@@ -164,10 +167,21 @@ def _opened(routing: Routing, redirect: Redirect, expander: Expander) -> Routing
     return msgspec.structs.replace(routing, may_fail=True)
 
 
-def _process(redirect: Redirect) -> Script | None:
-    """Return the script of `< <(…)`."""
+def _through(script: Script, routing: Routing, *, joins: bool) -> Routing:
+    """Return the routing through `> >(tee …)`, which writes what it reads; others are not followed."""
+    match script.items:
+        case (Item(node=Simple(words=(Word() as name, *_) as words, redirects=())),) if (
+            name.text == "tee" and all(word.literal for word in words)
+        ):
+            return routing.leading(STDERR, routing.leads(STDOUT)) if joins else routing
+        case _:
+            raise UnreadableError
+
+
+def _process(redirect: Redirect, direction: str = "<") -> Script | None:
+    """Return the script of `< <(…)` or `> >(…)`."""
     match redirect.target:
-        case Word(pieces=(ProcessSubstitution(script=script, direction="<"),)):
+        case Word(pieces=(ProcessSubstitution(script=script, direction=found),)) if found == direction:
             return script
         case _:
             return None

@@ -20,6 +20,7 @@ _REFERENCE: Final = re.compile(r"\\(.)|(&)")
 _KEEPING: Final = re.compile(
     r"\^|\$|\$\$|=(?:[^\\|]|\\.)*"
     r"|\^?(?:\\\(|\()[^()\\]*(?:\\\)|\))=(?:\\\(|\()\.\*(?:\\\)|\))\$?"
+    r"|(?P<name>\^(?:\\\(|\()[\w\[\]-]*[*+]?(?:\\\)|\))=(?:[^\\|]|\\.)*)"
 )
 """Patterns whose match leaves the name before the first equals sign as it is."""
 _DECLARATION: Final = re.compile(r"\^?(?:declare|typeset|export) (?:-x )?")
@@ -143,7 +144,10 @@ class _Reader:
         if "|" in source or mark in source or not re.fullmatch(r"(?:[^\\]|\\[\\&nt./\[\]|*$^\d\"'-])*", text):
             return None  # the longest of alternatives, which Python does not look for
         keeps = _KEEPING.fullmatch(source) or (text == "" and _DECLARATION.fullmatch(source))
-        self.keeps_names = self.keeps_names and bool(keeps) and "\\n" not in text
+        is_known = bool(keeps) and "\\n" not in text and not re.search("CODEX|SANDBOX", text)
+        if isinstance(keeps, re.Match) and keeps.re is _KEEPING and keeps["name"] is not None:
+            is_known = is_known and "\\1" in text
+        self.keeps_names = self.keeps_names and is_known
         flags = match["flags"]
         pattern = compiled(source, self._syntax, ignores_case="i" in flags.lower())
         return None if pattern is None else _Step(wants, "s", pattern=pattern, text=text, flags=flags)

@@ -235,6 +235,16 @@ _ONE_LINE_VARIABLES: Final = frozenset(
         "HOSTNAME",
         "UID",
         "EUID",
+        "PPID",
+        "BASHPID",
+        "SHLVL",
+        "OSTYPE",
+        "MACHTYPE",
+        "HOSTTYPE",
+        "BASH_VERSION",
+        "ZSH_VERSION",
+        "SECONDS",
+        "LINENO",
         "RANDOM",
     )
 )

@@ -11,8 +11,9 @@ import msgspec
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.inputs import input_of, single_dump
-from agentdash.engine.detect.env_output.patterns import QUIET, Part, Parts, concrete
+from agentdash.engine.detect.env_output.patterns import ANY, QUIET, QUIET_TEXT, Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
+from agentdash.engine.detect.env_output.reaching import is_harmless
 from agentdash.engine.detect.env_output.scripting.grammars import parse_program
 from agentdash.engine.detect.env_output.scripting.jq import Jq
 from agentdash.engine.detect.env_output.scripting.jq_library import Many
@@ -40,8 +41,21 @@ def run_text(call: Call, code: Parts | None, run: Runner) -> list[Result]:
     try:
         results = run(text, call, holes)
     except (UnknownError, RecursionError):
-        return UNKNOWN
+        results = UNKNOWN
+    if call.name in _WITHOUT_INPUT and is_harmless(text):
+        results = [_quiet(result) for result in results]
     return [*(_refilled(result, holes) for result in results), not_found(call.name)]
+
+
+_WITHOUT_INPUT: Final = ("python", "python3", "node", "nodejs", "php")
+"""Interpreters that read standard input only where a program does."""
+
+
+def _quiet(result: Result) -> Result:
+    """Return the result of a program that names no flag where what it prints is not known."""
+    out = tuple(QUIET_TEXT if part == ANY else part for part in result.out)
+    err = tuple(QUIET_TEXT if part == ANY else part for part in result.err)
+    return msgspec.structs.replace(result, out=out, err=err)
 
 
 def _refilled(result: Result, holes: Holes) -> Result:
