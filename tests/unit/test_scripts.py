@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from agentdash.agents.codex.rollout.tools import describe, describe_custom
+from agentdash.model.events import CallStarted
 from agentdash.model.sanitize import MAX_BLOCK_CHARS
+from tests.unit.rollout_files import call, meta, only, read, response
 
 SCRIPT = "set -e\nenv | grep '^CODEX'  # flags\n\ncat <<'EOF'\n  two\nEOF\n"
 
@@ -69,3 +71,34 @@ def test_another_shell_of_exec_command_is_not_known() -> None:
 )
 def test_code_mode_counts_only_where_whole_outputs_are_printed(js: str, script: str) -> None:
     assert describe_custom("exec", None, js).script == script
+
+
+def started(text: str, name: str, arguments: dict[str, Any]) -> tuple[str, str]:
+    """Return shell and script of a call behind a message of the user."""
+    message = response("message", role="user", content=[{"type": "input_text", "text": text}])
+    (event,) = only(CallStarted, read(meta(), message, call(name, arguments)))
+    return event.shell, event.script
+
+
+def context(shell: str) -> str:
+    return f"<environment_context>\n  <cwd>/w</cwd>\n  <shell>{shell}</shell>\n</environment_context>"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "sh"])
+def test_the_environment_context_names_the_shell_of_scripts(shell: str) -> None:
+    assert started(context(shell), "exec_command", {"cmd": "env"}) == (shell, "env")
+    assert started(context(shell), "shell_command", {"command": "env"}) == (shell, "env")
+
+
+def test_the_arguments_of_a_call_name_its_shell_before_the_environment_context_does() -> None:
+    assert started(context("zsh"), "exec_command", {"cmd": "env", "shell": "/bin/dash"}) == ("dash", "env")
+    assert started(context("zsh"), "shell", {"command": ["bash", "-lc", "env"]}) == ("bash", "env")
+    assert started(context("fish"), "shell", {"command": ["env", "-0"]}) == ("", "env -0")
+
+
+def test_scripts_of_a_shell_that_is_not_followed_are_not_known() -> None:
+    assert started(context("fish"), "exec_command", {"cmd": "env"}) == ("", "")
+
+
+def test_a_prompt_that_quotes_an_environment_context_names_no_shell() -> None:
+    assert started(f"Why is it so? {context('fish')}", "exec_command", {"cmd": "env"}) == ("", "env")

@@ -8,6 +8,7 @@ Then its output is all that was printed meanwhile.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +17,7 @@ import msgspec
 from agentdash.agents.codex.rollout import outputs
 from agentdash.agents.codex.rollout.outputs import Ending
 from agentdash.agents.codex.rollout.records import Part
-from agentdash.agents.codex.rollout.tools import Tool
+from agentdash.agents.codex.rollout.tools import Tool, posix_shell
 from agentdash.model.changes import FileChange
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Event
 from agentdash.model.sanitize import clean_block, clean_line
@@ -44,6 +45,14 @@ class _Spawned(msgspec.Struct):
 _spawned = msgspec.json.Decoder(_Spawned)
 
 
+_USER_SHELL: Final = re.compile(
+    r"\s*<environment_context>(?:(?!</environment_context>).)*<shell>\s*(?P<name>[\w.-]+)\s*</shell>",
+    re.DOTALL,
+)
+_ARGV_TOOLS: Final = ("shell", "container.exec", "local_shell")
+"""Tools whose arguments name the shell, or a program that runs without one."""
+
+
 class CallTracker:
     """Tracks the tool calls of one thread.
 
@@ -57,12 +66,26 @@ class CallTracker:
         self._running: dict[str, _Running] = {}
         """By session number."""
         self._ended: dict[str, None] = {}
+        self._user_shell = ""
+
+    def set_user_shell(self, environment: str) -> None:
+        """Set the shell that runs scripts of tools without a shell of their own.
+
+        Args:
+            environment: an `<environment_context>` message; its `<shell>` is the name (0.38 to 0.169).
+        """
+        if match := _USER_SHELL.match(environment):
+            self._user_shell = match["name"]
 
     def start(self, call: str, tool: Tool, at: float, line: int, *, by_user: bool = False) -> Iterator[Event]:
         """Start a call; nothing for a known one, which was written twice."""
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
+        shell, script = tool.shell, tool.script
+        if self._user_shell and not shell and tool.name not in _ARGV_TOOLS:
+            shell = posix_shell(self._user_shell)
+            script = script if shell else ""
         yield CallStarted(
             at=at,
             thread=self._thread,
@@ -71,8 +94,8 @@ class CallTracker:
             kind=tool.kind,
             tool=tool.name,
             text=tool.text,
-            script=tool.script,
-            shell=tool.shell,
+            script=script,
+            shell=shell,
             cwd=tool.cwd,
             escalation=tool.escalation,
             by_user=by_user,

@@ -110,6 +110,11 @@ def shell_name(argv: Sequence[str] | str, path: str = "") -> str:
     return found if found in _POSIX_SHELLS else ""
 
 
+def posix_shell(name: str) -> str:
+    """Return the name of a POSIX shell, empty for that of another shell."""
+    return name if name in _POSIX_SHELLS else ""
+
+
 def _shell_of(argv: Sequence[str]) -> str | None:
     """Return the shell that runs the last argument as a script; None where there is none."""
     if len(argv) < 3 or argv[-2].lower() not in ("-c", "-lc", "-ic", "-command", "/c"):

@@ -167,6 +167,7 @@ _BLOCK_LINES: Final = 10
 _NPM: Final = re.compile(
     r"^npm (?:ERR!|error|warn|WARN) (?:(?P<key>code|syscall|path|dest|errno)\s+(?P<value>.+))?"
 )
+_OUTPUT_FILE: Final = re.compile(r"zip error: Could not create output file \((?P<path>[^()]+)\)")
 _NODE_FIELD: Final = re.compile(r"^\s*['\"]?(?P<key>path|dest)['\"]?: ['\"](?P<value>[^'\"]+)['\"]")
 _FIELD: Final = re.compile(
     r"^\s*['\"]?(?:code|errno|syscall|path|dest|address|port)['\"]?: |^npm (?:ERR!|error) (?:code|errno"
@@ -271,6 +272,8 @@ def _blank_path(before: str, script: str) -> str | None:
 
 
 def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...]:
+    if before.endswith("I/O error: "):  # of zip, which names the file in its next line
+        return ()
     if whole := _blank_path(before, script):
         return (whole,)
     inner = paths_in(reason)  # `Access to the path '/x' is denied`
@@ -324,6 +327,8 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
     for later in range(number + 1, min(len(lines), number + _BLOCK_LINES)):
         if field := _NODE_FIELD.match(lines[later]):
             return (field["value"],), number, later, line
+        if created := _OUTPUT_FILE.match(lines[later]):
+            return (created["path"],), number, later, f"{line}\n{lines[later]}"
         is_next = not any(between.strip() for between in lines.range(number + 1, later - 1))
         if is_next and line.rstrip().endswith(":") and re.match(r"\s*[~/]\S*\s*$", lines[later]):
             return (lines[later].strip(),), number, later, line  # brew's list of directories; CMake's
