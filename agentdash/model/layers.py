@@ -97,7 +97,10 @@ def requested_values(requested: Requested) -> dict[LayerField, str]:
         LayerField.APPROVAL: policy.approval or "",
         LayerField.REVIEWER: policy.reviewer or "",
     }
-    return {name: value for name, value in values.items() if requested.origin(_REQUEST_FIELDS[name])}
+    mark = " (config as of now)" if requested.is_config_as_of_now else ""
+    return {
+        name: f"{value}{mark}" for name, value in values.items() if requested.origin(_REQUEST_FIELDS[name])
+    }
 
 
 def policy_values(policy: Policy) -> dict[LayerField, str]:

@@ -133,6 +133,11 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the policy cannot be changed in the running CLI: false of one with a screen, where the user may
     choose another one before any file shows it."""
 
+    @property
+    def is_config_as_of_now(self) -> bool:
+        """Whether it is only what the files ask for now, of a process whose arguments are not known."""
+        return self.read_at is not None and not self.are_arguments_known
+
     def origin(self, field: RequestField) -> RequestOrigin | None:
         """Return where a part was set; None where nothing asked for it."""
         return next((origin for origin in self.origins if origin.field is field), None)

@@ -16,6 +16,7 @@ from agentdash.model.findings import Finding
 from agentdash.model.layer_words import sides
 from agentdash.model.pane import Pane
 from agentdash.model.remedies import Remedy
+from agentdash.model.requested import Requested
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
@@ -172,12 +173,19 @@ def _print_sandbox(worker: w.Worker, console: Console) -> None:
     applied = sandbox.applied or "not seen"
     console.print(Text(f"sandbox {sandbox.verdict}: configured {configured}; applied {applied}"))
     for origin in sandbox.requested.origins if sandbox.requested else ():
-        console.print(Text(f"  requested {origin.field.value}: {origin}"), style="dim")
+        console.print(
+            Text(f"  {_requested_as(sandbox.requested)} {origin.field.value}: {origin}"), style="dim"
+        )
     for rule in sandbox.requested.environment if sandbox.requested else ():
         console.print(Text(f"  environment: {rule}"), style="dim")
     _print_evidence(sandbox.evidence, console)
     for missing in (*sandbox.unread, *worker.notes):
         console.print(Text(f"  not known: {missing}"), style="dim")
+
+
+def _requested_as(requested: Requested | None) -> str:
+    is_as_of_now = requested is not None and requested.is_config_as_of_now
+    return "config as of now, arguments not known, asks for" if is_as_of_now else "requested"
 
 
 def _print_finding(finding: Finding, console: Console) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,13 @@ from agentdash.agents.codex.config.reader import CodexRequests, read_request
 from agentdash.agents.codex.config.shell_environment import environment_rules
 from agentdash.agents.codex.config.versions import latest_rules, release, rules_for
 from agentdash.collect.processes.env_filter import clean_arguments
-from agentdash.model.fleet import Thread
-from agentdash.model.policy import Filesystem, Network
+from agentdash.engine.judge.findings.requests import newest_request, request_findings
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet, RolloutFile, Thread
+from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.requested import RequestField, RequestLayer
+from agentdash.model.requested import Requested, RequestField, RequestLayer
 from agentdash.report.check_config import check_config
 
 RULES = latest_rules()
@@ -366,3 +370,53 @@ def test_prediction_of_a_refusal(tmp_path: Path) -> None:
 def test_a_profile_that_looked_like_a_secret_leaves_the_arguments_unknown() -> None:
     assert parse_arguments(clean_arguments(("codex", "exec", "-pWork2026", "x"))) is None
     assert parse_arguments(clean_arguments(("codex", "exec", "-p", "work", "x"))) is not None
+
+
+# ---------------------------------------------------------------- of threads whose process is not known
+
+
+def past(tmp_path: Path, *, begun: float, config: str = 'sandbox_mode = "read-only"\n') -> Requested | None:
+    (tmp_path / "config.toml").write_text(config, "utf-8")
+    os.utime(tmp_path / "config.toml", (1_000.0, 1_000.0))
+    rollout = tmp_path / "sessions/2026/11/22/rollout-x.jsonl"
+    thread = Thread(
+        "t",
+        created_at=begun,
+        cwd=str(tmp_path / "none"),
+        version="0.169.0",
+        file=RolloutFile(path=str(rollout), size=1, modified=1.0),
+    )
+    return CodexRequests().read_past(thread, 5_000.0)
+
+
+def test_files_as_of_now_ask_for_what_they_have_had_before_the_thread(tmp_path: Path) -> None:
+    found = past(tmp_path, begun=2_000.0)
+    assert found is not None
+    assert found.policy.filesystem is Filesystem.READ_ONLY
+    assert (found.since, found.read_at, found.are_arguments_known) == (2_000.0, 5_000.0, False)
+    assert found.given is None
+
+
+def test_files_that_were_written_later_ask_for_nothing(tmp_path: Path) -> None:
+    assert past(tmp_path, begun=500.0) is None
+    assert past(tmp_path, begun=2_000.0, config='model = "x"\n') is None
+
+
+def test_unknown_arguments_decide_nothing(tmp_path: Path) -> None:
+    found = past(tmp_path, begun=2_000.0)
+    assert found is not None
+    events: list[e.Event] = [
+        e.ThreadStarted(at=2_000.0, thread="t", cwd="/w", version="0.169.0"),
+        e.PolicySet(
+            at=2_001.0,
+            thread="t",
+            line=2,
+            policy=Policy(Filesystem.UNRESTRICTED, Network.ON),
+            origin="turn_context",
+        ),
+    ]
+    thread = reduce(Fleet(), events).threads["t"]
+    assert list(request_findings(thread, [found])) == []
+    typed = Requested(since=1_999.0)
+    assert newest_request(thread, [typed, found]) is typed
+    assert newest_request(thread, [found]) is found

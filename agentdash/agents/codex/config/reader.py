@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.config.argv import Arguments, parse_arguments
+from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
 from agentdash.agents.codex.config.layers import directory, read_layers, request, requested
 from agentdash.agents.codex.config.precedence import Stack
 from agentdash.agents.codex.config.roles import read_role
@@ -20,12 +20,19 @@ from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer
 
+_REREAD_S: Final = 2.0
+"""Age after which configuration files are read again for past threads: one poll has many of them."""
 _CLOCK_TOLERANCE_S: Final = 1.0
 """A file that was written so shortly after a process began was read by it, too."""
 
 
 class CodexRequests:
     """What a `codex` process was asked for."""
+
+    def __init__(self) -> None:
+        self._past: dict[tuple[Mode, str, str, str | None], Requested] = {}
+        """What files ask for, by all that it depends on besides them."""
+        self._read_at = 0.0
 
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
         """Return what the arguments and the configuration of a process ask for; None for one that runs no
@@ -51,9 +58,39 @@ class CodexRequests:
         return read_role(thread.role, home=home, cwd=thread.cwd, root=root, since=thread.created_at, at=at)
 
     def read_past(self, thread: Thread, at: float) -> Requested | None:
-        """Return None: the arguments of a process that has ended are not known, and outrank all files."""
-        del thread, at
-        return None
+        """Return what the configuration files beside a rollout ask for, as they are now.
+
+        The arguments of its process are not known, and outrank all files: nothing is compared with it. Files
+        that were written after the thread began are not what it was started with.
+        """
+        sessions = _sessions_of(thread)
+        if sessions is None or thread.parent or not thread.cwd or thread.created_at is None:
+            return None
+        mode: Mode = "exec" if thread.source == "exec" else "tui"
+        found = self._as_of(at, mode, str(sessions.parent), thread.cwd, thread.version)
+        if not found.origins or (found.files_written or 0.0) > thread.created_at:
+            return None
+        return replace(found, since=thread.created_at)
+
+    def _as_of(self, at: float, mode: Mode, home: str, cwd: str, version: str | None) -> Requested:
+        """Return what files ask for without any arguments. Threads of one directory have the same: it is read
+        once for all of them."""
+        key = (mode, home, cwd, version)
+        if at - self._read_at > _REREAD_S:
+            self._past.clear()
+            self._read_at = at
+        if key not in self._past:
+            found = read_request(Arguments(mode), home, cwd, version, Path("/"))
+            self._past[key] = replace(
+                found, read_at=at, are_arguments_known=False, given=None, given_origins=()
+            )
+        return self._past[key]
+
+
+def _sessions_of(thread: Thread) -> Path | None:
+    """Return the directory of rollouts that a thread's file lies in."""
+    path = Path(thread.file.path) if thread.file is not None else Path()
+    return next((parent for parent in path.parents if parent.name in ("sessions", "archived_sessions")), None)
 
 
 def read_request(

@@ -97,7 +97,9 @@ def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested |
     """Return what was asked for last: by the newest process, or by a change in the running CLI."""
     if not requests:
         return None
-    request = requests[-1]
+    request = next((each for each in reversed(requests) if each.are_arguments_known), requests[-1])
+    if not request.are_arguments_known:
+        return request
     if request.is_fixed or request.since is None:
         return request
     changes = [period for period in thread.policies if period.since >= request.since]
@@ -184,7 +186,7 @@ def auto_approved(thread: Thread) -> Iterator[Finding]:
 
 def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
     for number, request in enumerate(requests):
-        if request.since is None:
+        if request.since is None or not request.are_arguments_known:
             continue
         later = requests[number + 1].since if number + 1 < len(requests) else None
         stated = next((at for at in thread.policy_lines if at >= request.since), None)
