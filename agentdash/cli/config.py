@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def _problems(path: Path) -> tuple[list[str], int]:
     """Return the problems of a file with their places, and how many options it sets."""
     shown = clean_line(str(path))
     try:
-        text = read_text(path) if path.exists() else ""
+        text = read_text(path) if os.path.lexists(path) else ""
         found = read(text, path)
     except UnicodeDecodeError:
         return [f"{shown}: not valid UTF-8"], 0

@@ -233,6 +233,28 @@ def _locked(path: Path) -> None:
     _LOCKED.append(database)
 
 
+def _left_log(path: Path) -> None:
+    """Write a database with a write-ahead log, as a killed writer leaves it."""
+    import sqlite3
+
+    database = sqlite3.connect(path)
+    database.executescript("PRAGMA journal_mode = WAL; CREATE TABLE digest (view)")
+    wal = Path(f"{path}-wal").read_bytes()
+    database.close()
+    Path(f"{path}-wal").write_bytes(wal[: len(wal) // 2])
+    path.chmod(0o600)
+
+
+def _read_only_state(place: Place) -> None:
+    _in_state(place, "x").parent.chmod(0o500)
+
+
+def _of_another(path: Path) -> None:
+    path.write_text("ascii = true\n")
+    if os.geteuid() == 0:
+        os.chown(path, 12_345, 12_345)
+
+
 def _cut_sqlite(path: Path) -> None:
     _sqlite(path, "CREATE TABLE logs (id INTEGER, ts INTEGER); CREATE INDEX i ON logs (ts)")
     os.truncate(path, 5_000)
@@ -291,6 +313,8 @@ def _deleted_cwd(place: Place) -> None:
 UNREAD: Final = {"check": (2,), "sessions": (2,), "status": (0,), "replay": (2,)}
 """Something was not read, and all commands that read the past say so."""
 CLEAN: Final = {"check": (0, 1), "sessions": (0,), "status": (0,), "replay": (0,)}
+NAMELESS: Final = {"check": (0, 1), "sessions": (0,), "status": (0,), "replay": (2,)}
+"""The names of threads were not read, and what shows names states it."""
 REFUSED: Final = {"check": (2,), "sessions": (0, 2), "status": (0, 2), "replay": (2,), "config": (2,)}
 _NO_FILE: Final = "not a regular file"
 _DENIED: Final = "Permission denied"
@@ -348,21 +372,21 @@ FAULTS: Final = (
     ),
     Fault("a day is a loop of links", lambda p: _link(p.day.with_name("21"), "21"), codes=UNREAD),
     Fault("archived_sessions is a FIFO", lambda p: _fifo(p.home / "archived_sessions"), codes=UNREAD),
-    Fault("session_index.jsonl is a FIFO", lambda p: _fifo(p.home / "session_index.jsonl"), codes=CLEAN),
+    Fault("session_index.jsonl is a FIFO", lambda p: _fifo(p.home / "session_index.jsonl"), codes=NAMELESS),
     Fault(
         "session_index.jsonl is /dev/zero",
         lambda p: _link(p.home / "session_index.jsonl", "/dev/zero"),
-        codes=CLEAN,
+        codes=NAMELESS,
     ),
     Fault(
         "session_index.jsonl has 3 GB",
         lambda p: _sparse(p.home / "session_index.jsonl", 3 << 30),
-        codes=CLEAN,
+        codes=NAMELESS,
     ),
     Fault(
         "session_index.jsonl is deep",
         lambda p: (p.home / "session_index.jsonl").write_bytes(_DEEP),
-        codes=CLEAN,
+        codes=NAMELESS,
     ),
     Fault("logs_2.sqlite is a FIFO", lambda p: _fifo(p.home / "logs_2.sqlite"), codes=CLEAN),
     Fault(
@@ -526,6 +550,44 @@ FAULTS: Final = (
         codes={"wait": (2,), "replay": (2,), "demo": (2,), "sessions": (2,)},
     ),
     Fault(
+        "rules have patterns that take for ever",
+        lambda p: _rules(
+            p,
+            "[[rules]]\nid = 'x'\nstate = 'running'\nregion = 'tail'\nany = ['(?:a|aa)+$']\n"
+            "[[rules]]\nid = 'y'\nstate = 'running'\nregion = 'tail'\nany = ['a{1000000000}']\n",
+        ),
+        commands=(*_READERS[:5], "status --json"),
+    ),
+    Fault(
+        "config.toml is a loop of links",
+        lambda p: _link(p.config / "config.toml", "config.toml"),
+        commands=_CONFIG_COMMANDS,
+        codes=REFUSED,
+        goes_on=False,
+    ),
+    Fault(
+        "config.toml belongs to another user",
+        lambda p: _of_another(p.config / "config.toml"),
+        commands=_CONFIG_COMMANDS,
+    ),
+    Fault(
+        "--codex-home does not exist",
+        lambda p: None,
+        commands=tuple(
+            f"{command} --codex-home {{root}}/nowhere"
+            for command in (
+                "status --json",
+                "sessions",
+                "check",
+                "replay {good} --export {root}/out.md",
+                "line",
+            )
+        ),
+        codes=dict.fromkeys(("status", "sessions", "check", "replay", "line"), (2,)),
+        says="does not exist",
+        goes_on=False,
+    ),
+    Fault(
         "rules are a FIFO",
         lambda p: ((p.config / "agents").mkdir(), _fifo(p.config / "agents/codex.toml")),
         codes=CLEAN,
@@ -565,6 +627,30 @@ FAULTS: Final = (
                 ),
             ),
             ("cannot be read", lambda p: _unreadable(_touched(_in_state(p, "memory.sqlite")))),
+        )
+    ),
+    *(
+        Fault(f"digests.sqlite {what}", arrange, commands=("check --json", "check", "check --json"))
+        for what, arrange in (
+            ("is a FIFO", lambda p: _fifo(_in_state(p, "digests.sqlite"))),
+            ("is a link to /dev/zero", lambda p: _link(_in_state(p, "digests.sqlite"), "/dev/zero")),
+            ("is garbage", lambda p: _in_state(p, "digests.sqlite").write_bytes(b"\xff" * 9_000)),
+            ("is cut", lambda p: _cut_sqlite(_in_state(p, "digests.sqlite"))),
+            ("is locked", lambda p: _locked(_in_state(p, "digests.sqlite"))),
+            (
+                "is of another version",
+                lambda p: _sqlite(_in_state(p, "digests.sqlite"), "PRAGMA user_version = 99"),
+            ),
+            (
+                "has other tables",
+                lambda p: _sqlite(
+                    _in_state(p, "digests.sqlite"),
+                    "CREATE TABLE digest (view); INSERT INTO digest VALUES (7); PRAGMA user_version = 1",
+                ),
+            ),
+            ("has a log that is left", lambda p: _left_log(_in_state(p, "digests.sqlite"))),
+            ("cannot be read", lambda p: _unreadable(_touched(_in_state(p, "digests.sqlite")))),
+            ("is in a directory that cannot be written", _read_only_state),
         )
     ),
     Fault(
@@ -652,6 +738,12 @@ FAULTS: Final = (
         _limited(resource.RLIMIT_NOFILE, 16),
         commands=_READERS[:5],
         codes={"check": (0, 1, 2), "sessions": (0, 2), "status": (0, 2)},
+        goes_on=False,
+    ),
+    Fault("32 descriptors", _limited(resource.RLIMIT_NOFILE, 32), codes=CLEAN),
+    Fault(
+        "300 MB of address space",
+        _limited(resource.RLIMIT_AS, 300 << 20),
         goes_on=False,
     ),
     Fault("1 GB of address space", _limited(resource.RLIMIT_AS, 1 << 30), codes=CLEAN),

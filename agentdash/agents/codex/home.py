@@ -34,6 +34,8 @@ _SESSIONS_DEPTH: Final = 3
 """Levels of directories under `sessions`: year, month, day."""
 _MAX_INDEX_BYTES: Final = 8 << 20
 """Read of the end of `session_index.jsonl`: 50,000 entries. It is read every few seconds."""
+_MAX_TORN_BYTES: Final = 1 << 16
+"""Of an entry of that index that is being written: names are short."""
 _PROC_LOCKS: Final = Path("/proc/locks")
 
 
@@ -262,9 +264,9 @@ def _index_lines(path: Path) -> list[bytes]:
     with open_regular(path) as fd:
         begin = max(0, os.fstat(fd).st_size - _MAX_INDEX_BYTES)
         lines = os.pread(fd, _MAX_INDEX_BYTES, begin).split(b"\n")
-    if lines and not is_record(lines[-1]):
+    if len(lines[-1]) <= _MAX_TORN_BYTES and not is_record(lines[-1]):
         lines.pop()  # still being written
-    return lines[1:] if begin else lines
+    return lines[1:] if begin and len(lines) > 1 else lines
 
 
 def locks(home: CodexHome, at: float) -> LocksSeen:

@@ -67,7 +67,6 @@ def flood(stage: Stage) -> Iterator[str]:
     while writer.poll() is None:
         if not _answers(terminal, b"?"):
             yield "does not react"
-        _answers(terminal, b"\x1b")
         terminal.output = terminal.output[-1_000:]
         time.sleep(0.5)
     if (rss := usage(terminal.process.pid).rss_mb) > _MAX_RSS_MB:
@@ -121,9 +120,11 @@ def _family(stage: Stage, *, circle: bool) -> Iterator[str]:
             yield f"export to {suffix}: {done.code} {done.err[-200:]}"
     for arguments in (("--all", "--no-tmux"), ("replay",), ("replay", _HEAD)):
         terminal = stage.open_screen(*arguments)
-        for key in (b"j", b"G", b"g", b"?", b"\x1b"):
-            if not _answers(terminal, key) and key == b"?":
-                yield f"{' '.join(arguments)}: does not react"
+        for key in (b"j", b"G", b"g"):
+            terminal.press(key)
+        if not _answers(terminal, b"?"):
+            yield f"{' '.join(arguments)}: does not react"
+        terminal.press(b"\x1b")
         for problem in quits(terminal):
             yield f"{' '.join(arguments)}: {problem}"
         terminal.close()
