@@ -10,12 +10,13 @@ from agentdash.engine.detect.shell import Item, Redirect, Simple, Word
 
 
 def redirects_of_shell(item: Item) -> tuple[Redirect, ...]:
-    """Return the redirections of `exec` without a command."""
+    """Return the redirections of `exec` without a command; nothing where it replaces standard input."""
     match item:
         case Item(
             node=Simple(words=(Word() as word,), assignments=(), redirects=redirects), background=False
         ):
-            return redirects if word.text == "exec" else ()
+            reads = any(r.operator.startswith("<") and r.fd in (None, 0) for r in redirects)
+            return redirects if word.text == "exec" and not reads else ()
         case _:
             return ()
 
