@@ -64,7 +64,8 @@ def test_claude_asks_about_a_worker(tmp_path: Path) -> None:
     # several times: at the first, Claude Code may not have written its session yet
     script = {"ask": [call, call, call, {"say": "done"}]}
     with closing(claude.ClaudeLab(claude.install(), script)) as lab:
-        server = _server(tmp_path, "--no-tmux", "--codex-home", str(lab.root / "no-codex"))
+        (tmp_path / "no-codex").mkdir()
+        server = _server(tmp_path, "--no-tmux", "--codex-home", str(tmp_path / "no-codex"))
         server["env"] |= {"CLAUDE_CONFIG_DIR": str(lab.config)}
         config = json.dumps({"mcpServers": {"agentdash": server}})
         printed = lab.print(
