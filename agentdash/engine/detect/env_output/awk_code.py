@@ -62,12 +62,17 @@ class Awk(Library):
                 self._holes.update(holes)
             else:
                 return
+        if lines_of(content) is None and self._leaves_something(main) and self._prints(main):
+            raise UnknownError  # what a line prints can depend on the lines before it, which are not known
         entries = self.entries_of(Written(content), "\0" if is_nul else "\n")
         self.each(entries, lambda line: self._line(main, line))
 
     def _leaves_something(self, main: list[Rule]) -> bool:
         text = str([(rule.pattern, rule.action) for rule in main])
         return "'assign'" in text or "'step'" in text
+
+    def _prints(self, main: list[Rule]) -> bool:
+        return "'print" in str([rule.action for rule in main])
 
     def _line(self, main: list[Rule], line: str) -> None:
         self.split_fields(line)
