@@ -23,6 +23,12 @@ def test_recorded_programs_never_contradict_their_environment(language: str) -> 
     assert comparison.recall >= READ_AT_LEAST, "\n\n".join(comparison.missed[:20])
 
 
+def test_programs_that_change_what_they_read_are_never_taken_for_others() -> None:
+    comparison = compare(recorded("mixed"))
+    assert comparison.probes > 400
+    assert comparison.wrong == []
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("language", LIVE)
 def test_programs_that_run_now_never_contradict_their_environment(language: str) -> None:

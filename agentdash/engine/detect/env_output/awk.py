@@ -17,6 +17,7 @@ from agentdash.engine.detect.env_output.inputs import errors_reading, input_of
 from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.scripting.machine import run_all
+from agentdash.engine.detect.env_output.scripting.values import SURPRISES
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -45,7 +46,7 @@ def awk(call: Call) -> list[Result]:
             return results
     try:
         results = _results(call, options, content, holes)
-    except (UnknownError, RecursionError):
+    except (UnknownError, *SURPRISES):
         return [Result(out=(ANY,), err=(ANY,), status=None)]
     errors = errors_reading(call, options.files)
     found: list[Result] = []

@@ -24,7 +24,7 @@ from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.perl import Perl
 from agentdash.engine.detect.env_output.scripting.php import Php
 from agentdash.engine.detect.env_output.scripting.ruby import Ruby
-from agentdash.engine.detect.env_output.scripting.values import UNKNOWABLE, Written
+from agentdash.engine.detect.env_output.scripting.values import SURPRISES, UNKNOWABLE, Written
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -40,7 +40,7 @@ def run_text(call: Call, code: Parts | None, run: Runner) -> list[Result]:
         return UNKNOWN
     try:
         results = run(text, call, holes)
-    except (UnknownError, RecursionError):
+    except (UnknownError, *SURPRISES):
         results = UNKNOWN
     if call.name in _WITHOUT_INPUT and is_harmless(text):
         results = [_quiet(result) for result in results]

@@ -13,6 +13,7 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder, ref
 from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.scripting.values import (
     OPAQUE,
+    SURPRISES,
     Count,
     ExitError,
     FailedError,
@@ -75,7 +76,7 @@ class Machine:
         except FailedError:
             status = self.failed_status
             self.err.append(ANY)
-        except (UnknownError, RecursionError):  # what came before is known
+        except (UnknownError, *SURPRISES):  # what came before is known
             return Result(out=joined((*self.out, ANY)), err=(ANY,), status=None)
         return Result(out=joined(self.out), err=joined(self.err), status=status)
 

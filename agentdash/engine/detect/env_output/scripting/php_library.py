@@ -103,6 +103,7 @@ class Library(Texts):
         for value, other in ((left, right), (right, left)):
             if isinstance(value, bool) or value is None:
                 return self.truth(other) is self.truth(value)
+        for value, other in ((left, right), (right, left)):
             if isinstance(value, str) and isinstance(other, int):
                 return self.equal(value, str(other)) if value != "" else False
         return self.equal(left, right)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Final
 
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
@@ -18,6 +18,11 @@ from agentdash.engine.detect.env_output.scripting.values import (
 )
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
+
+_NOT_OF_NIL: Final = frozenset(
+    ("upcase", "downcase", "strip", "chomp", "length", "size", "start_with?", "include?", "empty?", "split")
+)
+"""Methods of texts that fail for `nil`."""
 
 
 class Methods(LinePrograms):
@@ -122,7 +127,7 @@ class Methods(LinePrograms):
                 return self._of_text(owner, name, arguments)
             case Count():
                 return self._of_count(owner, name)
-            case None if name not in ("to_a", "empty?"):
+            case None if name in _NOT_OF_NIL:
                 raise FailedError("NoMethodError")
             case Function() if name == "call":
                 return owner.run(arguments)

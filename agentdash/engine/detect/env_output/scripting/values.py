@@ -47,6 +47,20 @@ class FailedError(Exception):
         self.kind = kind
 
 
+SURPRISES: Final = (
+    ReturnError,
+    NextError,
+    LastError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+    OverflowError,
+)
+"""What a program can raise here that does something no part of a machine expects: it is not modelled."""
+
+
 class Function(msgspec.Struct, frozen=True):
     """A function, a block or a closure of the program: gives its value for arguments."""
 
