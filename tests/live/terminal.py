@@ -135,4 +135,4 @@ class Terminal:
             self.process.kill()
         self.process.wait()
         if self.master >= 0:
-            os.close(self.master)
+            self.vanish()
