@@ -55,6 +55,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "allowed": "as allowed",
     "parent": "parent",
     "before": "before",
+    "screen": "on its screen",
 }
 _ACTUAL: Final[Mapping[str, str]] = {"parent": "child", "before": "after"}
 """What stands beside the expected value of a reference; else it is the title of the layer."""

@@ -71,6 +71,7 @@ def _finding(read: LabelRead, period: PolicyPeriod, field: LayerField, stated: s
                 expected=stated,
                 actual=got,
                 layer="configured",
+                reference="screen",
                 expected_at=read.at,
                 actual_at=period.since,
             ),
