@@ -71,6 +71,9 @@ class PathFacts(msgspec.Struct, frozen=True):
     """The directory of Codex's `config.toml`; None: `~/.codex`."""
     claude_home: str | None = None
     """The directory of Claude Code's `settings.json`; None: `~/.claude`."""
+    profile: str | None = None
+    """The permission profile that was asked for and is given by the rules of the CLI's version; for policies
+    that do not state theirs (Codex 0.138 to 0.150)."""
 
     def has_link(self, path: str) -> bool:
         """Return whether a symbolic link is known at an absolute path or above it: the kernel, and the
@@ -82,6 +85,6 @@ class PathFacts(msgspec.Struct, frozen=True):
 
     def is_same(self, other: PathFacts) -> bool:
         """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
-        ours = (self.homes, self.workspaces, self.codex_home, self.claude_home)
-        theirs = (other.homes, other.workspaces, other.codex_home, other.claude_home)
+        ours = (self.homes, self.workspaces, self.codex_home, self.claude_home, self.profile)
+        theirs = (other.homes, other.workspaces, other.codex_home, other.claude_home, other.profile)
         return self.kinds is other.kinds and ours == theirs

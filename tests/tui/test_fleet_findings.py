@@ -107,7 +107,7 @@ async def test_highlighted_finding_is_the_selected_worker(app):
         assert app.worker.name == "Lagrange"
         await pilot.press("w")
         await pilot.pause()
-        assert "Why is Lagrange?" in screen_text(app)
+        assert "Why: Lagrange" in screen_text(app)
 
 
 async def test_a_click_in_the_strip_goes_to_the_worker(app):

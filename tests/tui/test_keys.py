@@ -248,7 +248,7 @@ async def check_mismatch(stage):
 async def check_why(stage):
     await stage.press("j", "j", "w")
     assert isinstance(stage.app.screen, WhyScreen)
-    assert "Why is Pasteur?" in plain(stage.app.screen.text.line_at(0))
+    assert "Why: Pasteur" in plain(stage.app.screen.text.line_at(0))
     await stage.press("Y")
     assert "1 of 2" in stage.message
     await stage.press("w")

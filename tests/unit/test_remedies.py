@@ -19,11 +19,12 @@ from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.denials import Denial, Operation
-from agentdash.model.events import PathsSeen, PolicySet, ThreadStarted
+from agentdash.model.events import PathsSeen, PolicyRequested, PolicySet, ThreadStarted
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, PathKind, Remedy
-from tests.unit.story import CWD, WORKSPACE, begun, called, ended, worker
+from agentdash.model.requested import Requested
+from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, worker
 
 FACTS = PathFacts(workspaces=(CWD,))
 D = PathKind.DIRECTORY
@@ -396,3 +397,17 @@ def test_ledger_and_finding_have_the_remedy() -> None:
     found = worker(begun(), called(text=command), ended(output=output, exit_code=1))
     (entry,) = found.sandbox.denials
     assert settings_once(entry.remedy) == {"sandbox_workspace_write": {"writable_roots": ["/data/board"]}}
+
+
+def test_profile_that_only_the_request_states() -> None:
+    """Codex 0.138 to 0.150 apply profiles, and their logs do not name them."""
+    asked = Requested(given=changed(WORKSPACE, profile="dev"))
+    found = worker(
+        begun(version="0.145.0"),
+        PolicyRequested(at=0.0, worker=T, requested=asked),
+        called(text="echo x > /data/board/kanban.db"),
+        ended(output="bash: /data/board/kanban.db: Read-only file system", exit_code=1),
+    )
+    (entry,) = found.sandbox.denials
+    expected = {"permissions": {"dev": {"filesystem": {"/data/board": "write"}}}}
+    assert settings_once(entry.remedy) == expected

@@ -82,7 +82,10 @@ def layer_values(sandbox: Sandbox) -> dict[Layer, dict[LayerField, str]]:
 
 
 def layer_rows(sandbox: Sandbox) -> list[LayerRow]:
-    """Return the rows that have a value, with the cells marked that the findings name."""
+    """Return the rows that have a value, with the cells marked that the findings name.
+
+    Rows with a marked cell come first: a short panel shows no others.
+    """
     values = layer_values(sandbox)
     named = _named_cells(sandbox.findings)
     for (name, _), fields in named.items():
@@ -96,6 +99,7 @@ def layer_rows(sandbox: Sandbox) -> list[LayerRow]:
     ]
     if sandbox.launcher and any(row.cells["applied"].text for row in rows):
         rows.append(LayerRow(_LAUNCHER_LABEL, {"applied": Cell(sandbox.launcher)}))
+    rows.sort(key=lambda row: all(cell.mark is None for cell in row.cells.values()))
     return [row for row in rows if any(cell.text for cell in row.cells.values())]
 
 

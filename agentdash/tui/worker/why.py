@@ -27,7 +27,7 @@ def why(worker: Worker, cells: int, look: Look) -> list[Line]:
     assessment = worker.assessment
     since = f"  since {stamp(assessment.since, look.now)}" if assessment.since is not None else ""
     lines: list[Line] = [
-        fit((Span("Why is "), Span(worker.name, "strong"), Span("?")), cells, look.glyphs.ellipsis),
+        fit((Span("Why: "), Span(worker.name, "strong")), cells, look.glyphs.ellipsis),
         (sign(worker, look.glyphs), Span(since, "muted")),
         *paragraph(assessment.why, cells, indent=2),
         BLANK,

@@ -36,7 +36,7 @@ def writable_root(root: str, policy: Policy | None, facts: PathFacts, *, assumed
         assumed: whether the directory is not known to exist.
     """
     condition = ", if that directory exists" if assumed else ""
-    profile = policy.profile if policy else None
+    profile = _profile(policy, facts)
     if profile is None:
         roots = [*_extra_roots(policy, facts), root] if policy else [root]
         return table(
@@ -49,9 +49,14 @@ def writable_root(root: str, policy: Policy | None, facts: PathFacts, *, assumed
     return _profile_entry(profile, "filesystem", {_text(root): _text("write")}, facts, condition)
 
 
+def _profile(policy: Policy | None, facts: PathFacts) -> str | None:
+    """Return the permission profile in force, by the log or by what was asked for."""
+    return facts.profile if policy is None or policy.profile is None else policy.profile
+
+
 def network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
     """Return the settings that turn the network on, and leave files as they are."""
-    profile = policy.profile if policy else None
+    profile = _profile(policy, facts)
     if profile is None:
         return table(_WORKSPACE_WRITE, {"network_access": "true"}, facts)
     return _profile_entry(profile, "network", {"enabled": "true"}, facts)
@@ -59,7 +64,7 @@ def network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
 
 def no_network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
     """Return the settings that turn the network off."""
-    profile = policy.profile if policy else None
+    profile = _profile(policy, facts)
     if profile is None:
         return table(_WORKSPACE_WRITE, {"network_access": "false"}, facts)
     return _profile_entry(profile, "network", {"enabled": "false"}, facts)
@@ -68,8 +73,9 @@ def no_network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
 def network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | None:
     """Return the settings that let Codex's network proxy connect to one more host."""
     entry = {_text(host): _text("allow")}
-    if policy.profile is not None:
-        return _profile_entry(policy.profile, "network.domains", entry, facts)
+    profile = _profile(policy, facts)
+    if profile is not None:
+        return _profile_entry(profile, "network.domains", entry, facts)
     made = table("features.network_proxy.domains", entry, facts)
     scalar = "where [features] has `network_proxy = true`, it has to be `network_proxy.enabled = true`"
     value = _inline({"enabled": "true", "domains": _inline(entry)})

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from agentdash.engine.judge.findings.requests import newest_request
 from agentdash.model.denials import Operation
 from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetView
@@ -69,7 +70,16 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
         workspaces=tuple(dict.fromkeys(filter(None, directories))),
         codex_home=_codex_home(thread),
         claude_home=_claude_home(thread),
+        profile=_given_profile(fleet, thread),
     )
+
+
+def _given_profile(fleet: FleetView, thread: Thread | None) -> str | None:
+    """Return the permission profile that a Codex was asked for; None where its policies state theirs."""
+    if thread is None or any(period.policy.profile for period in thread.policies):
+        return None
+    request = newest_request(thread, fleet.requests.get(thread.id, ()))
+    return request.given.profile if request is not None and request.given is not None else None
 
 
 def _codex_home(thread: Thread | None) -> str | None:
