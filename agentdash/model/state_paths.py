@@ -20,6 +20,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "CODEX_HOME": "$HOME/.codex",
     "CLAUDE_CONFIG_DIR": "$HOME/.claude",
     "COPILOT_HOME": "$HOME/.copilot",
+    "KIMI_CODE_HOME": "$HOME/.kimi-code",
     "CURSOR_CONFIG_DIR": "$XDG_CONFIG_HOME/cursor",
     "TMPDIR": "/tmp",  # noqa: S108 - what the system means by it
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TextIO
 
 from agentdash.store.line_file import LineFacts, boot_id, read_line_files, read_small
 
@@ -108,15 +107,16 @@ def print_line(home: str, *, tmux: bool) -> int:
     try:
         text = line_text(current_line(home, now), now, tmux=tmux)
     except NoLineError as error:
-        _write(sys.stdout, "agentdash ?\n")
-        _write(sys.stderr, f"agentdash: {error}\n")
+        _write("stdout", "agentdash ?\n")
+        _write("stderr", f"agentdash: {error}\n")
         return 2
-    _write(sys.stdout, f"{text}\n")
+    _write("stdout", f"{text}\n")
     return 0
 
 
-def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:  # the caller may have closed it
+def _write(name: str, text: str) -> None:
+    """Write to a stream of `sys`, unless the caller has closed it."""
+    if (stream := getattr(sys, name)) is not None:
         stream.write(text)
 
 

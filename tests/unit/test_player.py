@@ -25,7 +25,7 @@ from agentdash.engine.latest import LatestValue
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, encode
 from agentdash.model.fleet import Fleet
-from agentdash.model.worker import Snapshot, Worker
+from agentdash.model.worker import Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family, find_family
@@ -93,12 +93,28 @@ def closed(family) -> Snapshot:
 def by_id(snapshot: Snapshot) -> dict[str, Worker]:
     """Return all workers by id; siblings sorted, since their order is that in which files were read.
 
-    What needs the user, and what is past, depends on the clock: here of the recording, there of today.
+    What needs the user, and what is past, depends on the clock: here of the recording, there of today. Which
+    directory a remedy names depends on the disk: a replay does not look at it.
     """
     return {
-        w.id: replace(w, children=tuple(sorted(w.children)), below=(), standing=None, is_new=False)
+        w.id: replace(
+            w,
+            children=tuple(sorted(w.children)),
+            below=(),
+            standing=None,
+            is_new=False,
+            sandbox=without_remedies(w.sandbox),
+        )
         for w in snapshot.workers
     }
+
+
+def without_remedies(sandbox: Sandbox) -> Sandbox:
+    return replace(
+        sandbox,
+        findings=tuple(replace(finding, remedy=None) for finding in sandbox.findings),
+        denials=tuple(replace(denial, remedy=None) for denial in sandbox.denials),
+    )
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())

@@ -88,7 +88,9 @@ def test_interrupt_of_check(tmp_path: Path) -> None:
     for number in range(40):
         name = big.name.replace(big.stem[-2:], f"{number:02d}")
         (day / name).write_bytes(lines * (1_000_000 // len(lines) + 1))
-    command = [sys.executable, "-m", "agentdash", "check", "--codex-home", str(tmp_path)]
+    # shells let what they run in the background, as may be these tests, ignore the signal
+    default = ["env", "--default-signal=INT"]
+    command = [*default, sys.executable, "-m", "agentdash", "check", "--codex-home", str(tmp_path)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as running:

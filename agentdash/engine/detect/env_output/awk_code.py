@@ -62,8 +62,8 @@ class Awk(Library):
                 self._holes.update(holes)
             else:
                 return
-        if lines_of(content) is None and self._leaves_something(main) and self._prints(main):
-            raise UnknownError  # what a line prints can depend on the lines before it, which are not known
+        if lines_of(content) is None and self._prints(main) and _reads_what_it_leaves(main):
+            raise UnknownError  # what a line prints depends on the lines before it, which are not known
         entries = self.entries_of(Written(content), "\0" if is_nul else "\n")
         self.each(entries, lambda line: self._line(main, line))
 
@@ -351,3 +351,39 @@ def _getline(test: Tree) -> tuple[Tree, str] | None:
             return _getline(inner)
         case _:
             return None
+
+
+def _reads_what_it_leaves(main: list[Rule]) -> bool:
+    """Return whether rules for lines read a variable that earlier lines may have set."""
+    left: set[str] = set()
+    read: set[str] = set()
+    for rule in main:
+        _names(rule.pattern, left, read)
+        fresh: set[str] = set()
+        """Variables that this rule has set for this line."""
+        for statement in rule.action or ():
+            here: set[str] = set()
+            _names(statement, left, here)
+            read |= here - fresh
+            match statement:
+                case ("expression", ("assign", "=", ("name", str(name)), _)):
+                    fresh.add(name)
+    return not left.isdisjoint(read)
+
+
+def _names(tree: Any, left: set[str], read: set[str]) -> None:
+    """Collect the variables that a tree sets, and those that it reads other than to set them."""
+    match tree:
+        case ("expression", ("step" | "assign", _, target, value)):
+            left.add(target[1])
+            _names((target[2:], value), left, read)
+        case ("step" | "assign", _, target, value):
+            left.add(target[1])
+            read.add(target[1])
+            _names((target[2:], value), left, read)
+        case ("name" | "item", str(name), *rest):
+            read.add(name)
+            _names(rest, left, read)
+        case tuple() | list():
+            for each in tree:
+                _names(each, left, read)
