@@ -186,10 +186,10 @@ def test_a_field_of_any_kind_marks_its_cell_alone(kind):
 def test_layers_without_what_is_not_known():
     assert shown(MISMATCHED) == (
         "≠ mismatch    configured    observed 20:14:06\n"
-        "files         all writable  no sandbox\n"
-        "network       on            the host's\n"
         "network flag  unset         ⚑ 1 (network off)\n"
         "CODEX_SANDBOX unset         ▾ seatbelt\n"
+        "files         all writable  no sandbox\n"
+        "network       on            the host's\n"
         "call filter   none          none\n"
         "approval      never"
     )
@@ -251,7 +251,7 @@ def test_worst_finding_of_a_cell_gives_its_mark():
 def test_tmux_row_is_shown_only_where_it_differs():
     tmux = DifferingField(LayerField.TMUX, expected="in the sandbox", actual="outside %9")
     escaped = replace(MISMATCHED, findings=(replace(sample_fleet.LOOSER, fields=(tmux,)),))
-    row = layer_rows(escaped)[-1]
+    row = layer_rows(escaped)[0]
     assert (row.label, row.cells["configured"].text, row.cells["observed"].text) == (
         "tmux",
         "in the sandbox",
