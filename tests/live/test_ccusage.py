@@ -25,7 +25,14 @@ _COPIED: Final = "rollouts/0.114.0/"
 _NOT_COUNTED: Final = "0.169.0/killed-mid-command"
 """A recording that ends, since Codex was killed, with a `token_usage_record` whose `token_count` is missing:
 `ccusage` counts these only."""
-_DIFFERENT: Final = {"gpt-6-sol", "gpt-6.1-sol", "gpt-6.2-sol", "codex-mini-latest"}
+_DIFFERENT: Final = {
+    "gpt-6-luna",
+    "gpt-6.1-terra",
+    "gpt-6-sol",
+    "gpt-6.1-sol",
+    "gpt-6.2-sol",
+    "codex-mini-latest",
+}
 """Models that this version of `ccusage` has no price for."""
 
 

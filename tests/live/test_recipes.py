@@ -53,6 +53,7 @@ ENDLESS: Final = {
 CODES: Final = {
     "agentdash doctor": {0, 1},  # as the machine is
     "agentdash wait %4 --until completed,blocked-sandbox --timeout 600": {1},  # with a shorter timeout
+    "agentdash remote check --container devbox": {1},  # there is none of this name
     "agentdash check": {1},  # the recordings have findings
     "agentdash check --worker claude --policy workspace-write": {1},
     "agentdash check --config -s workspace-write": {0, 1},
