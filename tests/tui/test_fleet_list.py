@@ -84,7 +84,7 @@ DENIALS = [
     Denial(what=what, operation=operation, certainty=certainty, quote="read-only file system", target=target)
     for what, targets in (
         ("filesystem", ("/etc/hosts", LONG_PATH, None)),
-        ("network", ("pypi.org", "registry.npmjs.example.com", None)),
+        ("network", ("index.example.org", "registry.example.com", None)),
         ("sandbox", (None,)),
     )
     for operation in get_args(Operation)

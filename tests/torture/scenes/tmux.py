@@ -17,7 +17,7 @@ _HOSTILE: Final = (
     "\x1b]0;x\x07\x1b[2J\x1b[31m",
     "x" * 10_000,
     "a\nb\r\nc",
-    "#{pane_id}#(touch hostile)#[fg=red]",
+    "#{pane_id}#(touch PLACE/hostile)#[fg=red]",
     "\u202eright to left\u2066\u200f",
     "\u3164\u115f",
     "<b>&amp;</b>|`x`",
@@ -66,7 +66,9 @@ def killed(stage: Stage) -> Iterator[str]:
 def hostile_names(stage: Stage) -> Iterator[str]:
     worker = stage.worker()
     stage.panes(1, worker, "1000")
-    for name in _HOSTILE:
+    for hostile in _HOSTILE:
+        # tmux expands formats in these arguments, and in nothing that it lists
+        name = hostile.replace("#", "##").replace("PLACE", str(stage.place.root))
         stage.tmux("new-window", "-d", "-n", name, worker, "1000")
         stage.tmux("new-window", "-d", worker, "1000")
         stage.tmux("select-pane", "-t", ":$", "-T", name)
@@ -88,12 +90,12 @@ def hostile_names(stage: Stage) -> Iterator[str]:
     for text in (*texts, stage.run("status").out):
         if _FORBIDDEN.search(text):
             yield f"control characters: {_FORBIDDEN.findall(text)[:5]!r}"
-    if (stage.place.cwd / "hostile").exists():
-        yield "a format was executed"
     terminal = stage.open_screen()
     for key in (b"j", b"j", b"\r", b"\x1b", b"m", b"\x1b"):
         terminal.press(key)
     yield from quits(terminal)
+    if (stage.place.root / "hostile").exists():
+        yield "a format was executed"
 
 
 @scene("tmux is stopped, and continued")
