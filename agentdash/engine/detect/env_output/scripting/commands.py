@@ -42,7 +42,8 @@ def run_text(call: Call, code: Parts | None, run: Runner) -> list[Result]:
         results = run(text, call, holes)
     except (UnknownError, *SURPRISES):
         results = UNKNOWN
-    if call.name in _WITHOUT_INPUT and is_harmless(text):
+    # what the shell has put into the program may be a flag
+    if not holes and call.name in _WITHOUT_INPUT and is_harmless(text):
         results = [_quiet(result) for result in results]
     return [*(_refilled(result, holes) for result in results), not_found(call.name)]
 
