@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from msgspec.structs import replace
 
 from agentdash.demo.play import demo_events
@@ -57,6 +58,7 @@ def test_work_is_no_news() -> None:
     assert lines(Snapshot(1.0, workers=(RUNNING,)), Snapshot(2.0, workers=(works,))) == []
 
 
+@pytest.mark.slow
 def test_a_day_in_plain_words() -> None:
     """Every state and mismatch of the demo is a sentence, without signs that a screen reader spells out."""
     _, events = demo_events()

@@ -395,6 +395,7 @@ async def test_follow_create_grow_replace_move_delete(tmp_path: Path, file_event
         )
 
 
+@pytest.mark.slow
 async def test_recreated_root_is_watched(tmp_path: Path) -> None:
     root = tmp_path / "sessions"
     old = write(root / "a.jsonl", b"old\n")
