@@ -33,7 +33,7 @@ from agentdash.report.audit_digest import (
 )
 from agentdash.report.check import CheckReport, ThreadReport, check_report
 from agentdash.report.elements import UnreadableReport, unreadable
-from agentdash.store.digests import DigestStore, FileState, file_state, is_unchanged
+from agentdash.store.digests import DigestStore, FileState, file_states
 
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
@@ -155,7 +155,7 @@ class _Audit:
 
     def reports(self, paths: Sequence[Path]) -> list[ThreadReport]:
         """Return the reports of files, in their order."""
-        states = self._states(paths)
+        states = file_states(paths) if self._digests is not None else {}
         stored = self._stored(states)
         read = self._read([path for path in paths if path not in stored])
         valid = {path for path, digest in stored.items() if self._is_valid(digest)}
@@ -175,11 +175,6 @@ class _Audit:
         from agentdash.report.file_audit import judge_packed  # noqa: PLC0415 - see `_read_all`
 
         return {path: judge_packed(found, self._recall, self._known) for path, found in read.items()}
-
-    def _states(self, paths: Sequence[Path]) -> dict[Path, FileState]:
-        if self._digests is None:
-            return {}
-        return {path: state for path in paths if (state := file_state(path)) is not None}
 
     def _stored(self, states: Mapping[Path, FileState]) -> dict[Path, AuditDigest]:
         bodies = self._digests.load(_VIEW, states) if self._digests is not None else {}
@@ -212,7 +207,7 @@ class _Audit:
             [
                 (path, states[path], encode_digest(digest))
                 for path, digest in judged.items()
-                if is_unchanged(path, states.get(path)) and not has_secrets(digest)
+                if path in states and not has_secrets(digest)
             ],
         )
 

@@ -6,7 +6,7 @@ Of each file the head is parsed, and the lines that count tokens; what they cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -31,7 +31,7 @@ from agentdash.model.tokens import ModelUsage
 from agentdash.prices import Cost, cost_text
 from agentdash.report.elements import UnreadableReport, unreadable
 from agentdash.report.tokens import TokensReport, tokens_report
-from agentdash.store.digests import DigestStore, file_state, is_unchanged
+from agentdash.store.digests import DigestStore, file_states
 
 _VIEW: Final = "sessions"
 """The view of the digests of sessions."""
@@ -215,21 +215,18 @@ def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
     return fleet.threads.get(thread.id, thread)
 
 
-def _read_all(home: CodexHome, paths: Iterable[Path], digests: DigestStore) -> list[_Session]:
+def _read_all(home: CodexHome, paths: Sequence[Path], digests: DigestStore) -> list[_Session]:
     """Return the sessions of files; of those that have no digest from the file, which then get one."""
-    states = {path: file_state(path) for path in paths}
-    stored = digests.load(_VIEW, {path: state for path, state in states.items() if state is not None})
-    found = {path: _stored(home, path, body) for path, body in stored.items()}
-    sessions = {path: found.get(path) or _read(home, path) for path in states}
+    states = file_states(paths)
+    found = {path: _stored(home, path, body) for path, body in digests.load(_VIEW, states).items()}
+    sessions = {path: found.get(path) or _read(home, path) for path in paths}
     digests.save(
         _VIEW,
         [
             (path, state, _encode(session))
             for path, state in states.items()
-            if state is not None
-            and found.get(path) is None
+            if found.get(path) is None
             and (session := sessions[path]).is_kept
-            and is_unchanged(path, state)
             and mask_fields(session) == session  # secrets are not written
         ],
     )

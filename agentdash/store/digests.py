@@ -97,12 +97,13 @@ class DigestStore:
         return found
 
     def save(self, view: str, digests: Iterable[tuple[Path, FileState, bytes]]) -> None:
-        """Keep digests for a view; of files that may still change within a tick of the clock none."""
+        """Keep digests for a view; none of files that have changed since their state was taken, or may still
+        change within a tick of the clock."""
         now = time.time()
         rows = [
             (view, key, state.identity, body, _checksum(view, key, state.identity, body), now)
             for path, state, body in digests
-            if state.settled and len(body) <= _MAX_BODY_BYTES
+            if state.settled and len(body) <= _MAX_BODY_BYTES and _is_unchanged(path, state)
             for key in (_key(path),)
         ]
         if not rows:
@@ -202,10 +203,14 @@ def file_state(path: Path) -> FileState | None:
     return FileState(identity, found.st_size, settled=time.time_ns() - changed > _SETTLED_NS)
 
 
-def is_unchanged(path: Path, before: FileState | None) -> bool:
-    """Return whether a file is as it was before it was read."""
+def file_states(paths: Iterable[Path]) -> dict[Path, FileState]:
+    """Return the states of those files that there are, to be taken before they are read."""
+    return {path: state for path in paths if (state := file_state(path)) is not None}
+
+
+def _is_unchanged(path: Path, before: FileState) -> bool:
     now = file_state(path)
-    return before is not None and now is not None and now.identity == before.identity
+    return now is not None and now.identity == before.identity
 
 
 @cache

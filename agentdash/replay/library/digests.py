@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentdash.model.secrets import mask_fields
 from agentdash.replay.library.entry import Entry
-from agentdash.store.digests import DigestStore, FileState, file_state
+from agentdash.store.digests import DigestStore, file_states
 
 _VIEW: Final = "library"
 """The view of the digests of entries."""
@@ -60,12 +60,11 @@ class EntryDigests:
     def __init__(self, store: DigestStore, entries: Iterable[Entry], inputs: Inputs) -> None:
         self._store = store
         self._inputs = inputs
-        self._states: dict[Path, FileState] = {}
+        ids = {entry.path: entry.id for entry in entries}
+        self._states = file_states(ids)
         self._paths: dict[str, Path] = {}
-        for entry in entries:
-            if (state := file_state(entry.path)) is not None:
-                self._states[entry.path] = state
-                self._paths.setdefault(entry.id, entry.path)
+        for path in self._states:
+            self._paths.setdefault(ids[path], path)
         self._fresh: list[Entry] = []
 
     def restore(self, entries: Mapping[Path, Entry]) -> Iterator[Entry]:
@@ -91,14 +90,11 @@ class EntryDigests:
 
     def save(self) -> None:
         """Write what was kept."""
-        rows = []
-        for entry in self._fresh:
-            before, now = self._states[entry.path], file_state(entry.path)
-            if now is not None and now.identity == before.identity:  # else it changed while it was read
-                digest = _EntryDigest(entry, self._fingerprint(entry))
-                rows.append((entry.path, before, _encode(digest)))
+        digests = {each.path: _EntryDigest(each, self._fingerprint(each)) for each in self._fresh}
         self._fresh.clear()
-        self._store.save(_VIEW, rows)
+        self._store.save(
+            _VIEW, [(path, self._states[path], _encode(digest)) for path, digest in digests.items()]
+        )
 
     def _fingerprint(self, entry: Entry) -> bytes:
         path = self._paths.get(entry.parent or "")
