@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
+from agentdash.engine.detect.env_output.hypotheses import Decisions, run_each
 from agentdash.engine.detect.env_output.javascript_expressions import Expressions
 from agentdash.engine.detect.env_output.javascript_syntax import Tree, parse_expression, parse_script
 from agentdash.engine.detect.env_output.javascript_values import (
@@ -30,17 +31,12 @@ def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> lis
         raise UnknownError
     is_expression = "p" in options
     tree = (parse_expression(code.strip().rstrip(";")),) if is_expression else parse_script(code)
-    results: list[Result] = []
-    pending: list[tuple[bool, ...]] = [()]
-    while pending:
-        if len(results) > _MAX_RUNS:
-            raise UnknownError
-        decisions = pending.pop()
+
+    def run(decisions: Decisions) -> tuple[list[Result], Decisions]:
         program = _Program(call, holes, decisions)
-        results.append(_result(program, tree, is_expression=is_expression))
-        decided = program.decided
-        pending += [(*decided[:number], True) for number in range(len(decisions), len(decided))]
-    return list(dict.fromkeys(results))
+        return [_result(program, tree, is_expression=is_expression)], program.decided
+
+    return run_each(run, _MAX_RUNS)
 
 
 def _result(program: _Program, tree: tuple[Tree, ...], *, is_expression: bool) -> Result:

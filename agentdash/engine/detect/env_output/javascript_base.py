@@ -16,8 +16,8 @@ from agentdash.engine.detect.env_output.javascript_values import (
     style_of,
 )
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, Parts
-from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
-from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Selection
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, text_of_value
+from agentdash.engine.detect.env_output.selections import LOOP_VALUE, Form, Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.env_output.world import shown
@@ -109,11 +109,7 @@ class Base(ABC):
             return mark
         if (value := self._environment[name]) is None or not selection.kept[FLAGS.index(name)]:
             return None
-        if value == LOOP_VALUE:
-            return MARK
-        if (text := with_placeholders(value, self._holes)) is None:
-            raise UnknownError
-        return text
+        return text_of_value(value, self._holes)
 
     def _text(self, value: Any) -> str:
         match value:

@@ -18,6 +18,8 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
 )
 from agentdash.engine.detect.env_output.records import Record
+from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _MARK: Final = re.compile(r"(Zhole\d+Z)")
 
@@ -34,6 +36,20 @@ def with_placeholders(parts: Parts, holes: dict[str, Part]) -> str | None:
             text += mark
         else:
             return None
+    return text
+
+
+def text_of_value(value: Parts, holes: dict[str, Part]) -> str:
+    """Return the value of a variable as text: the mark of a loop over the environment for its value.
+
+    Raises:
+        UnknownError: it may be more than words.
+    """
+    if value == LOOP_VALUE:
+        return MARK
+    text = with_placeholders(value, holes)
+    if text is None:
+        raise UnknownError
     return text
 
 

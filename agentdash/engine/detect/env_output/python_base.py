@@ -10,7 +10,7 @@ from typing import Any
 from agentdash.engine.detect.env_output.dump_maps import common_style
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Part, Parts, joined
-from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, text_of_value
 from agentdash.engine.detect.env_output.python_values import (
     OPAQUE,
     Captured,
@@ -18,7 +18,7 @@ from agentdash.engine.detect.env_output.python_values import (
     Quiet,
 )
 from agentdash.engine.detect.env_output.records import Record
-from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Bytes, Form, Lines, Selection
+from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.env_output.world import shown
@@ -73,14 +73,7 @@ class Base(ABC):
             self._holes[mark] = Hole(Kind.ANY)
             return Foreign(mark)
         value = self._environment[name]
-        if value is None:
-            return default
-        if value == LOOP_VALUE:
-            return MARK
-        text = with_placeholders(value, self._holes)
-        if text is None:
-            raise UnknownError
-        return text
+        return default if value is None else text_of_value(value, self._holes)
 
     def _require_plain(self, *values: Any) -> None:
         if any(isinstance(v, OPAQUE) for v in values):

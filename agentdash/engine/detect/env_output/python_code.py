@@ -6,6 +6,7 @@ import ast
 from contextlib import suppress
 from typing import Any, Final
 
+from agentdash.engine.detect.env_output.hypotheses import Decisions, run_each
 from agentdash.engine.detect.env_output.patterns import ANY, Part, joined
 from agentdash.engine.detect.env_output.python_library import Library
 from agentdash.engine.detect.env_output.python_values import (
@@ -38,17 +39,12 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError) as error:
         raise UnknownError from error
-    results: list[Result] = []
-    pending: list[tuple[bool, ...]] = [()]
-    while pending:
-        if len(results) > _MAX_RUNS:
-            raise UnknownError
-        decisions = pending.pop()
+
+    def run(decisions: Decisions) -> tuple[list[Result], Decisions]:
         program = _Program(call, holes, decisions)
-        results += program.results(tree.body)
-        decided = program.decided
-        pending += [(*decided[:number], True) for number in range(len(decisions), len(decided))]
-    return list(dict.fromkeys(results))
+        return program.results(tree.body), program.decided
+
+    return run_each(run, _MAX_RUNS)
 
 
 class _Program(Library):

@@ -8,8 +8,14 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown
+from agentdash.engine.detect.env_output.hypotheses import Decisions, run_each
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
-from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled, with_placeholders
+from agentdash.engine.detect.env_output.placeholders import (
+    has_placeholder,
+    refilled,
+    text_of_value,
+    with_placeholders,
+)
 from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.scripting.values import (
     OPAQUE,
@@ -123,14 +129,7 @@ class Machine:
         if name not in FLAGS:
             return self.word(ANY)
         value = LOOP_VALUE if name == self._looped else self._environment[name]
-        if value is None:
-            return None
-        if value == LOOP_VALUE:
-            return MARK
-        text = with_placeholders(value, self._holes)
-        if text is None:
-            raise UnknownError
-        return text
+        return None if value is None else text_of_value(value, self._holes)
 
     def item_of(self, selection: Selection, name: Any) -> Any:
         """Return an item of a mapping that is a part of the environment."""
@@ -344,20 +343,15 @@ class Machine:
 
 
 def run_all(
-    start: Callable[[tuple[bool, ...]], Machine], run: Callable[[Machine], Callable[[], None]]
+    start: Callable[[Decisions], Machine], run: Callable[[Machine], Callable[[], None]]
 ) -> list[Result]:
     """Return the results of a program, for each way in which its unknown conditions can turn out."""
-    results: list[Result] = []
-    pending: list[tuple[bool, ...]] = [()]
-    while pending:
-        if len(results) > _MAX_RUNS:
-            raise UnknownError
-        decisions = pending.pop()
+
+    def under(decisions: Decisions) -> tuple[list[Result], Decisions]:
         machine = start(decisions)
-        results.append(machine.result(run(machine)))
-        decided = machine.decided
-        pending += [(*decided[:number], True) for number in range(len(decisions), len(decided))]
-    return list(dict.fromkeys(results))
+        return [machine.result(run(machine))], machine.decided
+
+    return run_each(under, _MAX_RUNS)
 
 
 def dump_parts(parts: Parts) -> Dump | None:
