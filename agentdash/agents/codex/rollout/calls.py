@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout import outputs
+from agentdash.agents.codex.rollout.command_lines import posix_shell
 from agentdash.agents.codex.rollout.outputs import Ending
 from agentdash.agents.codex.rollout.records import Part
-from agentdash.agents.codex.rollout.tools import Tool, posix_shell
+from agentdash.agents.codex.rollout.tool import Tool
 from agentdash.model.changes import FileChange
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Event
 from agentdash.model.sanitize import clean_block, clean_line

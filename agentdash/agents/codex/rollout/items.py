@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agentdash.agents.codex.rollout import outputs, tools
+from agentdash.agents.codex.rollout import command_lines, outputs, tools
 from agentdash.agents.codex.rollout.outputs import Ending
-from agentdash.agents.codex.rollout.patches import applied_changes
+from agentdash.agents.codex.rollout.patches import applied_changes, changes_text
 from agentdash.agents.codex.rollout.records import Command, Invocation, McpCall, Patch
-from agentdash.agents.codex.rollout.tools import Tool
+from agentdash.agents.codex.rollout.tool import Tool
 
 
 class Finished(NamedTuple):
@@ -29,9 +29,9 @@ def command(item: Command) -> Finished | None:
     tool = Tool(
         kind="command",
         name="user_shell" if by_user else "exec_command",
-        text=tools.command_text(item.command),
-        script=tools.command_script(item.command),
-        shell=tools.shell_name(item.command),
+        text=command_lines.command_text(item.command),
+        script=command_lines.command_script(item.command),
+        shell=command_lines.shell_name(item.command),
         cwd=tools.plain_path(item.cwd),
     )
     output = item.aggregated_output
@@ -48,7 +48,7 @@ def patch(item: Patch) -> Finished:
     tool = Tool(
         kind="patch",
         name="apply_patch",
-        text=tools.changes_text(item.changes),
+        text=changes_text(item.changes),
         changes=applied_changes(item.changes),
     )
     return Finished(item.call_id or item.id, tool, ending)
@@ -76,6 +76,8 @@ def user_command(message: str, at: float) -> Finished | None:
         return None
     text, _, rest = message.partition("<command>")[2].partition("</command>")
     result = rest.partition("<result>")[2].rpartition("</result>")[0]
-    tool = Tool("command", "user_shell", tools.command_text(text), script=tools.command_script(text))
+    tool = Tool(
+        "command", "user_shell", command_lines.command_text(text), script=command_lines.command_script(text)
+    )
     ending = outputs.parse_text(result.removeprefix("\n").removesuffix("\n"))
     return Finished(f"user-{at:.3f}", tool, ending, by_user=True)

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agentdash.model.changes import ChangeKind, Diff, FileChange, file_changes, whole_file
+from agentdash.model.sanitize import clean_block, clean_line
 
 _FILE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _MOVE: Final = re.compile(r"\*\*\* Move to: (.+)")
 _KINDS: Final[Mapping[str, ChangeKind]] = {"Add": "add", "Update": "update", "Delete": "delete"}
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
+_MAX_PATCH_CHARS: Final = 400
+"""Of a patch that is shown as it is."""
 _CONTENT: Final = ("+", "-", " ", "@@")
 """How the lines of a diff begin. An empty line stands for an empty line of context."""
 
@@ -84,6 +87,26 @@ def _applied(changes: Mapping[str, Any]) -> Iterator[Diff]:
             )
         elif kind in ("add", "delete"):
             yield whole_file(path, kind, _text(detail.get("content")))
+
+
+def patch_text(patch: str) -> str:
+    """Return `add a.py, update b.py` of a patch; its beginning where it names no files."""
+    files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
+    return clean_line(
+        ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files)
+        or clean_block(patch, _MAX_PATCH_CHARS)
+    )
+
+
+def changes_text(changes: Mapping[str, Any]) -> str:
+    """Return the same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
+
+    def verb(change: Any) -> str:
+        return (
+            str(change.get("type") or next(iter(change), "change")) if isinstance(change, dict) else "change"
+        )
+
+    return clean_line(", ".join(f"{verb(change)} {path}" for path, change in changes.items()))
 
 
 def _text(value: Any) -> str:

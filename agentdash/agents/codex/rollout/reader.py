@@ -32,7 +32,7 @@ from agentdash.agents.codex.rollout.lineage import (
     uuid_time,
 )
 from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
-from agentdash.agents.codex.rollout.tools import Tool
+from agentdash.agents.codex.rollout.tool import Tool
 from agentdash.model.events import (
     ChildSpawned,
     Event,

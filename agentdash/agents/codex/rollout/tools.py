@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import posixpath
-import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
 
-from agentdash.agents.codex.rollout.patches import patch_changes
+from agentdash.agents.codex.rollout.code_mode import describe_script
+from agentdash.agents.codex.rollout.command_lines import command_script, command_text, posix_shell, shell_name
+from agentdash.agents.codex.rollout.patches import patch_changes, patch_text
 from agentdash.agents.codex.rollout.records import Part
-from agentdash.model.changes import FileChange
+from agentdash.agents.codex.rollout.tool import KINDS, Tool
 from agentdash.model.events import CallKind, Escalation
-from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block, clean_line
+from agentdash.model.sanitize import clean_line
 
 _MAX_ARGUMENTS_CHARS: Final = 400
 """Of arguments that are shown as JSON."""
-
-
-class Tool(NamedTuple):
-    """The description of a tool call."""
-
-    kind: CallKind
-    name: str
-    text: str
-    cwd: str | None = None
-    escalation: Escalation | None = None
-    session: str | None = None
-    """The running command that a poll reads from: its session number, or `cell N`."""
-    script: str = ""
-    """The shell script of a command as written, with newlines; empty where it is not known or too long."""
-    shell: str = ""
-    """The POSIX shell that runs it, by name (`bash`); empty where it is not known."""
-    changes: tuple[FileChange, ...] = ()
-    """What a patch is to change, or has changed."""
 
 
 def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any] | None) -> Tool:
@@ -57,11 +39,11 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
     tool = _full_name(name, namespace)
     if not isinstance(decoded, dict):
         return Tool(
-            _KINDS.get(tool, "other"),
+            KINDS.get(tool, "other"),
             tool,
             clean_line(arguments if isinstance(arguments, str) else "", _MAX_ARGUMENTS_CHARS),
         )
-    kind: CallKind = "poll" if tool == "wait" and "cell_id" in decoded else _KINDS.get(tool, "other")
+    kind: CallKind = "poll" if tool == "wait" and "cell_id" in decoded else KINDS.get(tool, "other")
     if kind == "command":
         return _command(tool, decoded)
     if kind == "patch":
@@ -80,67 +62,10 @@ def describe_custom(name: str, namespace: str | None, text: str) -> Tool:
     if tool == "apply_patch":
         return Tool("patch", tool, patch_text(text), changes=patch_changes(text))
     return (
-        _script(tool, text) if tool == "exec" else Tool("other", tool, clean_line(text, _MAX_ARGUMENTS_CHARS))
+        describe_script(tool, text)
+        if tool == "exec"
+        else Tool("other", tool, clean_line(text, _MAX_ARGUMENTS_CHARS))
     )
-
-
-def command_text(argv: Sequence[str] | str) -> str:
-    """Return the command line of an argv; of a shell's, the script alone."""
-    if isinstance(argv, str):
-        return clean_line(argv)
-    return clean_line(argv[-1] if _shell_of(argv) else shlex.join(argv))
-
-
-def command_script(argv: Sequence[str] | str) -> str:
-    """Return the script of a command as written; empty if no POSIX shell runs it, or it is too long."""
-    if isinstance(argv, str):
-        script = argv
-    elif (shell := _shell_of(argv)) is None:
-        script = shlex.join(argv)
-    elif shell in _POSIX_SHELLS:
-        script = argv[-1]
-    else:
-        return ""
-    return clean_block(script) if len(script) <= MAX_BLOCK_CHARS else ""
-
-
-def shell_name(argv: Sequence[str] | str, path: str = "") -> str:
-    """Return the POSIX shell of an argv, or at a path, by its name; empty where there is none."""
-    found = posixpath.basename(path) if isinstance(argv, str) else _shell_of(argv)
-    return found if found in _POSIX_SHELLS else ""
-
-
-def posix_shell(name: str) -> str:
-    """Return the name of a POSIX shell, empty for that of another shell."""
-    return name if name in _POSIX_SHELLS else ""
-
-
-def _shell_of(argv: Sequence[str]) -> str | None:
-    """Return the shell that runs the last argument as a script; None where there is none."""
-    if len(argv) < 3 or argv[-2].lower() not in ("-c", "-lc", "-ic", "-command", "/c"):
-        return None
-    shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe")
-    return shell if shell in _SHELLS else None
-
-
-def patch_text(patch: str) -> str:
-    """Return `add a.py, update b.py` of a patch; its beginning where it names no files."""
-    files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
-    return clean_line(
-        ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files)
-        or clean_block(patch, _MAX_ARGUMENTS_CHARS)
-    )
-
-
-def changes_text(changes: Mapping[str, Any]) -> str:
-    """Return the same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
-
-    def verb(change: Any) -> str:
-        return (
-            str(change.get("type") or next(iter(change), "change")) if isinstance(change, dict) else "change"
-        )
-
-    return clean_line(", ".join(f"{verb(change)} {path}" for path, change in changes.items()))
 
 
 def plain_path(path: str | None) -> str | None:
@@ -163,24 +88,6 @@ def brief(arguments: Any) -> str:
 # ---------------------------------------------------------------- names and kinds
 
 _OWN_NAMESPACES: Final = {"functions", "multi_agent_v1", "collaboration", "container", "local"}
-_POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
-_SHELLS: Final = _POSIX_SHELLS | {"fish", "pwsh", "powershell", "cmd"}
-_KINDS: Final[dict[str, CallKind]] = {
-    "shell": "command",
-    "container.exec": "command",
-    "local_shell": "command",
-    "shell_command": "command",
-    "exec_command": "command",
-    "unified_exec": "command",
-    "write_stdin": "poll",
-    "apply_patch": "patch",
-    "request_user_input": "question",
-    "request_user_input_async": "question",
-    "request_permissions": "permission",
-    "spawn_agent": "spawn",
-    "wait": "wait",
-    "wait_agent": "wait",
-}
 
 
 def _full_name(name: str, namespace: str | None) -> str:
@@ -215,7 +122,7 @@ def _command(tool: str, args: Mapping[str, Any]) -> Tool:
         patch_text(words if isinstance(words, str) else words[-1]) if kind == "patch" else command_text(words)
     )
     shell = _string(args.get("shell"))  # exec_command: another shell than the user's
-    runs_posix = not shell or posixpath.basename(shell) in _POSIX_SHELLS
+    runs_posix = not shell or posix_shell(posixpath.basename(shell))
     return Tool(
         kind=kind,
         name=tool,
@@ -264,113 +171,6 @@ def _poll(tool: str, args: Mapping[str, Any]) -> Tool:
 
 def _poll_text(session: str, typed: str) -> str:
     return clean_line(f"session {session}: {typed.rstrip()}" if typed.strip() else f"session {session}")
-
-
-# ---------------------------------------------------------------- code mode
-
-_MAX_SCRIPT_CHARS: Final = 16_000
-"""Of a script, searched by patterns."""
-_JS_STRING: Final = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
-_JS_COMMAND: Final = re.compile(rf"""\b(?:cmd|command)["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
-_JS_PATCH: Final = re.compile(rf"\bapply_patch\s*\(\s*{_JS_STRING}", re.DOTALL)
-_JS_REASON: Final = re.compile(rf"""\bjustification["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
-_JS_ESCALATION: Final = re.compile(
-    r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]"""
-)
-_JS_COMMENT: Final = re.compile(r"^\s*//[^\n]*\n", re.MULTILINE)
-_JS_RUN: Final = re.compile(
-    r"""\s*(?:const|let|var)\s+(?P<name>\w+)\s*=\s*await\s+tools\.exec_command\s*\(\s*
-        \{(?P<options>(?:[^{}"'`]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)*)\}\s*\)\s*;?\s*""",
-    re.VERBOSE | re.DOTALL,
-)
-"""`const r = await tools.exec_command({cmd: "..."});`"""
-_JS_PRINT: Final = re.compile(
-    r"\s*text\s*\(\s*(?:JSON\.stringify\(\s*(\w+)\s*\)|(\w+)(?:\.output)?)\s*\)\s*;?\s*"
-)
-"""`text(r.output);`"""
-_JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
-
-
-def _script(tool: str, js: str) -> Tool:
-    """Describe a script by the literal commands in it (computed ones are not found), else by its first line
-    of code."""
-    js = js[:_MAX_SCRIPT_CHARS]
-    called = [_KINDS.get(name, "other") for name in _JS_CALL.findall(js)]
-    kind: CallKind = next(
-        (k for k in ("command", "patch", "spawn", "question", "permission", "wait", "poll") if k in called),
-        "other",
-    )
-    commands = [_js_text(literal) for literal in _JS_COMMAND.findall(js)] if kind == "command" else []
-    code = (line.strip() for line in js.splitlines())
-    patch = patch_text(js.replace("\\n", "\n")) if kind == "patch" else ""
-    text = (
-        "; ".join(commands)
-        or patch
-        or next((line for line in code if line and not line.startswith("//")), "")
-    )
-    return Tool(
-        kind=kind,
-        name=tool,
-        text=clean_line(text),
-        escalation=_script_escalation(js),
-        script=_printed_commands(js) if kind == "command" else "",
-        changes=_script_changes(js) if "apply_patch" in js else (),
-    )
-
-
-def _script_changes(js: str) -> tuple[FileChange, ...]:
-    """Return the changes of the literal patches in a script; computed ones are not found."""
-    patches = (_js_text(literal) for literal in _JS_PATCH.findall(js))
-    return tuple(change for patch in patches for change in patch_changes(patch))
-
-
-def _printed_commands(js: str) -> str:
-    """Return one shell script of a code-mode script that runs commands and prints their whole outputs.
-
-    What any other script prints need not be what its commands printed: it may filter, cut or compose it.
-    Several commands become subshells, in the order of their outputs.
-    """
-    js = _JS_COMMENT.sub("", js)
-    ran: dict[str, str] = {}
-    printed: list[str] = []
-    at = 0
-    while at < len(js):
-        if (run := _JS_RUN.match(js, at)) is not None:
-            literal = _JS_COMMAND.search(run["options"])
-            if literal is None or (literal[1].startswith("`") and "${" in literal[1]):
-                return ""
-            ran[run["name"]] = _js_text(literal[1])
-            at = run.end()
-        elif (shown := _JS_PRINT.match(js, at)) is not None and (shown[1] or shown[2]) in ran:
-            printed.append(ran[shown[1] or shown[2]])
-            at = shown.end()
-        else:
-            return ""
-    return command_script(
-        "\n".join(f"(\n{each}\n)" for each in printed) if len(printed) > 1 else "".join(printed)
-    )
-
-
-def _script_escalation(js: str) -> Escalation | None:
-    requested = _JS_ESCALATION.search(js)
-    if requested is None:
-        return None
-    reason = _JS_REASON.search(js)
-    return Escalation(
-        "escalated" if requested.group(1) == "require_escalated" else "additional",
-        clean_line(_js_text(reason.group(1))) if reason else None,
-    )
-
-
-def _js_text(literal: str) -> str:
-    if literal.startswith('"'):
-        try:
-            return msgspec.json.decode(literal, type=str)
-        except msgspec.DecodeError:
-            pass
-    return re.sub(
-        r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), literal[1:-1], flags=re.DOTALL
-    )
 
 
 # ---------------------------------------------------------------- texts of the other tools
