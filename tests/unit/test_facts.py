@@ -130,6 +130,7 @@ def demo_workers() -> list[Worker]:
     return found
 
 
+@pytest.mark.slow
 def test_every_worker_of_the_demo_that_needs_somebody_has_an_object() -> None:
     waiting = [worker for worker in demo_workers() if worker.state.needs_you]
     assert len(waiting) > 20

@@ -447,6 +447,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     time.tzset()
 
 
+@pytest.mark.slow
 def test_days_end_where_the_next_begins(zone: ZoneInfo) -> None:
     """Every half hour of a year belongs to the day of its local date, and to no other."""
     first = int(datetime(2026, 1, 1, tzinfo=zone).timestamp())

@@ -142,6 +142,7 @@ def test_linux_and_portable_agree(start: Start, tmp_path: Path) -> None:
     assert portable.cwd(pid) == linux.cwd(pid) == str(tmp_path)
 
 
+@pytest.mark.slow
 def test_arguments_are_sanitized_capped_and_masked() -> None:
     given = [
         "aider",

@@ -118,6 +118,7 @@ def without_remedies(sandbox: Sandbox) -> Sandbox:
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
+@pytest.mark.slow
 async def test_end_equals_status(version: str, scenario: str, tmp_path: Path) -> None:
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     shutil.copytree(RECORDINGS / version / scenario, day)
@@ -150,6 +151,7 @@ async def test_end_equals_status_of_compressed_archive(scenario: str, tmp_path: 
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios())
+@pytest.mark.slow
 def test_no_worker_is_exited_before_the_end(version: str, scenario: str) -> None:
     """Not even in a session that was killed: a replayed process is known to be gone only at the end."""
     cursor = Cursor(family_stream(family_of(RECORDINGS / version / scenario)))

@@ -39,6 +39,8 @@ from tests.unit.rollout_files import (
     meta,
 )
 
+pytestmark = pytest.mark.slow  # reads each recording by six commands
+
 WRITTEN = BORN + 3_600.0
 """When the files were changed: after all of their lines."""
 NAME = f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"

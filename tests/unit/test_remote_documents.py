@@ -69,6 +69,7 @@ def here(report: WorkerReport) -> WorkerReport:
     )
 
 
+@pytest.mark.slow
 def test_a_row_states_what_its_host_states(workers: list[Worker]) -> None:
     kinds = {finding.kind for worker in workers for finding in worker.sandbox.findings}
     assert len(kinds) > 15
@@ -120,6 +121,7 @@ def test_every_field_of_the_document_is_read() -> None:
     assert compared > 80
 
 
+@pytest.mark.slow
 def test_children_are_those_of_their_host(workers: list[Worker]) -> None:
     fleet = Fleet()
     last = list(demo_snapshots())[-1]

@@ -188,6 +188,7 @@ def origin_of(agent: str) -> str | None:
     return name
 
 
+@pytest.mark.slow
 def test_rules_of_other_agents_do_not_match() -> None:
     wrong = {
         (agent, folder, name, reading.rule)

@@ -227,6 +227,7 @@ BASH_SCRIPTS = sorted(
 
 
 @pytest.mark.parametrize("script", BASH_SCRIPTS)
+@pytest.mark.slow
 def test_bash_reads_the_same_commands(script: str) -> None:
     """bash prints functions in its own layout: from both layouts the same commands are read."""
     original, printed = argv(script), argv(normalized(script))

@@ -10,6 +10,8 @@ import pytest
 
 from agentdash.engine.detect.shell import commands, parse
 
+pytestmark = pytest.mark.slow  # large scripts
+
 _LENGTH = 30_000
 """Repetitions that make a script of about the greatest length that is parsed."""
 HOSTILE = {

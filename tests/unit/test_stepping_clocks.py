@@ -15,6 +15,8 @@ from agentdash.report.check import ThreadReport
 from tests.unit.rollout_files import RECORDINGS, files
 from tests.unit.story import CWD, FULL, WORKSPACE, T, begun, called, done, ended, polled, worker
 
+pytestmark = pytest.mark.slow  # replays many recordings
+
 DENIED = "touch: cannot touch '/srv/board/x': Read-only file system\n"
 SCENARIOS = ("workspace-write", "read-only", "kanban-board", "escalation-refused", "full-access-leaked-flags")
 

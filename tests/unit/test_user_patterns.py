@@ -31,6 +31,7 @@ def rules_of(folder: Path, pattern: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_package_rules_read_the_same_as_a_users(tmp_path: Path) -> None:
     (tmp_path / "any.toml").write_text(shared_rules_text())
     for name, adapter in adapters().items():
