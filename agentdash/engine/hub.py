@@ -20,7 +20,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.latest import LatestValue
+from agentdash.engine.latest import LatestFleet, LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.clock import Clock
@@ -46,6 +46,9 @@ _URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
 """Events that may mean that a worker needs a person: they do not wait for the longer interval."""
 _BATCH_EVENTS: Final = 2_000
 """Events reduced before other tasks of the loop run."""
+_MAX_PENDING_EVENTS: Final = 4 * _BATCH_EVENTS
+"""Events that wait to be reduced before sources that read files pause: a second of reducing on a slow
+machine."""
 _RETRY_DELAYS_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Before a failed source is started again; the last one repeats."""
 _SLOW_STEP_S: Final = 0.25
@@ -83,7 +86,7 @@ class Hub:
         """When the newest snapshot changes although no event arrives."""
         self._health: dict[str, tuple[bool, str]] = {}
         """The newest state and detail of each source."""
-        self._channel = LatestValue(Fleet())
+        self._channel = LatestFleet()
         self._latest: LatestValue[Snapshot | None] = LatestValue(None)
         self._lost: EngineFailure | None = None
         """Events that could not be reduced, or recorded, so far."""
@@ -109,6 +112,8 @@ class Hub:
         if new := [event for event in events if not self._is_known_health(event)]:
             self._pending.extend(new)
             self._arrived.set()
+            if len(self._pending) > _MAX_PENDING_EVENTS:
+                self._channel.has_room.clear()
             if any(isinstance(event, _URGENT) for event in new):
                 self._urgent.set()
 
@@ -260,6 +265,8 @@ class Hub:
         while self._pending:
             batch = self._pending[:_BATCH_EVENTS]
             self._pending = self._pending[_BATCH_EVENTS:]
+            if len(self._pending) <= _MAX_PENDING_EVENTS:
+                self._channel.has_room.set()
             self._reduce(batch)
             self._observe(batch)
             await asyncio.sleep(0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Generic, TypeVar
 
+from agentdash.model.fleet import Fleet
+
 T = TypeVar("T")
 
 
@@ -31,3 +33,17 @@ class LatestValue(Generic[T]):
         while self._value is value:
             await self._changed.wait()
         return self._value
+
+
+class LatestFleet(LatestValue[Fleet]):
+    """The newest fleet of a hub, and whether its sources may emit more."""
+
+    def __init__(self) -> None:
+        super().__init__(Fleet())
+        self.has_room = asyncio.Event()
+        """Cleared while too many events wait to be reduced."""
+        self.has_room.set()
+
+    async def wait_for_room(self) -> None:
+        """Return when few events wait to be reduced."""
+        await self.has_room.wait()

@@ -255,11 +255,21 @@ class TroubleLogged(ThreadEvent, frozen=True, kw_only=True, tag="trouble-logged"
 
 
 class LineSkipped(ThreadEvent, frozen=True, kw_only=True, tag="line-skipped"):
-    """A line that was not understood: counted and shown, never fatal."""
+    """Lines that were not understood: counted and shown, never fatal.
+
+    Consecutive ones that are skipped for the same reason are one event, which is as of the last of them.
+    """
 
     what: Literal["unknown", "malformed", "oversized"]
     detail: str
-    """The name of the unknown type, or what is wrong with the line."""
+    """The name of the unknown type, or what is wrong with the last line."""
+    count: int = 1
+    """Number of lines."""
+
+    @property
+    def reason(self) -> str:
+        """Return what the lines are counted as: (`unknown world_state2`, `malformed`)."""
+        return f"{self.what} {self.detail}" if self.what == "unknown" else self.what
 
 
 # ---------------------------------------------------------------- the files themselves

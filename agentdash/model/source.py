@@ -28,6 +28,10 @@ class FleetChannel(Protocol):
         """Return the newest fleet as soon as it is not `value`."""
         ...
 
+    async def wait_for_room(self) -> None:
+        """Return when few events wait to be reduced: before a source reads on that can read faster."""
+        ...
+
 
 class Source(Protocol):
     """Where events come from."""

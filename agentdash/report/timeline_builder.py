@@ -291,7 +291,8 @@ class _ReportBuilder:
                     highlighted=event.error is not None,
                 )
             case e.LineSkipped():
-                note = f"{event.what} line skipped"
+                lines = "line" if event.count == 1 else f"{event.count} lines"
+                note = f"{event.what} {lines} skipped"
                 yield TimelineRow(event.at, worker, kind="turn", text=event.detail, note=note)
 
 

@@ -1,8 +1,8 @@
 """Memory, CPU, descriptors and threads of a dashboard for as long as rollouts grow and panes draw.
 
-`python -m tests.torture soak [--minutes N]`: prints a row per minute; exit code 1 where the dashboard has
-ended, or its memory at the end is more than 5 MB above minute 5. The rollouts have long histories from the
-start, so that whatever is kept up to a limit is full by then.
+`python -m tests.torture soak [--minutes N] [--workers N] [--lines-per-s N]`: prints a row per minute; exit
+code 1 where the dashboard has ended, or its memory at the end is more than 5 MB above minute 5. The rollouts
+have long histories from the start, so that whatever is kept up to a limit is full by then.
 """
 
 # ruff: noqa: T201 - it prints its rows
@@ -27,11 +27,9 @@ from typing import Final, NamedTuple
 from tests.live.terminal import READY, Terminal
 
 _RECORDED: Final = Path(__file__).parents[1] / "data/recordings/0.169.0/workspace-write"
-_ROLLOUTS: Final = 60
-_PANES: Final = 60
 _HISTORY_TURNS: Final = 60
 """With three commands each: more than `MAX_CALLS`, and as many moments as are kept."""
-_LINES_PER_S: Final = 20
+_KEY_INTERVAL_S: Final = 3.0
 _HEAD_LINES: Final = 7
 """Lines of the recording before its turn: metadata, policy, environment."""
 _DENIED_PATHS: Final = 40
@@ -124,8 +122,13 @@ def panes(count: int, env: Mapping[str, str]) -> Iterator[None]:
         tmux("kill-server")
 
 
-def soak(minutes: int) -> Iterator[Usage]:
+def soak(minutes: int, workers: int, lines_per_s: float) -> Iterator[Usage]:
     """Yield what the dashboard uses, at its start and then once a minute.
+
+    Args:
+        minutes: how long.
+        workers: rollouts that grow, and panes that draw.
+        lines_per_s: appended to all rollouts together.
 
     Raises:
         AssertionError: it has ended.
@@ -143,43 +146,48 @@ def soak(minutes: int) -> Iterator[Usage]:
             "XDG_CONFIG_HOME": str(root / "config"),
             "TMUX_TMPDIR": folder,
         }
-        rollouts = [GrowingRollout(day) for _ in range(_ROLLOUTS)]
-        with panes(_PANES, env):
+        rollouts = [GrowingRollout(day) for _ in range(workers)]
+        with panes(workers, env):
             command = [sys.executable, "-m", "agentdash", "--record", str(root / "journal")]
             terminal = Terminal(command, env, columns=120, lines=36)
             try:
                 terminal.until(lambda: READY in terminal.output, "the dashboard")
                 yield usage(terminal.process.pid)
                 for minute in range(minutes):
-                    _work(terminal, rollouts, time.monotonic() + 60, minute)
+                    _work(terminal, rollouts, lines_per_s, minute)
                     yield usage(terminal.process.pid)
             finally:
                 terminal.close()
 
 
-def _work(terminal: Terminal, rollouts: Sequence[GrowingRollout], until: float, minute: int) -> None:
-    """Let the rollouts grow, press keys, and read what is drawn."""
+def _work(terminal: Terminal, rollouts: Sequence[GrowingRollout], lines_per_s: float, minute: int) -> None:
+    """For a minute, let the rollouts grow, press keys, and read what is drawn."""
+    until = time.monotonic() + 60
     keys = itertools.cycle(_KEYS)
-    for step in itertools.count(minute * 60 * _LINES_PER_S):
+    pressed = 0.0
+    for step in itertools.count(int(minute * 60 * lines_per_s)):
         if (left := until - time.monotonic()) <= 0:
             return
         rollouts[step % len(rollouts)].grow()
-        if step % (3 * _LINES_PER_S) == 0:
+        if time.monotonic() > pressed + _KEY_INTERVAL_S:
+            pressed = time.monotonic()
             terminal.press(next(keys))
         terminal.read()
         terminal.output = terminal.output[-100:]
         assert terminal.process.poll() is None, "the dashboard has ended"
-        time.sleep(min(left, 1 / _LINES_PER_S))
+        time.sleep(min(left, 1 / lines_per_s))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the rows; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture soak", description=__doc__)
     parser.add_argument("--minutes", type=int, default=20)
-    minutes = parser.parse_args(arguments).minutes
+    parser.add_argument("--workers", type=int, default=60, help="rollouts that grow, and panes that draw")
+    parser.add_argument("--lines-per-s", type=float, default=20.0, help="appended to all of them together")
+    options = parser.parse_args(arguments)
     print("minute  RSS MB  CPU %  descriptors  threads", flush=True)
     rows: list[Usage] = []
-    for minute, row in enumerate(soak(minutes)):
+    for minute, row in enumerate(soak(options.minutes, options.workers, options.lines_per_s)):
         share = (row.cpu_s - rows[-1].cpu_s) / 60 * 100 if rows else 0.0
         rows.append(row)
         print(f"{minute:6} {row.rss_mb:7.1f} {share:6.1f} {row.descriptors:12} {row.threads:8}", flush=True)

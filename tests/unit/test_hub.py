@@ -19,7 +19,7 @@ from agentdash.engine.runner import running, sound_snapshots
 from agentdash.model import events as e
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Emit
+from agentdash.model.source import Emit, FleetChannel
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
 from tests.unit.story import PANE, T, begun, called, done, pane, polled, process
@@ -49,7 +49,7 @@ class QueueSource:
         del fleet
         return ()
 
-    async def stream(self, emit: Emit, channel: LatestValue[Fleet]) -> None:
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         del channel
         self.starts += 1
         try:
@@ -113,6 +113,48 @@ async def test_a_screen_and_its_reading_are_in_one_snapshot(tmp_path: Path) -> N
         source.queue.put_nowait([pane(), process(10, started=80.0), opencode, *polled(100), drawn])
         (worker,) = (await anext(hub.snapshots())).workers
         assert (worker.agent.name, worker.state) == ("opencode", State.WAITING_INPUT)
+
+
+class FastSource(QueueSource):
+    """A source that can read faster than its events are reduced."""
+
+    batches = 100
+    batch_events = 1_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emitted = 0
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        for number in range(self.batches):
+            await channel.wait_for_room()
+            begin = number * self.batch_events
+            emit([skipped(begin + line) for line in range(self.batch_events)])
+            self.emitted += self.batch_events
+
+
+def skipped(number: int) -> e.LineSkipped:
+    return e.LineSkipped(thread=T, at=100, what="malformed", detail=str(number))
+
+
+async def test_a_source_waits_for_what_it_has_emitted() -> None:
+    reduced: list[str] = []
+    waiting: list[int] = []
+    source = FastSource()
+
+    def observe(events: Sequence[e.Event]) -> None:
+        waiting.append(source.emitted - len(reduced))
+        reduced.extend(event.detail for event in events if isinstance(event, e.LineSkipped))
+
+    hub = Hub([source], SystemClock(), observer=observe)
+    total = source.batches * source.batch_events
+    async with running(hub), asyncio.timeout(PATIENCE_S):
+        async for snapshot in hub.snapshots():
+            if len(reduced) == total and snapshot is hub.snapshot:
+                break
+    assert reduced == [str(number) for number in range(total)]
+    assert max(waiting) <= hub_module._MAX_PENDING_EVENTS + source.batch_events + hub_module._BATCH_EVENTS
+    assert hub.fleet.threads[T].skipped == (("malformed", total),)
 
 
 # ---------------------------------------------------------------- sources that fail

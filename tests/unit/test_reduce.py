@@ -100,6 +100,15 @@ def test_skipped_lines_are_counted_by_reason() -> None:
     assert fleet(begun(), skipped, torn).threads[T].skipped == (("unknown world_state2", 3), ("malformed", 1))
 
 
+def test_reasons_of_skipped_lines_are_bounded() -> None:
+    skipped = [
+        e.LineSkipped(thread=T, at=100, what="unknown", detail=str(number), count=2) for number in range(100)
+    ]
+    counted = fleet(begun(), skipped, skipped[0]).threads[T].skipped
+    assert (len(counted), sum(count for _, count in counted)) == (21, 202)
+    assert (counted[0], counted[-1]) == (("unknown 0", 4), ("for other reasons", 160))
+
+
 def test_end_of_turn_aborts_open_calls() -> None:
     thread = fleet(begun(), called(), done()).threads[T]
     assert (thread.open_calls, thread.calls[-1].outcome) == ((), "aborted")

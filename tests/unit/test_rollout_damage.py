@@ -114,6 +114,19 @@ def test_oversized_line_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert start.line == 2
 
 
+def test_consecutive_skipped_lines_are_one_event() -> None:
+    unknown = [line("novelty", {})] * 3
+    damaged = [b"{}x", b"{", b"nothing"]
+    events = read(*unknown, line("surprise", {}), *damaged, event("task_started"), *unknown)
+    skipped = [(each.reason, each.line, each.count) for each in events if isinstance(each, e.LineSkipped)]
+    assert skipped == [
+        ("unknown novelty", 3, 3),
+        ("unknown surprise", 4, 1),
+        ("malformed", 7, 3),
+        ("unknown novelty", 11, 3),
+    ]
+
+
 def test_any_order_of_keys() -> None:
     shuffled = json.dumps(
         {

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from agentdash.agents.codex.home import CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.skipped_lines import oversized_lines
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
 from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
@@ -21,7 +22,6 @@ from agentdash.model.events import (
     FileGone,
     FileReset,
     FileSeen,
-    LineSkipped,
     SourceSeen,
     ThreadNamed,
 )
@@ -125,22 +125,22 @@ class SessionLogSource:
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit the newest sessions, then changes as they happen; read the large sessions whole meanwhile."""
-        del channel
         emit([self._health()])
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(emit))
-            group.create_task(self._fill_gaps(emit))
+            group.create_task(self._follow(emit, channel))
+            group.create_task(self._fill_gaps(emit, channel))
             group.create_task(self._follow_names(emit))
 
-    async def _follow(self, emit: Emit) -> None:
+    async def _follow(self, emit: Emit, channel: FleetChannel) -> None:
         async for changes in self._follower.follow():
+            await channel.wait_for_room()
             self._scheduler.mark_activity()
             events = [event for change in changes for event in self._events(change)]
             if any(isinstance(event, CallStarted) and event.kind == "command" for event in events):
                 self._scheduler.burst()
             emit([*events, self._health()])
 
-    async def _fill_gaps(self, emit: Emit) -> None:
+    async def _fill_gaps(self, emit: Emit, channel: FleetChannel) -> None:
         while True:
             await self._has_skimmed.wait()
             self._has_skimmed.clear()
@@ -150,6 +150,7 @@ class SessionLogSource:
                 for change in self._follower.fill(newest):
                     emit(self._events(change))
                     await asyncio.sleep(0)
+                    await channel.wait_for_room()
 
     async def _follow_names(self, emit: Emit) -> None:
         while True:
@@ -189,8 +190,8 @@ class SessionLogSource:
             self._skimmed[thread] = change.path
             self._has_skimmed.set()
             events.append(FileGapSkipped(at=now, thread=thread))
-        oversized = LineSkipped(at=now, thread=thread, what="oversized", detail="longer than is read")
-        events += [oversized] * change.oversized
+        if change.oversized:
+            events.append(oversized_lines(change.oversized, thread, now))
         return [*events, *self._readers[thread].read(change.lines, change.first)]
 
     def _file_seen(

@@ -20,7 +20,9 @@ from agentdash.model.fleet import Moment, PolicyPeriod, RolloutFile, Thread, Tok
 
 _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""
-
+_MAX_SKIP_REASONS: Final = 20
+"""Counted separately: a damaged or hostile file names a new type in each line."""
+_OTHER_REASONS: Final = "for other reasons"
 
 _ACTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged)
 """Events that count as activity."""
@@ -117,9 +119,9 @@ def _skip_gap(thread: Thread, event: e.FileGapSkipped) -> Thread:
 
 
 def _count_skipped(thread: Thread, event: e.LineSkipped) -> Thread:
-    reason = f"{event.what} {event.detail}" if event.what == "unknown" else event.what
     skipped = dict(thread.skipped)
-    skipped[reason] = skipped.get(reason, 0) + 1
+    reason = event.reason if event.reason in skipped or len(skipped) < _MAX_SKIP_REASONS else _OTHER_REASONS
+    skipped[reason] = skipped.get(reason, 0) + event.count
     return replace(thread, skipped=tuple(skipped.items()))
 
 

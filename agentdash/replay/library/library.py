@@ -27,11 +27,12 @@ from agentdash.agents.codex.home import (
     thread_id,
 )
 from agentdash.agents.session_logs import LogReader, reader_of_log, thread_of_log
+from agentdash.agents.skipped_lines import oversized_lines
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
-from agentdash.model.events import Event, FileGapSkipped, FileSeen, LineSkipped
+from agentdash.model.events import Event, FileGapSkipped, FileSeen
 from agentdash.model.fleet import Fleet, RolloutFile, Thread
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
@@ -397,8 +398,8 @@ def _events(thread: str, grown: FileGrown, reader: LogReader) -> list[Event]:
         skimmed=grown.skimmed,
     )
     gap = [FileGapSkipped(at=at, thread=thread)] if grown.skimmed and grown.first == 0 else []
-    oversized = LineSkipped(at=at, thread=thread, what="oversized", detail="longer than is read")
-    return [seen, *gap, *[oversized] * grown.oversized, *reader.read(grown.lines, grown.first)]
+    oversized = [oversized_lines(grown.oversized, thread, at)] if grown.oversized else []
+    return [seen, *gap, *oversized, *reader.read(grown.lines, grown.first)]
 
 
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:

@@ -17,6 +17,7 @@ from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_
 from agentdash.agents.claude.transcript.records import Block, Message, Record
 from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
 from agentdash.agents.codex.rollout.lineage import parse_time
+from agentdash.agents.skipped_lines import append_skipped
 from agentdash.model.events import (
     CallEnded,
     CallKind,
@@ -142,7 +143,10 @@ class TranscriptReader:
             self._skip("unknown", record.type or "a record without a type")
 
     def _skip(self, what: Any, detail: str) -> None:
-        self._emit(LineSkipped, what=what, detail=clean_line(detail, 200))
+        skipped = LineSkipped(
+            at=self._at, thread=self._thread, line=self._number, what=what, detail=clean_line(detail, 200)
+        )
+        append_skipped(self._events, skipped)
 
     def _emit(self, event: Callable[..., Event], **fields: Any) -> None:
         self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))

@@ -33,6 +33,7 @@ from agentdash.agents.codex.rollout.lineage import (
 )
 from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
 from agentdash.agents.codex.rollout.tool import Tool
+from agentdash.agents.skipped_lines import append_skipped
 from agentdash.model.events import (
     ChildSpawned,
     Event,
@@ -167,7 +168,10 @@ class RolloutReader:
             self._tokens.inherit(record.payload)
 
     def _skip(self, what: Any, detail: str) -> None:
-        self._emit(LineSkipped, what=what, detail=clean_line(detail, 200))
+        skipped = LineSkipped(
+            at=self._at, thread=self._thread, line=self._number, what=what, detail=clean_line(detail, 200)
+        )
+        append_skipped(self._events, skipped)
 
     def _emit(self, event: Callable[..., Event], **fields: Any) -> None:
         self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))
