@@ -1,9 +1,9 @@
-"""Codex's log database (`logs_2.sqlite`): sandbox violations and retried requests, which are recorded nowhere
+"""Codex's log database (`logs_N.sqlite`): sandbox violations and retried requests, which are recorded nowhere
 else.
 
-Written by the TUI and its server since 0.148; `codex exec` leaves it empty. 0.169 writes its rows in batches,
-up to ten seconds late. Opened read-only, for one short query, and only when the file or its write-ahead log
-has changed.
+Written by the TUI and its server: retries since 0.114, violations since 0.148; `codex exec` leaves it empty.
+0.169 writes its rows in batches, up to ten seconds late. Opened read-only, for one short query, and only when
+the file or its write-ahead log has changed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,19 @@ from agentdash.model.times import possible_time
 NAME: Final = "codex log"
 """The name under which its health is reported."""
 _VIOLATION_TARGET: Final = "codex_sandboxing::violation"
-_RETRY_TARGET: Final = "codex_core::responses_retry"
+_RETRY_TARGETS: Final = ("codex_core::responses_retry", "codex_core::session::turn", "codex_core::codex")
+"""Of 0.138 and later, of 0.130, and of 0.114: the older ones have other rows as well."""
+_RETRY_WORDS: Final = " - retrying sampling request "
+_TEXT_COLUMNS: Final = ("feedback_log_body", "message")
+"""Of `logs_2.sqlite` (0.120 and later), and of `logs_1.sqlite` (0.114)."""
 _MAX_ROWS_SEARCHED: Final = 20_000
 """The newest rows of all targets: the table has no index on targets, and Codex writes thousands of rows in an
 hour."""
 _MAX_TEXT_CHARS: Final = 400
 _QUERY: Final = (
-    "SELECT id, ts, ts_nanos, target, thread_id, substr(feedback_log_body, -4000) FROM logs"
-    " WHERE id > max(?, (SELECT max(id) FROM logs) - ?) AND target IN (?, ?) ORDER BY id"
+    "SELECT id, ts, ts_nanos, target, thread_id, substr({text}, -4000) FROM logs"
+    " WHERE id > max(?, (SELECT max(id) FROM logs) - ?) AND (target = ?"
+    " OR (target IN (?, ?, ?) AND instr({text}, ?))) ORDER BY id"
 )
 _MESSAGE: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
 _FIELD: Final = re.compile(
@@ -128,13 +133,14 @@ def _read(file: Path, after: int) -> list[_Row]:
     """Return the new rows, in the order in which they were written.
 
     Raises:
-        sqlite3.Error: the database cannot be read.
+        sqlite3.Error: the database cannot be read, or has other tables.
     """
     database = open_database(file)
     try:
-        return database.execute(
-            _QUERY, (after, _MAX_ROWS_SEARCHED, _VIOLATION_TARGET, _RETRY_TARGET)
-        ).fetchall()
+        columns = {name for _, name, *_ in database.execute("PRAGMA table_info(logs)")}
+        text = next((name for name in _TEXT_COLUMNS if name in columns), _TEXT_COLUMNS[0])
+        wanted = (after, _MAX_ROWS_SEARCHED, _VIOLATION_TARGET, *_RETRY_TARGETS, _RETRY_WORDS)
+        return database.execute(_QUERY.format(text=text), wanted).fetchall()
     finally:
         database.close()
 
@@ -151,7 +157,7 @@ def _event(row: _Row) -> Event | None:
     if (at := possible_time(seconds + nanos / 1e9)) is None:
         return None
     thread = clean_line(thread)
-    if target == _RETRY_TARGET:
+    if target != _VIOLATION_TARGET:
         return TroubleLogged(at=at, thread=thread, text=clean_line(_SPANS.sub("", body), _MAX_TEXT_CHARS))
     if (message := _MESSAGE.search(body)) is None:
         return None
