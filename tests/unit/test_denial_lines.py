@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentdash.engine.detect.denials import lines
@@ -51,6 +51,7 @@ def test_recorded_texts_are_searched_alike_without_the_library(monkeypatch: pyte
     assert [suspects(text)[1] for text in texts()] == found
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(PIECES, max_size=lines._TRIES_PER_LINE - 1).map("".join), max_size=12))
 def test_lines_are_those_that_the_patterns_find(printed: list[str]) -> None:
     output = "\n".join(printed)

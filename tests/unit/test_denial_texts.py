@@ -73,7 +73,8 @@ POLICIES = {
 TEXTS = [json.loads(line) for line in (DATA / "denials_texts.jsonl").read_text("utf-8").splitlines()]
 """What programs print, by groups: `refused-write`, `likely-write`, `refused-read`, `quoted`, `ordinary`,
 `network`, `refused-socket`, `proxy`, `explained` (failures with another cause), `not-started` (the sandbox),
-`nested` (agents inside of the sandbox), `macos` (a home in /Users, and more tools)."""
+`nested` (agents inside of the sandbox), `shown-error` (programs that print an error as data, or may),
+`macos` (a home in /Users, and more tools)."""
 
 
 def of_group(*groups: str) -> list[dict[str, Any]]:

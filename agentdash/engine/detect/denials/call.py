@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Final
 
 import msgspec
 
 from agentdash.engine.detect.denials.lines import Lines, quote
 from agentdash.engine.detect.denials.programs import Role
-from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength, prefix_of
+from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength, prefix_of, prints_data
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
 
 _ERROR_SHAPE: Final = re.compile(
-    r"^\W{0,12}(?:(?:API )?[\w.$:]*(?:error|exception|panic\w*|fail\w*|fatal)\b|unknown: |caused by|errno"
-    r"|E[A-Z]{4,}:|traceback|called `|thread '|cannot |could not |can't |unable to |\[Errno"
+    r"^\W{0,12}(?:(?:API |CMake )?[\w.$:]*(?:error|exception|panic\w*|fail\w*|fatal)\b|unknown: |caused by"
+    r"|errno|E[A-Z]{4,}:|traceback|called `|thread '|cannot |could not |can't |unable to |\[Errno"
+    r"|[EW]: |(?:open|mkdir|write|rename|remove|unlink|chmod|create) ['\"`]?/"
     r"|\{\s*['\"](?:error|message|isError|status)['\"])",
     re.IGNORECASE,
 )
 """How programs begin an account of their own failure; prose does not."""
+_COMMAND_SHOWN: Final = re.compile(r"\s*(?:\+|(?:> ?)?(?:echo|printf) )")
+"""A line of `set -x`, or a recipe that make or npm shows."""
 _TEST_INFRASTRUCTURE: Final = re.compile(
     r"/(?:target|\.cargo|go-build\w*|pkg/mod|\.npm|_cacache|\.pytest_cache|__pycache__|\.gradle|\.m2|\.tox"
     r"|\.nox|\.hypothesis|\.mypy_cache"
@@ -113,7 +117,9 @@ class Call:
     ) -> Attribution:
         """Return which command printed a line; of a tool that is no command, whether it failed."""
         if not self.is_command:
-            return Attribution(Strength.OPEN if self._is_tools_failure() else Strength.NONE)
+            return Attribution(self._strength_of_tool())
+        if line.strip() in self._announced:
+            return Attribution(Strength.NONE)
         source = self.origin.attribute(
             line, paths, phrase, account, network=network, alone=self._is_alone(line)
         )
@@ -126,22 +132,40 @@ class Call:
         printed = [text for text in self.lines.range(0, _MESSAGE_LINES + 1) if text.strip()]
         return len(printed) <= _MESSAGE_LINES and printed[0] == line
 
-    def _is_tools_failure(self) -> bool:
+    def is_own_account(self, source: Attribution, first: int, last: int) -> bool:
+        """Return whether lines report the failure of the command that they are attributed to: an error that
+        a program shows of something else reads the same."""
+        if source.strength >= Strength.TIED:
+            return True
+        if source.strength is not Strength.OPEN or source.command is None:
+            return False
+        in_form = any(is_account(line) for line in self.lines.range(first - 1, last))  # a panic: one above
+        if prints_data(source.command):
+            return self.failed and (in_form or prefix_of(self.lines[last]) is not None)
+        return self.failed or in_form
+
+    def _strength_of_tool(self) -> Strength:
         """Return whether the output of a tool that is no command is an account of its failure, not what it
         was to read."""
         if self._outcome in ("denied", "failed"):
-            return True
+            return Strength.TIED
         first = next((line for line in self.lines.range(0, 5) if line.strip()), "")
-        return len(self.lines) <= _TOOL_FAILURE_LINES and _ERROR_SHAPE.match(first) is not None
+        is_short = len(self.lines) <= _TOOL_FAILURE_LINES
+        return Strength.OPEN if is_short and is_account(first) else Strength.NONE
+
+    @cached_property
+    def _announced(self) -> str:
+        """The commands that a trace, make or npm shows before they run: what they print is in them."""
+        return "\n".join(line for line in self.lines.range(0, len(self.lines)) if _COMMAND_SHOWN.match(line))
 
     def _of_agent(self, line: str, named: tuple[str, ...]) -> Attribution | None:
         """Attribute the account of a failure to the coding agent's CLI that the script starts."""
         found = self.origin.agent()
-        if found is None or self.origin.shows_text or not _ERROR_SHAPE.match(line):
+        if found is None or self.origin.shows_text or not is_account(line):
             return None
         if len(self.lines) > _TOOL_FAILURE_LINES or not all(_is_state(path) for path in named):
             return None  # an answer, which may quote
-        return Attribution(Strength.OPEN, found[1])
+        return Attribution(Strength.TIED, found[1])
 
     def _of_tests(self, paths: tuple[str, ...]) -> Attribution | None:
         """Attribute a message about its own files to a test runner."""
@@ -149,11 +173,16 @@ class Call:
         others = [c for c in self.origin.commands or () if c.role in (Role.READER, Role.REMOTE)]
         if not tests or others or not any(_TEST_INFRASTRUCTURE.search(path) for path in paths):
             return None
-        return Attribution(Strength.OPEN, tests[-1])
+        return Attribution(Strength.TIED, tests[-1])
 
     def _nested(self, source: Attribution) -> str | None:
         found = self.origin.agent() if self.is_command else None
         return found[0] if found is not None and source.command == found[1] else None
+
+
+def is_account(line: str) -> bool:
+    """Return whether a line begins as programs begin an account of their own failure."""
+    return _ERROR_SHAPE.match(line) is not None
 
 
 def _is_state(named: str) -> bool:

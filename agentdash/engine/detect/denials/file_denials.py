@@ -205,8 +205,9 @@ class _Judge:
         hidden = target is not None and denies_read(self._call.policy, target)
         if self._message.reason is Reason.PERMISSION and not self._call.landlock and not hidden:
             return None  # modes of the file: the sandbox refuses with other errors, but for what it hides
-        in_doubt = self._call.unsandboxed or self._source.strength is Strength.AMBIGUOUS
-        return "likely" if in_doubt else certainty
+        message = self._message
+        is_proven = self._call.is_own_account(self._source, message.first, message.last)
+        return certainty if is_proven and not self._call.unsandboxed else "likely"
 
     def _by_reason(self, target: str | None) -> Certainty | None:
         reason = self._message.reason

@@ -146,8 +146,15 @@ _TEST_RUNNERS: Final = _names(
     "rush nx turbo lerna invoke inv dune cmake"
 )
 _LAUNCHERS: Final = _names("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
+_OWN_WORK: Final = _names(
+    "add build ci fetch get i init install link list lock mod new pip publish remove restore sync uninstall "
+    "update upgrade vendor venv version"
+)
+"""Subcommands of package managers that start nothing of the project."""
 _LAUNCHER_WORDS: Final = _names("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
 _INTERPRETERS: Final = _names("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
+_QUERIES: Final = _names("psql mysql mariadb sqlite3 sqlite redis-cli mongosh duckdb clickhouse-client bq")
+"""They print what is stored."""
 _GIT_STARTS: Final = _names(
     "ssh git git-lfs git-remote-https git-remote-http remote sh bash editor vi vim nano"
 )
@@ -266,6 +273,16 @@ def reads_remotely(name: str) -> bool:
 def shows_pages(name: str) -> bool:
     """Return whether a program prints what it fetched, besides messages under its own name."""
     return name in _FETCHERS
+
+
+def runs_project(name: str, words: Words, raw: str) -> bool:
+    """Return whether a program runs code of the project, or answers its queries: that decides what it
+    prints."""
+    if "/" in raw.partition(" ")[0] or name.endswith((".sh", ".py", ".js")):
+        return True
+    if name in _TEST_RUNNERS | _LAUNCHERS:
+        return next((word for word in words if not word.startswith("-")), "") not in _OWN_WORK
+    return name in _INTERPRETERS | _QUERIES or name.startswith(INTERPRETERS)
 
 
 def files_shown(name: str, words: Words) -> list[str]:

@@ -16,6 +16,7 @@ from agentdash.engine.detect.denials.programs import (
     Role,
     agent_of,
     reads_remotely,
+    runs_project,
     shows_pages,
 )
 from agentdash.engine.detect.denials.ran import (
@@ -46,7 +47,8 @@ _GENERIC: Final = re.compile(
 """First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
 _SHOWN_TEXT: Final = re.compile(
     r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*(?:warning|error))"  # a place in a source
-    r"|\d+\s*[|│]\s|\++ |\$ "  # a numbered line, an added one, a trace or a prompt
+    r"|\d+\s*[|│]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
+    r"|(?:> ?)?(?:echo|printf) "  # a command that make, npm or a trace shows before it runs
     r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
     r"|# |`{3})"  # a document
     r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
@@ -59,6 +61,9 @@ _UNKNOWN_TO_GRAMMAR: Final = re.compile(r"(?<![\w-])time (?:-p )?(?=[({])|\s*2>&
 
 _STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\(|run\(|[`$%]", re.IGNORECASE)
 """Calls in inline code which start other programs."""
+_ERROR_MADE: Final = re.compile(
+    r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
+)
 _CLIENT_FAILS: Final = re.compile(
     r"dial unix|^Unable to connect to the server: |^The connection to the server "
     r"|^\s+\[\d+\] (?:Could not resolve|Couldn't connect)|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
@@ -79,7 +84,9 @@ class Strength(IntEnum):
     """A command can have printed it, and another one of the script shows text from elsewhere."""
     OPEN = 2
     """A command can have printed it, and none of the script shows text from elsewhere."""
-    OWN = 3
+    TIED = 3
+    """As `OPEN`, and it names what the command was given, or its file."""
+    OWN = 4
     """It begins with the name of a command of the script and is about what that command was given."""
 
 
@@ -172,7 +179,7 @@ class Origin(msgspec.Struct, frozen=True):
             return Attribution(Strength.AMBIGUOUS if doubt else Strength.OWN, found)
         programs = (c for c in visible if c.role is Role.PROGRAM)
         starter = next((c for c in programs if self._shows(c, named, account)), None)
-        return Attribution(Strength.OPEN if starter else Strength.NONE, starter)
+        return Attribution(Strength.TIED if starter else Strength.NONE, starter)
 
     def _open(
         self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str, *, quotes: bool
@@ -183,6 +190,8 @@ class Origin(msgspec.Struct, frozen=True):
             return Attribution(Strength.NONE)
         shown = [c for c in programs if self._shows(c, named, account) or _runs(c, name)]
         command = (shown or [c for c in programs if c.name == name] or programs)[-1]
+        if shown and not (_is_inline(command) and prints_data(command)):
+            return Attribution(Strength.TIED, command)
         return Attribution(Strength.AMBIGUOUS if quotes and not shown else Strength.OPEN, command)
 
     def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
@@ -261,6 +270,14 @@ def _is_inline(command: Ran) -> bool:
     return any(word in ("-c", "-e", "-p", "-r", "-") for word in command.words) or "\n" in command.raw
 
 
+def prints_data(command: Ran) -> bool:
+    """Return whether a command may print an error that is none of its own: it runs code that the script does
+    not show, or that makes an error by itself."""
+    if command.name.startswith(INTERPRETERS) and _is_inline(command):
+        return _ERROR_MADE.search(command.raw) is not None
+    return runs_project(command.name, command.words, command.raw)
+
+
 def _runs(command: Ran, name: str | None) -> bool:
     """Return whether a command is, or runs, the script of this name."""
     return (
@@ -285,7 +302,8 @@ def _is_in(command: Ran, account: str) -> bool:
         for word in command.words
         if re.fullmatch(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)", word)
     ]
-    return any(re.search(rf"[/\"(]{re.escape(file)}[\":]", account) for file in files)
+    place = r"(?:^|[/\"(]){}(?:[\":]| on line \d)"
+    return any(re.search(place.format(re.escape(file)), account, re.MULTILINE) for file in files)
 
 
 def origin(script: str, cwd: str | None, home: str | None) -> Origin:
