@@ -219,7 +219,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """Lines that were not understood, and how many: (`unknown world_state2`, 3)."""
 
     def as_parent(self) -> Thread:
-        """Return what its children are compared with: whole threads would fill the memory."""
+        """Return what its children are compared with, and its request is read by: whole threads would fill
+        the memory."""
         return Thread(
             id=self.id,
             created_at=self.created_at,
@@ -229,6 +230,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
             policies=self.policies,
             observations=self.observations,
             file=self.file,
+            version=self.version,
+            source=self.source,
         )
 
     @property

@@ -7,11 +7,14 @@ here: an audit of files that have not changed needs no more.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.collect.sources.denied_paths import path_kinds
@@ -22,10 +25,11 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import ThreadReport
 
+if TYPE_CHECKING:
+    from agentdash.agents.adapter import RequestReader
+
 END_OF_TIME: Final = 4e9
 """Unix seconds after every rollout: a time at which no process holds the files."""
-_WITHOUT_PAST_REQUESTS: Final = ("codex",)
-"""Worker CLIs of which the requests of processes that have ended are never known."""
 
 Recall = Callable[[str], Sequence[Requested]]
 """Returns what the processes of a thread were asked for."""
@@ -56,8 +60,9 @@ class Inputs(NamedTuple):
     kinds: tuple[tuple[str, PathKind], ...]
 
     def fingerprint(self) -> bytes:
-        """Return what identifies the inputs."""
-        return hashlib.blake2b(_encode(self), digest_size=16).digest()
+        """Return what identifies the inputs; not by when files were read that have not changed."""
+        undated = tuple((thread, replace(request, read_at=None)) for thread, request in self.requests)
+        return hashlib.blake2b(_encode(self._replace(requests=undated)), digest_size=16).digest()
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -107,11 +112,18 @@ def _is_any_here(cwds: Sequence[str]) -> bool:
 
 def _read_past(thread: Thread) -> Sequence[Requested]:
     """Return what the configuration files of a thread ask for, as they are now."""
-    if thread.agent in _WITHOUT_PAST_REQUESTS:
-        return ()
-    from agentdash.agents.registry import adapters  # noqa: PLC0415 - reads the tables of all worker CLIs
-
-    adapter = adapters().get(thread.agent)
-    reader = adapter.request_reader if adapter is not None else None
-    found = reader.read_past(thread, END_OF_TIME) if reader is not None else None
+    reader = _request_reader(thread.agent)
+    found = reader.read_past(thread, time.time()) if reader is not None else None
     return () if found is None else (found,)
+
+
+@cache
+def _request_reader(agent: str) -> RequestReader | None:
+    if agent == "codex":  # most threads are: the tables of all worker CLIs take longer to read than digests
+        from agentdash.agents.codex.config.reader import CodexRequests  # noqa: PLC0415
+
+        return CodexRequests()
+    from agentdash.agents.registry import adapters  # noqa: PLC0415
+
+    adapter = adapters().get(agent)
+    return adapter.request_reader if adapter is not None else None

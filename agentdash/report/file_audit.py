@@ -57,9 +57,7 @@ def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
     """Return the fleet of one file as far as it can be read, and why it ends there."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     reader = log.reader(counts_tokens=False)
-    fleet = Fleet()
-    if log.agent == "claude":  # settings lie beside it
-        fleet = reduce(fleet, [_file_seen(log)])
+    fleet = reduce(Fleet(), [_file_seen(log)])  # its configuration lies beside it
     number = 1
     failures: list[OSError] = []
     lines = _lines(path, failures)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -70,7 +71,8 @@ def files(folder: Path) -> list[Path]:
 
 
 def encoded(report: CheckReport) -> bytes:
-    return msgspec.json.encode(report)
+    """Return a report without the times at which configuration files were read."""
+    return re.sub(rb'"as_of":"[^"]+"', b'"as_of":"then"', msgspec.json.encode(report))
 
 
 def test_a_second_audit_reads_nothing_and_says_the_same(
@@ -327,3 +329,23 @@ def test_doctor_shows_size_and_age(home: Path, tmp_path: Path, monkeypatch: pyte
     assert (shown.level, f"{len(files(home))}, " in shown.detail) == ("ok", True)
     store.path.write_bytes(b"no database" * 1000)
     assert diagnose._check_digests().level == "warn"
+
+
+def test_codex_threads_of_the_past_have_the_configuration_as_of_now(
+    home: Path, store: DigestStore, read_paths: list[Path]
+) -> None:
+    config = home.parent / "config.toml"
+    config.write_text('sandbox_mode = "read-only"\n', "utf-8")
+    os.utime(config, (1_000.0, 1_000.0))
+    report = audit(files(home), digests=store)
+    (top,) = [each for each in report.threads if each.requested and each.cli_version and not each.parent][:1]
+    assert top.requested is not None
+    assert top.requested.filesystem == "read-only"
+    assert top.requested.as_of is not None
+    assert not any("requested" in finding.kind for each in report.threads for finding in each.findings)
+    read_paths.clear()
+    assert encoded(audit(files(home), digests=store)) == encoded(report)
+    assert read_paths == []
+    audit_digest._request_reader.cache_clear()  # it reads files again after two seconds
+    os.utime(config, None)  # written after the threads: not what they were started with
+    assert not any(each.requested for each in audit(files(home), digests=store).threads)
