@@ -177,7 +177,10 @@ def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
 
     found = installed_version()
     version = (found, "on PATH") if found else default_version()
-    report = check_config(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
+    try:
+        report = check_config(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
+    except ValueError as error:
+        raise click.UsageError(clean_line(str(error))) from error
     if as_json:
         print_document(report)
     else:

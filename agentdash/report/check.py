@@ -46,8 +46,8 @@ class ThreadReport(msgspec.Struct):
     verdict: str
     state: str
     requested: RequestedReport | None
-    """What its process was asked for, where agentdash saw that; otherwise what files older than the thread ask
-    for as of now. Null if neither is known."""
+    """What its process was asked for, where agentdash saw that; otherwise what configuration files that are
+    older than the thread ask for as of now. Null if neither is known."""
     policies: list[PolicyReport]
     findings: list[FindingReport]
     denials: list[DenialReport]

@@ -14,8 +14,9 @@ from rich.text import Text
 from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.layers import ConfigLayers, directory, read_layers, request
+from agentdash.agents.codex.config.options import refusal
 from agentdash.agents.codex.config.precedence import Asked
-from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
+from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, release, rules_for
 from agentdash.model.policy import Policy
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 
@@ -97,9 +98,15 @@ def check_config(
         home: the Codex home.
         cwd: the directory.
         version: of Codex, and where it was found.
+
+    Raises:
+        ValueError: this version refuses the arguments.
     """
-    arguments = parse_options(args)
     known = rules_for(version[0])
+    measured = release(version[0]) if known else None
+    if measured and (problem := refusal(args, measured[1])) is not None:
+        raise ValueError(f"Codex {version[0]} does not take these arguments: {problem}")
+    arguments = parse_options(args)
     rules = known or latest_rules()
     workspace = directory(arguments, str(cwd))
     layers = read_layers(str(home), workspace, arguments, rules)

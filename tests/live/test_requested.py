@@ -21,6 +21,7 @@ import pytest
 
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.layers import read_layers, request, requested
+from agentdash.agents.codex.config.options import refusal
 from agentdash.agents.codex.config.precedence import Asked
 from agentdash.agents.codex.config.reader import read_request
 from agentdash.agents.codex.config.roles import read_role
@@ -129,8 +130,9 @@ def test_settings(version: str, settings: Settings) -> None:
         asked, given = predicted(lab, settings.args)
         done = lab.run(*settings.args)
         truths = lab.truths()
-        assert (given.refusal is not None) is (done.returncode != 0), (given.refusal, done.stderr[-500:])
-        if given.refusal is not None:
+        refused = refusal(settings.args, int(version.split(".")[1])) or given.refusal
+        assert (refused is not None) is (done.returncode != 0), (refused, done.stderr[-500:])
+        if refused is not None:
             assert truths == []
             return
         (truth,) = truths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,9 @@ def test_other_programs(argv: tuple[str, ...]) -> None:
     ("words", "mode", "resumes"),
     [
         ("", "tui", False),
-        ("fix the exec of resume", "tui", False),
+        ("hello", "tui", False),
+        ("hello exec --json", "exec", False),
+        ("-i a.png exec", "tui", False),
         ("exec fix it", "exec", False),
         ("e -s read-only resume 01a1 again", "exec", True),
         ("-C /srv exec resume --last", "exec", True),
@@ -361,8 +364,35 @@ def test_option_that_a_version_drops(version: str, args: str, why: str, tmp_path
     assert any(why in part.by for part in report.parts if part.asked is not None)
 
 
+@pytest.mark.parametrize(
+    ("version", "args", "why"),
+    [
+        ("0.169.0", "--bogus", "unexpected argument '--bogus'"),
+        ("0.169.0", "exec --full-auto", "'--full-auto': use -s workspace-write"),
+        ("0.146.0", "exec --approve-for-me --yolo", "--approve-for-me and --yolo exclude each other"),
+        ("0.145.0", "--approve-for-me", "unexpected argument '--approve-for-me'"),
+        ("0.169.0", "exec -a never", "unexpected argument '-a'"),
+        ("0.169.0", "-a untrusted", "the values are on-request, never"),
+        ("0.169.0", "exec -s", "-s needs a value"),
+        ("0.169.0", "exec --yolo=1", "--yolo takes no value"),
+        ("0.169.0", "exec fix it", "unexpected argument 'it'"),
+        ("0.169.0", "exec resume -s read-only", "unexpected argument '-s'"),
+        ("0.169.0", "login", "starts no thread"),
+    ],
+)
+def test_arguments_that_codex_refuses(version: str, args: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        check_config(tuple(args.split()), home=tmp_path, cwd=tmp_path, version=(version, "x"))
+
+
+def test_options_of_versions_that_are_not_measured_are_not_refused(tmp_path: Path) -> None:
+    report = check_config(("--new",), home=tmp_path, cwd=tmp_path, version=("9.9.0", "x"))
+    assert (report.measured, report.exit_code) == (False, 2)
+
+
 def test_prediction_of_a_refusal(tmp_path: Path) -> None:
-    report = check_config(("exec", "--full-auto"), home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
+    args = ("exec", "-c", "sandbox_mode=bogus")
+    report = check_config(args, home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
     assert (report.exit_code, report.parts) == (1, [])
     assert report.refusal is not None
 

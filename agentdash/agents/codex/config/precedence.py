@@ -143,12 +143,8 @@ class Stack:
         return None
 
     def refusal(self) -> str | None:
-        """Return why this version does not start with these arguments and profiles."""
+        """Return why this version does not start with these profiles."""
         rules, named = self.rules, self.option("profile")
-        if self.option("full-auto") and not rules.full_auto:
-            return "this version has no --full-auto: use -s workspace-write"
-        if self.option("approve-for-me") and not rules.approve_for_me:
-            return "this version has no --approve-for-me"
         if rules.profile_tables:
             is_missing = named is not None and self._profile is None
             return f"there is no [profiles.{_cap(named.value)}]" if named and is_missing else None

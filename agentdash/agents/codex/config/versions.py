@@ -41,10 +41,6 @@ class Rules(NamedTuple):
     refuses_forced_sandbox: bool
     """Whether Codex does not start where approvals are off and requirements do not allow the full access that
     was asked for (0.133+); before, it falls back to read-only with a warning."""
-    full_auto: bool
-    """Whether there is `--full-auto` (through 0.145)."""
-    approve_for_me: bool
-    """Whether there is `--approve-for-me` (0.147+)."""
     exec_keeps_reviewed_approval: bool
     """Whether `codex exec` keeps a configured `approval_policy` where an automatic reviewer answers
     (0.145+)."""
@@ -59,12 +55,9 @@ _LATEST: Final = Rules(
     extends=True,
     managed_profiles=True,
     refuses_forced_sandbox=True,
-    full_auto=False,
-    approve_for_me=True,
     exec_keeps_reviewed_approval=True,
 )
 _CHANGES: Final[tuple[tuple[Release, dict[str, bool]], ...]] = (
-    ((0, 147), {"full_auto": True, "approve_for_me": False}),
     ((0, 145), {"exec_keeps_reviewed_approval": False}),
     ((0, 138), {"managed_profiles": False}),
     ((0, 134), {"profile_tables": True}),
@@ -79,7 +72,6 @@ _BETWEEN: Final[tuple[tuple[Release, Release], ...]] = (
     ((0, 120), (0, 125)),
     ((0, 125), (0, 130)),
     ((0, 130), (0, 133)),
-    ((0, 145), (0, 147)),
 )
 """Gaps, both ends measured, in which something changed and no version was measured."""
 
