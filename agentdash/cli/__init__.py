@@ -104,7 +104,7 @@ def app(context: click.Context, /, close_with: str | None, **given: Any) -> None
     context.obj = given_flags(given)
     if context.invoked_subcommand is None:
         from agentdash.cli.dashboard import dashboard
-        from agentdash.collect.tmux.sensor import beside
+        from agentdash.collect.tmux.servers import beside
 
         dashboard(config_of({}), beside(close_with) if close_with else None)
 

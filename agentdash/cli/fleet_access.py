@@ -135,7 +135,7 @@ def find(snapshot: Snapshot, target: str) -> Found:
     Raises:
         click.UsageError: panes of several tmux servers match.
     """
-    from agentdash.collect.tmux.sensor import own_server
+    from agentdash.collect.tmux.servers import own_server
 
     try:
         return find_workers(snapshot, target, own_server())
@@ -226,7 +226,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
     if found.workers or found.pane is None or found.pane not in hub.fleet.panes:
         return snapshot
     from agentdash.collect.tmux.scrollback import read_scrollback
-    from agentdash.collect.tmux.sensor import servers
+    from agentdash.collect.tmux.servers import servers
 
     known = servers(config.socket_names, config.socket_paths, default=True)
     server = next((server for server in known if server.label == found.pane.server), None)
@@ -242,7 +242,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 def _confinement(config: Config) -> str | None:
     """Return the sandbox that this process runs in; None if there is none."""
     from agentdash.collect.processes.confinement import confinement
-    from agentdash.collect.tmux.sensor import own_socket
+    from agentdash.collect.tmux.servers import own_socket
 
     return confinement(own_socket() if config.tmux else None)
 

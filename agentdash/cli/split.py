@@ -60,7 +60,7 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
     """
     from agentdash.collect.tmux.actions import TmuxRefusedError
     from agentdash.collect.tmux.actions import split as open_split
-    from agentdash.collect.tmux.sensor import current_pane
+    from agentdash.collect.tmux.servers import current_pane
 
     layout = _load_layout()
     if right is not None:

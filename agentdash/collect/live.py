@@ -20,7 +20,8 @@ from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.collect.sources.status_feed import StatusFeedSource
 from agentdash.collect.sources.tmux_panes import TmuxPaneSource
 from agentdash.collect.sources.transcripts import TranscriptSource
-from agentdash.collect.tmux.sensor import TmuxSensor, current_pane, own_server, servers
+from agentdash.collect.tmux.sensor import TmuxSensor
+from agentdash.collect.tmux.servers import current_pane, own_server, servers
 from agentdash.config import Config
 from agentdash.model.clock import Clock
 from agentdash.model.source import Source

@@ -40,6 +40,11 @@ _MIN_INTERVAL_S: Final = 0.1
 """Between two snapshots. A snapshot after a pause is published at once."""
 _SUSTAINED_INTERVAL_S: Final = 0.25
 """Between two snapshots while events keep coming: a person cannot read faster, and drawing costs CPU."""
+_MAX_INTERVAL_S: Final = 1.0
+"""Likewise where a snapshot of a large fleet costs much."""
+_COST_FACTOR: Final = 20
+"""Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
+for each, drawing included: 5 % of a core, between the two intervals."""
 _BURST_SNAPSHOTS: Final = 5.0
 """Snapshots that may follow each other at the shorter interval."""
 _URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
@@ -275,7 +280,9 @@ class Hub:
         """Publish snapshots: at once after a pause, at a longer interval while events keep coming."""
         loop = asyncio.get_running_loop()
         credit = _BURST_SNAPSHOTS
+        interval = _SUSTAINED_INTERVAL_S
         published = loop.time()
+        spent = time.thread_time()
         while True:
             await self._wait_for_work()
             await self._drain()
@@ -284,12 +291,15 @@ class Hub:
             if not snapshot.differs_from(self.snapshot):
                 continue
             self._latest.value = snapshot
-            credit = min(_BURST_SNAPSHOTS, credit + (loop.time() - published) / _SUSTAINED_INTERVAL_S) - 1
+            credit = min(_BURST_SNAPSHOTS, credit + (loop.time() - published) / interval) - 1
             published = loop.time()
-            await asyncio.sleep(_MIN_INTERVAL_S)
+            await asyncio.sleep(_MIN_INTERVAL_S)  # meanwhile it is drawn
+            spent_before, spent = spent, time.thread_time()
+            affordable = min(_COST_FACTOR * (spent - spent_before), _MAX_INTERVAL_S)
+            interval = max(_SUSTAINED_INTERVAL_S, affordable)
             if credit <= 0:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_SUSTAINED_INTERVAL_S - _MIN_INTERVAL_S):
+                    async with asyncio.timeout(interval - _MIN_INTERVAL_S):
                         await self._urgent.wait()
 
 

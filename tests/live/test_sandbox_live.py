@@ -24,7 +24,8 @@ from agentdash.collect.live import live_sources
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.processes.write_access import WriteAccessChecker
-from agentdash.collect.tmux.sensor import TmuxSensor, servers
+from agentdash.collect.tmux.sensor import TmuxSensor
+from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.findings.state_paths import denied_paths

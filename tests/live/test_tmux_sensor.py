@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane, split
-from agentdash.collect.tmux.sensor import TmuxSensor, TmuxServer, current_pane, servers, tmux_version
+from agentdash.collect.tmux.sensor import TmuxSensor
+from agentdash.collect.tmux.servers import TmuxServer, current_pane, servers, tmux_version
 from agentdash.model.events import PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
 from tests.live.conftest import Screens
@@ -260,6 +261,25 @@ async def test_pane_closes_between_listing_and_capturing(tmux: Tmux, monkeypatch
     await observer.poll()
     assert set(observer.screens) == {panes[0], panes[2], panes[3]}
     assert await observer.poll() == [f"-{panes[1]}"]
+
+
+async def test_panes_that_keep_drawing_take_one_call(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one of them has closed since, those behind it are captured all the same."""
+    drawing = "n=0; while :; do n=$((n + 1)); echo number $n; sleep 0.05; done"
+    panes = [tmux.open(drawing) for _ in range(3)]
+    observer = Observer()
+    await observer.until(lambda: all("number" in observer.text(pane) for pane in panes))
+    calls: list[list[str]] = []
+
+    def count(*args: str) -> None:
+        calls.append([arg for arg in args if arg in ("list-panes", "capture-pane")])
+
+    before_each_call(count, monkeypatch)
+    await observer.until(lambda: calls[-2:] == [["list-panes", *["capture-pane"] * 3]] * 2)
+    tmux("kill-pane", "-t", panes[0])
+    assert f"-{panes[0]}" in await observer.poll()
+    before = dict(observer.screens)
+    await observer.until(lambda: all(observer.screens[pane] != before[pane] for pane in panes[1:]))
 
 
 async def test_linked_window_is_one_pane(tmux: Tmux) -> None:

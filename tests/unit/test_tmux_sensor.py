@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.collect.tmux import sensor as tmux
-from agentdash.collect.tmux.sensor import TmuxSensor, TmuxServer, current_pane, servers, tmux_version
+from agentdash.collect.tmux import command
+from agentdash.collect.tmux.sensor import TmuxSensor
+from agentdash.collect.tmux.servers import TmuxServer, current_pane, servers, tmux_version
 from agentdash.model.events import PaneDrawn, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
 
@@ -41,7 +42,7 @@ if error:
     sys.exit(error)
 if "list-panes" in sys.argv:
     for pane in panes:
-        print(re.sub(r"#\\{{(\\w+)\\}}", lambda m: pane.get(m[1], ""), sys.argv[-1]))
+        print(re.sub(r"#\\{{(\\w+)\\}}", lambda m: pane.get(m[1], ""), sys.argv[sys.argv.index("-F") + 1]))
 for at, arg in enumerate(sys.argv):
     if arg == "capture-pane":
         print(screen)
@@ -230,7 +231,7 @@ def test_socket_path_with_commas() -> None:
 
 async def test_cancelled_call_ends_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed just as it ends, it would be reaped twice, and asyncio logs an unknown child."""
-    monkeypatch.setattr(tmux, "_CANCELLED_CALL_S", 20.0)
+    monkeypatch.setattr(command, "_CANCELLED_CALL_S", 20.0)
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     os.mkfifo(begun)
     program = tmp_path / "tmux"

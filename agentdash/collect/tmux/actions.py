@@ -9,7 +9,7 @@ from typing import Final, Literal
 from libtmux import Server
 from libtmux.exc import LibTmuxException
 
-from agentdash.collect.tmux.sensor import current_pane
+from agentdash.collect.tmux.servers import current_pane
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 

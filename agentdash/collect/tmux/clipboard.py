@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agentdash.collect.tmux.sensor import own_socket
+from agentdash.collect.tmux.servers import own_socket
 from agentdash.model.sanitize import clean_line
 
 _TIMEOUT_S: Final = 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Final
 
-from agentdash.collect.tmux.sensor import TmuxServer
+from agentdash.collect.tmux.servers import TmuxServer
 from agentdash.model.sanitize import clean_block
 
 _MAX_LINES: Final = 10_000

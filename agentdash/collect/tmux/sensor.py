@@ -1,8 +1,8 @@
 """Read tmux panes: their properties and their screens.
 
-One poll makes two calls of `tmux` per server: `list-panes`, and all `capture-pane`s chained. libtmux is not
-used here: one hostile title makes it fail for the whole server, it has no timeout, and it starts a process
-per pane.
+One poll makes one call of `tmux` per server: `list-panes`, with a chained `capture-pane` for each pane that
+keeps drawing; and a second one for panes that have just begun to. libtmux is not used here: one hostile title
+makes it fail for the whole server, it has no timeout, and it starts a process per pane.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import os
 import re
 import secrets
 import signal
-import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from agentdash.collect.tmux.command import NoAnswerError, failure_reason, run_tmux
+from agentdash.collect.tmux.servers import TmuxServer
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
-from agentdash.model.pane import NO_SERVER, NO_TMUX, Pane, PaneKey, tmux_source
+from agentdash.model.pane import NO_SERVER, Pane, PaneKey
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import possible_time
 
@@ -47,117 +46,8 @@ _FIELDS: Final = (
 _REDRAW_WINDOW_S: Final = 2.0
 """A window that drew within this time may have drawn again unnoticed: `window_activity` counts whole
 seconds."""
-_CANCELLED_CALL_S: Final = 0.2
-"""Grace for a cancelled call to end by itself; a call takes milliseconds."""
-_TMUX_VERSION_TIMEOUT_S: Final = 2.0
-_NO_SERVER_MESSAGES: Final = (
-    "no server running",
-    "No such file",
-    "Connection refused",
-    "server exited",
-    "lost server",
-)
-"""What tmux prints when there is no server, by version and circumstance."""
-_MAX_OUTPUT_BYTES: Final = 32 << 20
-"""Of one call of `tmux`; 500 panes of 200 columns and 50 lines have 5 MB."""
 _MAX_SCREEN_CHARS: Final = 1 << 20
 """Of a capture; no terminal has more."""
-
-
-# ---------------------------------------------------------------- servers
-
-
-class TmuxServer(msgspec.Struct, frozen=True):
-    """A tmux server, running or not."""
-
-    label: str
-    """As in `PaneKey.server`: `default`, `-L NAME`, or the path of its socket."""
-    args: tuple[str, ...]
-    """The options that select this server, regardless of `TMUX`."""
-    socket: Path
-    """Where it listens while it runs."""
-
-    @property
-    def source(self) -> str:
-        """The name under which its health is reported."""
-        return tmux_source(self.label)
-
-
-def servers(
-    names: Sequence[str], sockets: Sequence[Path], default: bool, environ: Mapping[str, str] = os.environ
-) -> list[TmuxServer]:
-    """Return the servers that are configured, each once.
-
-    Args:
-        names: the servers of `tmux -L NAME`.
-        sockets: the servers of `tmux -S PATH`.
-        default: also the server of plain `tmux`, and the one that agentdash runs in.
-        environ: supplies `TMUX` and `TMUX_TMPDIR`.
-    """
-    folder = _socket_folder(environ)
-    paths = [folder / name for name in names] + list(sockets)
-    if default:
-        own = own_socket(environ)
-        paths = [folder / "default", *([own] if own else []), *paths]
-    return list(dict.fromkeys(_server(path, folder) for path in paths))
-
-
-def current_pane(environ: Mapping[str, str] = os.environ) -> PaneKey | None:
-    """Return the pane that agentdash runs in, by `TMUX` and `TMUX_PANE`; None outside of tmux."""
-    socket, pane = own_socket(environ), environ.get("TMUX_PANE", "")
-    if socket is None or not re.fullmatch(r"%\d+", pane):
-        return None
-    return PaneKey(_server(socket, _socket_folder(environ)).label, pane)
-
-
-def own_server(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return the label of the server that agentdash runs in, by `TMUX`; None outside of tmux."""
-    socket = own_socket(environ)
-    return _server(socket, _socket_folder(environ)).label if socket else None
-
-
-def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None:
-    """Return the key of a pane, by its id, on the server that agentdash runs in; None outside of tmux."""
-    here = current_pane(environ)
-    return PaneKey(here.server, pane) if here else None
-
-
-def own_socket(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the socket of the tmux server that agentdash runs in, by `TMUX`; None outside of tmux."""
-    parts = environ.get("TMUX", "").rsplit(",", 2)  # socket, pid of the server, session
-    return Path(parts[0]) if len(parts) == 3 and parts[0] else None
-
-
-def _socket_folder(environ: Mapping[str, str]) -> Path:
-    # the rule by which tmux itself places its sockets
-    return Path(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}").resolve()  # noqa: S108
-
-
-def _server(socket: Path, folder: Path) -> TmuxServer:
-    socket = socket.expanduser().parent.resolve() / socket.name
-    if socket.parent != folder:
-        return TmuxServer(clean_line(str(socket)), ("-S", str(socket)), socket)
-    label = "default" if socket.name == "default" else clean_line(f"-L {socket.name}")
-    return TmuxServer(label, ("-L", socket.name), socket)
-
-
-def tmux_version() -> str | None:
-    """Return the output of `tmux -V`, `tmux 3.3a`; None where tmux is not installed or does not answer."""
-    try:
-        done = subprocess.run(
-            ["tmux", "-V"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TMUX_VERSION_TIMEOUT_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return clean_line(done.stdout)
-
-
-# ---------------------------------------------------------------- panes
 
 
 class TmuxSensor:
@@ -192,10 +82,6 @@ class TmuxSensor:
         return [event for events in polled for event in events]
 
 
-class _NoAnswerError(Exception):
-    """A server did not answer; the message is the reason, one clean line."""
-
-
 class _Row(msgspec.Struct, frozen=True):
     pane: Pane
     activity: int
@@ -215,18 +101,20 @@ class _ServerView:
         """Panes by id, as listed last."""
         self._screens: dict[str, str] = {}
         """Captures by pane id."""
+        self._drawing: list[str] = []
+        """Panes whose screens had changed at the last poll, and so probably have again."""
         self._absent = False
         """Whether the last poll found no server."""
 
     async def poll(self, at: float) -> list[Event]:
         try:
             if self._is_still_absent():
-                raise _NoAnswerError(NO_SERVER)
-            rows, malformed = await self._list()
-            drawn = await self._capture(
-                [key for key, row in rows.items() if self._may_have_drawn(key, row, at)]
+                raise NoAnswerError(NO_SERVER)
+            rows, malformed, drawn = await self._list(self._drawing)
+            drawn |= await self._capture(
+                [key for key, row in rows.items() if key not in drawn and self._may_have_drawn(key, row, at)]
             )
-        except _NoAnswerError as error:
+        except NoAnswerError as error:
             self._absent = str(error) == NO_SERVER
             return [SourceSeen(at=at, name=self._server.source, ok=False, detail=str(error))]
         events: list[Event] = [
@@ -241,6 +129,9 @@ class _ServerView:
                 screen = _parse_screen(drawn[key])
                 events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
         self.rows = rows
+        self._drawing = [
+            key for key, screen in drawn.items() if key in rows and screen != self._screens.get(key)
+        ]
         self._screens = {key: screen for key, screen in (self._screens | drawn).items() if key in rows}
         detail = f"{len(rows)} pane{'s' * (len(rows) != 1)}"
         detail += f", {malformed} not understood" if malformed else ""
@@ -254,128 +145,62 @@ class _ServerView:
     def _may_have_drawn(self, key: str, row: _Row, at: float) -> bool:
         return key not in self._screens or row != self.rows.get(key) or at - row.activity < _REDRAW_WINDOW_S
 
-    async def _list(self) -> tuple[dict[str, _Row], int]:
-        """Return all panes by id, and the number of malformed rows."""
+    async def _list(self, keys: Sequence[str]) -> tuple[dict[str, _Row], int, dict[str, str]]:
+        """Return all panes by id, the number of malformed rows, and the screens of some panes.
+
+        Args:
+            keys: the panes whose screens are captured by the same call; those that have gone are left out.
+        """
         nonce = secrets.token_hex(
             6
         )  # titles and program names may contain anything, line breaks too, but not this
         field, end = f"<{nonce}>", f"</{nonce}>"
-        status, text, stderr = await self._tmux(
-            "list-panes", "-a", "-F", field.join(f"#{{{name}}}" for name in _FIELDS) + end
-        )
-        if status != 0:
-            raise _NoAnswerError(_failure_reason(stderr))
+        row_format = field.join(f"#{{{name}}}" for name in _FIELDS) + end
+        status, text, stderr = await self._tmux("list-panes", "-a", "-F", row_format, *_captures(keys, nonce))
+        *lines, captured = text.split(f"{end}\n")
+        if status != 0 and not lines:
+            if keys:  # of a server without panes the captures fail
+                return await self._list(())
+            raise NoAnswerError(failure_reason(stderr))
         rows: dict[str, _Row] = {}
         malformed = 0
-        for line in text.split(f"{end}\n")[:-1]:
+        for line in lines:
             row = _parse_row(self._server.label, line.split(field))
             if row is None:
                 malformed += 1
             # a linked window is listed several times
             elif row.pane.key != self._skip and (row.pane.key.id not in rows or row.pane.active):
                 rows[row.pane.key.id] = row
-        return rows, malformed
+        return rows, malformed, _captured(keys, captured, nonce)
 
     async def _capture(self, keys: list[str]) -> dict[str, str]:
         """Return the screens of these panes; panes that have gone meanwhile are left out."""
         drawn: dict[str, str] = {}
         while keys:
             nonce = secrets.token_hex(6)
-            args = [
-                arg
-                for key in keys
-                for arg in ("capture-pane", "-e", "-p", "-t", key, ";", "display-message", "-p", nonce, ";")
-            ]
-            status, text, _ = await self._tmux(*args[:-1])
-            screens = text.split(f"{nonce}\n")[:-1]
-            drawn |= dict(zip(keys, screens, strict=False))
+            status, text, _ = await self._tmux(*_captures(keys, nonce)[1:])
+            screens = _captured(keys, text, nonce)
+            drawn |= screens
             # the first pane that is gone fails, and so do all after it: continue behind it
             keys = keys[len(screens) + 1 :] if status else []
         return drawn
 
     async def _tmux(self, *args: str) -> tuple[int, str, str]:
-        """Return exit status, stdout and stderr of one call.
-
-        A cancelled call is allowed to end first: asyncio would kill and reap a process that has just ended,
-        and log an unknown child.
-        """
-        call = asyncio.create_task(self._call(*args))
-        try:
-            return await asyncio.shield(call)
-        except asyncio.CancelledError:
-            with suppress(_NoAnswerError, TimeoutError):
-                async with asyncio.timeout(_CANCELLED_CALL_S):
-                    await call
-            raise
-
-    async def _call(self, *args: str) -> tuple[int, str, str]:
-        """Run `tmux`. With `-u`, since tmux replaces non-ASCII characters under a plain locale."""
-        try:
-            transport, call = await asyncio.get_running_loop().subprocess_exec(
-                _TmuxCall, *("tmux", "-u", *self._server.args, *args), stdin=asyncio.subprocess.DEVNULL
-            )
-        except FileNotFoundError:
-            raise _NoAnswerError(NO_TMUX) from None
-        except OSError as error:
-            raise _NoAnswerError(f"tmux cannot be started: {error.strerror}") from None
-        try:
-            async with asyncio.timeout(self._timeout):
-                await call.ended.wait()
-        except TimeoutError:
-            raise _NoAnswerError(f"no answer within {self._timeout:g} s") from None
-        finally:
-            transport.close()  # kills the process if it has not ended
-            with suppress(TimeoutError):  # reap it here: a loop that is closed next could not
-                async with asyncio.timeout(self._timeout):
-                    await call.ended.wait()
-        if call.overflowed:
-            raise _NoAnswerError(f"wrote more than {_MAX_OUTPUT_BYTES >> 20} MB")
-        return (
-            transport.get_returncode() or 0,
-            call.output[1].decode("utf-8", "replace"),
-            call.output[2].decode("utf-8", "replace"),
-        )
+        return await run_tmux(self._server, self._timeout, *args)
 
 
-class _TmuxCall(asyncio.SubprocessProtocol):
-    """A running `tmux`.
-
-    Not `asyncio.subprocess.Process`, which waits for its pipes to close even after a kill: tmux passes them
-    to its server, and one that hangs would never close them.
-    """
-
-    def __init__(self) -> None:
-        self.output = {1: bytearray(), 2: bytearray()}
-        """What it wrote, by file descriptor: 1 stdout, 2 stderr."""
-        self.ended = asyncio.Event()
-        self.overflowed = False
-        """Whether it wrote more than is read."""
-        self._transport: asyncio.BaseTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if len(self.output[fd]) + len(data) <= _MAX_OUTPUT_BYTES:
-            self.output[fd] += data
-        elif not self.overflowed and self._transport is not None:
-            self.overflowed = True
-            self._transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        del exc
-        self.ended.set()
+def _captures(keys: Sequence[str], mark: str) -> list[str]:
+    """Return the arguments that capture these panes after another command, each with a mark behind it."""
+    return [
+        arg
+        for key in keys
+        for arg in (";", "capture-pane", "-e", "-p", "-t", key, ";", "display-message", "-p", mark)
+    ]
 
 
-def _failure_reason(stderr: str) -> str:
-    """Return why a server could not be reached, from what tmux printed."""
-    if "Operation not permitted" in stderr:
-        return "may not be connected to from inside of this sandbox (Operation not permitted)"
-    if "Permission denied" in stderr:
-        return "belongs to another user (Permission denied)"
-    if any(message in stderr for message in _NO_SERVER_MESSAGES):
-        return NO_SERVER
-    return clean_line(stderr.partition("\n")[0]) or "failed without a message"
+def _captured(keys: Sequence[str], text: str, mark: str) -> dict[str, str]:
+    """Return the captures by pane, as far as they succeeded."""
+    return dict(zip(keys, text.split(f"{mark}\n")[:-1], strict=False))
 
 
 # ---------------------------------------------------------------- rows
