@@ -253,8 +253,9 @@ class Awk(Library):
             case ("assign", sign, target, value):
                 return self._assigned(sign, target, self.value(value))
             case ("step", sign, target, is_before):
-                before = self.number(self.value(target))
-                after = self._assigned("=", target, before + (1 if sign == "++" else -1))
+                before = self.value(target)
+                before = before if isinstance(before, Count) else self.number(before)
+                after = self._assigned("=", target, self.counted(sign[0], before, 1))
                 return after if is_before else before
             case ("call", name, arguments):
                 return self._call(name, arguments)

@@ -106,8 +106,8 @@ class Library(Texts):
 
     def computed(self, sign: str, left: Any, right: Any) -> Any:
         """Return what an operator gives."""
-        if isinstance(left, Count) and right == 0 and sign == "+":
-            return left
+        if isinstance(left, Count):
+            return self.counted(sign, left, right)
         first, second = self.number(left), self.number(right)
         match sign:
             case "+":

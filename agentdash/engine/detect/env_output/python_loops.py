@@ -17,7 +17,7 @@ from agentdash.engine.detect.env_output.python_values import (
     Quiet,
     is_print,
 )
-from agentdash.engine.detect.env_output.scripting.collections import Variables
+from agentdash.engine.detect.env_output.scripting.variables import Variables
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 

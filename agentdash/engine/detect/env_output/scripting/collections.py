@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dump_maps import common_style, on_one_line
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Style
-from agentdash.engine.detect.env_output.patterns import Choice
+from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.machine import Machine, dump_parts
 from agentdash.engine.detect.env_output.scripting.values import (
@@ -20,6 +21,7 @@ from agentdash.engine.detect.env_output.scripting.values import (
     NextError,
     Written,
 )
+from agentdash.engine.detect.env_output.scripting.variables import Variables
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -34,6 +36,18 @@ _OTHER_NAMES: Final = (
     "NO_CODEX_SANDBOX",
 )
 """Names on which a loop is tried: what they change is not known behind it."""
+_SIMILAR_NAMES: Final = tuple(
+    {
+        before + "_".join(words[start:stop]) + behind: None
+        for words in (("CODEX", "SANDBOX", "NETWORK", "DISABLED"),)
+        for start in range(4)
+        for stop in range(start + 1, 5)
+        for before in ("", "X_")
+        for behind in ("", "_X")
+    }.keys()
+    - set(FLAGS)
+) + tuple("X" * len(name) for name in FLAGS)
+"""Names that share words with those of the flags."""
 _QUOTING: Final = " ".join(f"see {name}=1;" for name in FLAGS)
 """A value of another variable that names the flags."""
 _MISSING: Final = object()
@@ -93,15 +107,21 @@ class Collections(Machine):
         if self._looped:
             raise UnknownError
         before = Variables(self._names)
+        others, is_silent = self._changed_by_others(selection, run, before, _OTHER_NAMES)
+        if is_silent and not others and self._is_for_flags_alone(selection, run, before):
+            self._over_flags(selection, run)
+            return
         written: list[str] = []
         after: list[dict[Any, Any]] = []
         for name in FLAGS:
             written.append(self._round(name, selection, name, run))
             after.append(before.changed(self._names))
             before.restore(self._names)
-        others, is_silent = self._changed_by_others(selection, run, before)
-        self._write_lines(selection, written, is_silent=is_silent)
-        for place in {place for changes in after for place in changes} | others:
+        changed = {place for changes in after for place in changes} | others
+        if changed and any(written):
+            written = [self._behind_others(name, selection, run, before, changed) for name in FLAGS]
+        self._write_lines(selection, written)
+        for place in changed:
             values = [changes.get(place, _MISSING) for changes in after]
             try:
                 merged = self._merged(selection, before.value(place), values, is_of_others=place in others)
@@ -111,23 +131,28 @@ class Collections(Machine):
 
     def _round(self, flag: str, selection: Selection | Lines, name: str, run: Callable[[Any], Any]) -> str:
         """Return what a round for a variable writes, with the mark as the value of a flag."""
-        outer, self.out = self.out, []
+        out, self.out = self.out, []
+        err, self.err = self.err, []
         try:
             with suppress(NextError):
                 self.for_flag(flag, lambda: run(self.entry(selection, name)))
-            if not all(isinstance(part, str) for part in self.out):
+            if self.err or not all(isinstance(part, str) for part in self.out):
                 raise UnknownError
             return "".join(str(part) for part in self.out)
         finally:
-            self.out = outer
+            self.out, self.err = out, err
 
     def _changed_by_others(
-        self, selection: Selection | Lines, run: Callable[[Any], Any], before: Variables
+        self,
+        selection: Selection | Lines,
+        run: Callable[[Any], Any],
+        before: Variables,
+        names: Iterable[str],
     ) -> tuple[set[Any], bool]:
         """Return what rounds for other variables change, and whether they write nothing."""
         found: set[Any] = set()
         is_silent = True
-        for name in _OTHER_NAMES:
+        for name in names:
             for value in (MARK, _QUOTING):
                 written = self._round(FLAGS[0], selection, name, lambda item, v=value: run(_valued(item, v)))  # type: ignore[misc]
                 is_silent = is_silent and written == ""
@@ -135,32 +160,74 @@ class Collections(Machine):
                 before.restore(self._names)
         return found, is_silent
 
-    def _write_lines(self, selection: Selection | Lines, written: list[str], *, is_silent: bool) -> None:
-        """Add the lines that a loop writes to the output; `is_silent`: for the flags alone."""
+    def _is_for_flags_alone(
+        self, selection: Selection | Lines, run: Callable[[Any], Any], before: Variables
+    ) -> bool:
+        """Return whether rounds for variables of similar names do nothing as well."""
+        return self._changed_by_others(selection, run, before, _SIMILAR_NAMES) == (set(), True)
+
+    def _over_flags(self, selection: Selection | Lines, run: Callable[[Any], Any]) -> None:
+        """Run the rounds for the flags that are set, in one of their orders: other rounds do nothing."""
+        with suppress(LastError):
+            for item in self.known(selection):
+                with suppress(NextError):
+                    run(item)
+
+    def known(self, selection: Selection | Lines) -> list[Any]:
+        """Return what a loop gives of the flags that are set, in one of their orders."""
+        names = [
+            name
+            for name, keep in zip(FLAGS, selection.kept, strict=True)
+            if keep and self._environment[name] is not None
+        ]
+        if len(names) > 1 and self.decide():
+            names.reverse()
+        return [_valued(self.entry(selection, name), self.variable(name)) for name in names]
+
+    def _behind_others(
+        self,
+        name: str,
+        selection: Selection | Lines,
+        run: Callable[[Any], Any],
+        before: Variables,
+        changed: set[Any],
+    ) -> str:
+        """Return what a round for a flag writes behind other rounds: what these count is not known.
+
+        Raises:
+            UnknownError: it depends on them otherwise.
+        """
+        first = self._round(name, selection, name, run)
+        before.restore(self._names)
+        for other in (*(flag for flag in FLAGS if flag != name), _OTHER_NAMES[0]):
+            self._round(other if other in FLAGS else FLAGS[0], selection, other, run)
+        for place in changed:
+            if type(before.value(place)) is int and isinstance(place, str):
+                self._names[place] = Count(0)
+        second = self._round(name, selection, name, run)
+        before.restore(self._names)
+        pieces = re.split(r"Zhole(?!9999Z)\d+Z", second)
+        if not re.fullmatch(r"\d+".join(map(re.escape, pieces)), first):
+            raise UnknownError
+        return second
+
+    def _write_lines(self, selection: Selection | Lines, written: list[str]) -> None:
+        """Add the lines that a loop writes to the output."""
         if not any(written):
             return
         kept = [bool(line) and keep for line, keep in zip(written, selection.kept, strict=True)]
-        try:
-            style = common_style(
-                [line_style(line, name) for line, name in zip(written, FLAGS, strict=True) if line]
-            )
-        except UnknownError:
-            style = None
-        if style is not None:
-            self.out.append(Dump(shown=self.shown((kept[0], kept[1])), style=style))
-        elif is_silent:
-            self.out.append(self._in_any_order(written, kept))
-        else:
+        lines = [(self.without_number(line), name) for line, name in zip(written, FLAGS, strict=True) if line]
+        style = common_style([line_style(line, name) for line, name in lines])
+        if style is None:
             raise UnknownError
+        numbered = any(self.without_number(line) != line for line in written)
+        self.out.append(Dump(shown=self.shown((kept[0], kept[1])), style=style, numbered=numbered))
 
-    def _in_any_order(self, written: list[str], kept: list[bool]) -> str:
-        """Return what the rounds for the flags write."""
-        texts = [
-            self.for_flag(name, lambda t=text: self.actual(t))  # type: ignore[misc]
-            for name, text, keep in zip(FLAGS, written, kept, strict=True)
-            if keep and self._environment[name] is not None
-        ]
-        return self.word(Choice(tuple(dict.fromkeys(((*texts,), (*reversed(texts),))))))
+    def without_number(self, line: str) -> str:
+        """Return a line without a number at its beginning that is not known."""
+        match = re.match(r"[ \t]*(Zhole\d+Z)(?:[:.)\]]?[ \t]+|:)", line)
+        is_number = match is not None and self.hole(match[1]) == Hole(Kind.DIGITS)
+        return line[match.end() :] if match is not None and is_number else line
 
     def _merged(
         self, selection: Selection | Lines, before: Any, after: list[Any], *, is_of_others: bool
@@ -346,69 +413,8 @@ class Collections(Machine):
         return Selection((required[0] is not False, required[1] is not False), Form.ENTRIES)
 
 
-class Variables:
-    """The variables of a program as they are before a round of a loop.
-
-    A place is a variable, or a list or a mapping that several variables may stand for.
-    """
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self._names = dict(names)
-        self._objects: dict[Any, Any] = {id(v): v for v in names.values() if isinstance(v, list | dict)}
-        self._contents = {place: _copied(value) for place, value in self._objects.items()}
-
-    def changed(self, names: dict[str, Any]) -> dict[Any, Any]:
-        """Return new values by place: the name of a variable, or the identity of a list or mapping."""
-        found: dict[Any, Any] = {}
-        for place, value in self._objects.items():
-            if value != self._contents[place]:
-                found[place] = _copied(value)
-        for name, value in names.items():
-            before = self._names.get(name)
-            if value is not before and value != before and id(value) not in self._objects:
-                found[name] = _copied(value) if isinstance(value, list | dict) else value
-        return found
-
-    def restore(self, names: dict[str, Any]) -> None:
-        """Put all variables back."""
-        for place, value in self._objects.items():
-            value.clear()
-            if isinstance(value, list):
-                value.extend(self._contents[place])
-            else:
-                value.update(self._contents[place])
-        names.clear()
-        names.update(self._names)
-
-    def value(self, place: Any) -> Any:
-        """Return the value before; None for a new variable."""
-        return self._names.get(place) if isinstance(place, str) else self._contents[place]
-
-    def forget(self, names: dict[str, Any], place: Any) -> None:
-        """Take away a variable, or all that stand for a list or mapping."""
-        if isinstance(place, str):
-            names.pop(place, None)
-            return
-        for name, before in self._names.items():
-            if before is self._objects[place]:
-                names.pop(name, None)
-
-    def assign(self, names: dict[str, Any], place: Any, value: Any) -> None:
-        """Give another value to a variable, or to all that stand for a list or mapping."""
-        if isinstance(place, str):
-            names[place] = value
-            return
-        for name, before in self._names.items():
-            if before is self._objects[place]:
-                names[name] = value
-
-
 def _valued(item: Any, value: str) -> Any:
     """Return an item of a loop with another value in the place of the mark."""
     if isinstance(item, list):
         return [_valued(each, value) for each in item]
     return item.replace(MARK, value) if isinstance(item, str) else item
-
-
-def _copied(value: Any) -> Any:
-    return list(value) if isinstance(value, list) else dict(value)

@@ -301,9 +301,11 @@ class Lua(Texts):
         return self.text(left) + self.text(right)
 
     def _calculated(self, sign: str, left: Any, right: Any) -> Any:
+        if sign in "+-":
+            return self.counted(sign, left, right)
         if not isinstance(left, int) or not isinstance(right, int):
             raise UnknownError
-        values = {"+": left + right, "-": left - right, "<": left < right, ">": left > right}
+        values = {"<": left < right, ">": left > right}
         return values.get(sign, left <= right if sign == "<=" else left >= right)
 
     # ------------------------------------------------------------ calls

@@ -312,6 +312,14 @@ class Machine:
             return True
         return isinstance(other, str)
 
+    def counted(self, sign: str, left: Any, right: Any) -> Any:
+        """Return a sum or a difference of numbers, of which the first one may not be known."""
+        if isinstance(left, Count) and type(right) is int and sign == "+" and right >= 0:
+            return Count(left.at_least + right)
+        if not isinstance(left, int) or not isinstance(right, int) or sign not in ("+", "-"):
+            raise UnknownError
+        return left + right if sign == "+" else left - right
+
     # ------------------------------------------------------------ other programs, files
 
     def captured(self, script: Any) -> Written:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl_calls import Calls
 from agentdash.engine.detect.env_output.scripting.perl_library import Handle
-from agentdash.engine.detect.env_output.scripting.values import Count, Written
+from agentdash.engine.detect.env_output.scripting.values import Written
 from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -229,8 +229,6 @@ class Expressions(Calls):
     def _stepped(self, node: Node) -> Any:
         target = field(node, "operand")
         before = self.value(target)
-        if isinstance(before, Count):
-            raise UnknownError
         after = self.computed("+", 0 if before is None else before, 1 if "++" in text_of(node) else -1)
         self._bind(target, after)
         return before if node.type == "postinc_expression" else after

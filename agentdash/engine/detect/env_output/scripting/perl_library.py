@@ -263,6 +263,8 @@ class Library(LinePrograms):
     def _calculated(self, sign: str, left: Any, right: Any) -> Any:
         if isinstance(left, Count) and right == 0 and sign == ">":
             return self.truth(left)
+        if isinstance(left, Count):
+            return self.counted(sign, left, right)
         first, second = self._number(left), self._number(right)
         return {
             "+": first + second,

@@ -91,8 +91,8 @@ class Library(Texts):
                 return self.equal(left, right) is (sign == "===")
             case "==" | "!=" | "<>":
                 return self._alike(left, right) is (sign == "==")
-            case "+" | "-" if isinstance(left, int) and isinstance(right, int):
-                return left + right if sign == "+" else left - right
+            case "+" | "-":
+                return self.counted(sign, left, right)
             case "<" | ">" | "<=" | ">=":
                 return self._compared(sign, left, right)
             case _:

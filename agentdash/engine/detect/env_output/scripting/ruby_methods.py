@@ -82,8 +82,8 @@ class Methods(LinePrograms):
                 raise FailedError("TypeError")
             case "+" if isinstance(left, list) and isinstance(right, list):
                 return left + right
-            case "+" | "-" if isinstance(left, int) and isinstance(right, int):
-                return left + right if sign == "+" else left - right
+            case "+" | "-" if isinstance(left, int | Count):
+                return self.counted(sign, left, right)
             case "%" if isinstance(left, str):
                 return self.formatted(left, right if isinstance(right, list) else [right])
             case "*" if isinstance(left, str) and isinstance(right, int) and right <= 200:
