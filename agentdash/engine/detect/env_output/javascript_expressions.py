@@ -2,253 +2,325 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.javascript_calls import Calls
-from agentdash.engine.detect.env_output.javascript_syntax import Tree
+from agentdash.engine.detect.env_output.javascript_expression_syntax import Tree
 from agentdash.engine.detect.env_output.javascript_values import (
-    COMPUTED,
     NULL,
-    OPAQUE,
     QUIET_VALUES,
-    UNKNOWN_NUMBER,
-    Function,
+    Class,
     Method,
     Null,
+    Pairs,
     Path,
-    Regex,
-    ThrownError,
+)
+from agentdash.engine.detect.env_output.placeholders import has_placeholder
+from agentdash.engine.detect.env_output.scripting.values import (
+    Count,
+    FailedError,
+    Function,
+    Pattern,
+    ReturnError,
     Written,
 )
-from agentdash.engine.detect.env_output.patterns import Hole, Kind, Trimmed
-from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.regexes import compiled
-from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
+from agentdash.engine.detect.env_output.scripting.variables import Instance
+from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _GLOBALS: Final = frozenset(
-    ("process", "console", "JSON", "Object", "require", "String", "Boolean", "Array", "Map")
+    (
+        *("process", "console", "JSON", "Object", "require", "String", "Boolean", "Array", "Map", "Set"),
+        *("Error", "Math", "Date", "RegExp"),
+    )
 )
+_CONSTANTS: Final = {"undefined": None, "null": NULL, "true": True, "false": False}
 
 
 class Expressions(Calls):
     """Expressions of JavaScript under a hypothesis."""
 
+    @abstractmethod
+    def block(self, statements: tuple[Tree, ...]) -> None:
+        """Run statements."""
+
     def value(self, tree: Tree) -> Any:
         """Return the value of an expression."""
+        self.step()
         match tree:
             case ("text", text) | ("number", text):
                 return text
             case ("template", *parts):
-                return "".join(self._text(self.value(part)) for part in parts)
+                return "".join(self.text(self.value(part)) for part in parts)
             case ("regex", source, flags):
-                pattern = compiled(source.replace("\\/", "/"), "perl", ignores_case="i" in flags)
-                if pattern is None:
-                    raise UnknownError
-                return Regex(pattern)
+                return self.pattern(source.replace("\\/", "/"), flags.replace("g", ""))
             case ("name", name):
                 return self._named(name)
             case ("member", owner, key):
                 return self._member(self.value(owner), self.value(key))
+            case ("maybe", owner, key):
+                found = self.value(owner)
+                return None if found in (None, NULL) else self._member(found, self.value(key))
             case ("call", function, arguments):
-                return self._call(self.value(function), self._arguments(arguments))
+                return self.call(self.value(function), self._arguments(arguments))
+            case ("new", made, arguments):
+                return self._new(self.value(made), self._arguments(arguments))
             case ("list", items):
                 return self._arguments(items)
             case ("object", entries):
                 return self._object(entries)
             case ("arrow", parameters, body):
-                return Function(parameters, body)
+                return self.function(parameters, body)
             case ("choice", test, first, second):
-                tested = self.value(test)
-                is_word = first[0] in ("text", "number") and second[0] in ("text", "number")
-                if is_word and not (isinstance(tested, int) and not isinstance(tested, bool)):
-                    raise UnknownError  # a word for a value proves nothing
-                return self.value(first if self._truth(tested) else second)
+                return self.value(first if self.truth(self.value(test)) else second)
             case ("unary", sign, inner):
                 return self._unary(sign, self.value(inner))
             case ("binary", sign, left, right):
                 return self._binary(sign, left, right)
-            case ("assign", sign, ("name", name), value) if sign in ("=", "+="):
-                computed = self.value(value)
-                if sign == "+=":
-                    computed = self._sum(self._named(name), computed)
-                self._names[name] = computed
-                return computed
-            case ("assign", "=", ("member", owner, key), value):
-                mapping, name = self.value(owner), self.value(key)
-                if not isinstance(mapping, dict) or not isinstance(name, str) or has_placeholder(name):
-                    raise UnknownError
-                mapping[name] = self.value(value)
-                return mapping[name]
+            case ("step", sign, target, is_before):
+                before = self.value(target)
+                after = self._assign(target, self.counted(sign[0], before, 1))
+                return after if is_before else before
+            case ("assign", sign, target, value):
+                return self._assigned(sign, target, value)
             case _:
                 raise UnknownError
 
-    def _arguments(self, trees: tuple[Tree, ...]) -> list[Any]:
-        found: list[Any] = []
-        for tree in trees:
-            if tree[0] != "spread":
-                found.append(self.value(tree))
-            elif isinstance(values := self.value(tree[1]), list):
-                found += values
-            else:
-                raise UnknownError
-        return found
-
-    def _object(self, entries: tuple[Tree, ...]) -> Any:
-        if len(entries) == 1 and entries[0][0] == "spread":
-            value = self.value(entries[0][1])
-            return value if isinstance(value, Selection) else dict(value)
-        result: dict[str, Any] = {}
-        for entry in entries:
-            if entry[0] == "spread" and isinstance(spread := self.value(entry[1]), dict):
-                result |= spread
-                continue
-            if entry[0] != "entry" or not isinstance(key := self.value(entry[1]), str):
-                raise UnknownError
-            result[key] = self.value(entry[2])
-        return result
+    # ------------------------------------------------------------ names, functions, classes
 
     def _named(self, name: str) -> Any:
         if name in self._names:
             return self._names[name]
-        match name:
-            case "undefined":
-                return None
-            case "null":
-                return NULL
-            case "true" | "false":
-                return name == "true"
-            case (
-                "process" | "console" | "JSON" | "Object" | "require" | "String" | "Boolean" | "Array" | "Map"
-            ):
-                return Path(name)
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        if name not in _GLOBALS:
+            raise UnknownError
+        return Path(name)
+
+    def bind(self, pattern: Tree, value: Any) -> None:
+        """Declare the names of a pattern."""
+        match pattern:
+            case ("name", name):
+                self.declare(name, value)
+            case ("default", inner, default):
+                self.bind(inner, self.value(default) if value is None else value)
+            case ("list", patterns) if isinstance(value, list):
+                for number, inner in enumerate(patterns):
+                    if inner[0] == "rest":
+                        self.bind(inner[1], value[number:])
+                    else:
+                        self.bind(inner, value[number] if number < len(value) else None)
+            case ("object", keys):
+                for key, inner in keys:
+                    self.bind(inner, self._member(value, key))
             case _:
                 raise UnknownError
+
+    def function(self, parameters: tuple[Tree, ...], body: tuple[Tree, ...], this: Any = None) -> Function:
+        """Return a function of the program; `this` is what a method of it belongs to."""
+
+        def run(arguments: list[Any]) -> Any:
+            def inside() -> None:
+                if this is not None:
+                    self.declare("this", this)
+                for number, (pattern, default) in enumerate(parameters):
+                    if pattern[0] == "rest":
+                        self.bind(pattern[1], arguments[number:])
+                        continue
+                    given = arguments[number] if number < len(arguments) else None
+                    self.bind(
+                        pattern, self.value(default) if given is None and default is not None else given
+                    )
+                self.block(body)
+
+            try:
+                self.scoped(inside)
+            except ReturnError as ended:
+                return ended.value
+            return None
+
+        return Function(run, len(parameters))
+
+    def _new(self, made: Any, arguments: list[Any]) -> Any:
+        if isinstance(made, Path):
+            return self.call(made, arguments)
+        if not isinstance(made, Class):
+            raise UnknownError
+        found = Instance(made, {})
+
+        def fill() -> None:
+            self.declare("this", found)
+            for name, value in made.fields:
+                found.attributes[name] = None if value is None else self.value(value)
+
+        self.scoped(fill)
+        if ("function", "constructor") in made.members:
+            self._member_of(made.members["function", "constructor"], found).run(arguments)
+        return found
+
+    def _of_class(self, owner: Any, members: dict[tuple[str, str], Tree], prefix: str, name: str) -> Any:
+        """Return what a getter of a class gives, or a method."""
+        if (f"{prefix}get", name) in members:
+            return self._member_of(members[f"{prefix}get", name], owner).run([])
+        if (f"{prefix}function", name) in members:
+            return self._member_of(members[f"{prefix}function", name], owner)
+        return None
+
+    def _member_of(self, member: Tree, owner: Any) -> Function:
+        parameters, body = member
+        return self.function(parameters, body, owner)
+
+    # ------------------------------------------------------------ objects
+
+    def _arguments(self, trees: tuple[Tree, ...]) -> Any:
+        found: list[Any] = []
+        for tree in trees:
+            if tree[0] != "spread":
+                found.append(self.value(tree))
+                continue
+            values = self.value(tree[1])
+            if isinstance(values, Selection | Lines) and len(trees) == 1:
+                return values
+            found += self.list_of(values)
+        return found
+
+    def _object(self, entries: tuple[Tree, ...]) -> Any:
+        result: dict[str, Any] = {}
+        for entry in entries:
+            if entry[0] == "spread":
+                spread = self.merged(result, [self._attributes(self.value(entry[1]))])
+                if spread is not result:
+                    if len(entries) > 1:
+                        raise UnknownError
+                    return spread
+                continue
+            key = self.value(entry[1])
+            result[self.plain(str(key))] = self.value(entry[2])
+        return result
 
     def _member(self, owner: Any, key: Any) -> Any:
         match owner:
-            case None:
-                raise ThrownError
+            case None | Null():
+                raise FailedError("TypeError")
             case Path(name="process") if key == "env":
                 return Selection((True, True))
-            case Path(name=name) if isinstance(key, str) and f"{name}.{key}" in QUIET_VALUES:
-                return self._quiet()
-            case Path(name=name) if isinstance(key, str):
-                return Path(f"{name}.{key}")
-            case Selection(form=Form.MAPPING):
-                return self._variable(owner, key)
-            case Selection() if key == "length":
-                there = [
-                    keep and self._environment[n] is not None
-                    for n, keep in zip(FLAGS, owner.kept, strict=True)
-                ]
-                return sum(there) if any(there) else UNKNOWN_NUMBER
-            case Lines(is_text=False, kept=kept) if key == "length":
-                return 1 if self._has_some(kept) else UNKNOWN_NUMBER
-            case list() if isinstance(key, int):
+            case Path(name=name) if f"{name}.{key}" in QUIET_VALUES:
+                return self.quiet()
+            case Path(name=name):
+                return "\n" if f"{name}.{key}" == "os.EOL" else Path(f"{name}.{self.plain(key)}")
+            case Instance(of=made, attributes=attributes):
+                return attributes[key] if key in attributes else self._of_class(owner, made.members, "", key)
+            case Class(members=members, fields=fields):
+                found = next((value for name, value in fields if name == f"static {key}"), None)
+                return self.value(found) if found else self._of_class(owner, members, "static ", key)
+            case _ if key in ("length", "size"):
+                return self.size(owner)
+            case Selection(items=False) if key not in ("hasOwnProperty", "get", "has"):
+                return self.item_of(owner, key)
+            case list() if isinstance(key, int) and not isinstance(owner, Pairs):
                 return owner[key] if 0 <= key < len(owner) else None
-            case list() | str() if key == "length":
-                if isinstance(owner, str) and has_placeholder(owner):
-                    raise UnknownError
-                return len(owner)
-            case dict() if isinstance(key, str) and key in owner:
-                return owner[key]
-            case str() | list() | Selection() | Regex() | Lines() | Written():
+            case dict() if self.plain(key) in owner or key != "hasOwnProperty":
+                return owner.get(self.plain(key))
+            case str() | list() | dict() | Selection() | Pattern() | Lines() | Written() | int() | Count():
                 return Method(owner, key)
-            case dict() if not isinstance(key, str) or has_placeholder(key):
-                raise UnknownError
-            case dict():
-                return None
             case _:
                 raise UnknownError
 
-    def _has_some(self, kept: tuple[bool, bool]) -> bool:
-        return any(keep and self._environment[n] is not None for n, keep in zip(FLAGS, kept, strict=True))
+    def _assigned(self, sign: str, target: Tree, value: Tree) -> Any:
+        if sign == "=":
+            return self._assign(target, self.value(value))
+        before = self.value(target)
+        match sign:
+            case "||=":
+                keeps = self.truth(before)
+            case "&&=":
+                keeps = not self.truth(before)
+            case "??=":
+                keeps = before is not NULL and self.defined(before)
+            case _:
+                return self._assign(target, self._sum(before, self.value(value)))
+        return before if keeps else self._assign(target, self.value(value))
+
+    def _assign(self, target: Tree, value: Any) -> Any:
+        match target:
+            case ("name", name):
+                self._names[name] = value
+            case ("member", owner, key):
+                found, name = self._attributes(self.value(owner)), self.value(key)
+                if not isinstance(found, dict):
+                    raise UnknownError
+                found[self.plain(str(name))] = value
+            case _:
+                raise UnknownError
+        return value
+
+    # ------------------------------------------------------------ operators
 
     def _unary(self, sign: str, value: Any) -> Any:
         if sign == "!":
-            return not self._truth(value)
+            return not self.truth(value)
         if sign == "typeof" and (value is None or isinstance(value, str)):
-            return "undefined" if value is None else "string"
+            return "string" if self.defined(value) else "undefined"
         if sign == "void":
             return None
+        if sign == "await":
+            return value
         raise UnknownError
-
-    def _truth(self, value: Any) -> bool:
-        if isinstance(value, str) and has_placeholder(value):
-            hole = self._holes.get(value)
-            if value == MARK or (isinstance(hole, Hole) and hole.kind is Kind.OTHER):
-                return True
-            if not value.partition("Zhole")[0]:
-                raise UnknownError
-            return True
-        if isinstance(value, Null):
-            return False
-        if value == UNKNOWN_NUMBER:
-            return self._decide()
-        if isinstance(value, Lines) and value.is_text:
-            return self._has_some(value.kept) or self._decide()
-        if isinstance(value, Written):
-            return self._decide()
-        if isinstance(value, OPAQUE):
-            raise UnknownError
-        return True if isinstance(value, list | dict) else bool(value)
 
     def _binary(self, sign: str, left_tree: Tree, right_tree: Tree) -> Any:
         left = self.value(left_tree)
         match sign:
             case "||":
-                return left if self._truth(left) else self.value(right_tree)
+                return left if self.truth(left) else self.value(right_tree)
             case "&&":
-                return self.value(right_tree) if self._truth(left) else left
+                return self.value(right_tree) if self.truth(left) else left
             case "??":
-                return self.value(right_tree) if left is None or left is NULL else left
+                return left if left is not NULL and self.defined(left) else self.value(right_tree)
             case _:
                 pass
         right = self.value(right_tree)
         match sign:
             case "+":
                 return self._sum(left, right)
-            case "===" | "==":
-                return self._equal(left, right, is_loose=sign == "==")
-            case "!==" | "!=":
-                return not self._equal(left, right, is_loose=sign == "!=")
-            case "in" if isinstance(right, Selection) and left in FLAGS:
-                return self._variable(right, left) is not None
-            case "-" | "*" | "<" | ">" | "<=" | ">=" if isinstance(left, int) and isinstance(right, int):
-                return COMPUTED[sign](left, right)
+            case "===" | "!==":
+                return self.equal(left, right) is (sign == "===")
+            case "==" | "!=":
+                return self._alike(left, right) is (sign == "==")
+            case "in":
+                return self.has(right, left)
+            case ">" | "<" if isinstance(left, Count) and right == 0:
+                return sign == ">" and (left.at_least > 0 or self.decide())
+            case "-":
+                return self.counted(sign, left, right)
+            case "<" | ">" | "<=" | ">=" if type(left) is int and type(right) is int:
+                values = {"<": left < right, ">": left > right, "<=": left <= right}
+                return values.get(sign, left >= right)
             case _:
                 raise UnknownError
 
     def _sum(self, left: Any, right: Any) -> Any:
-        if isinstance(left, bool) or isinstance(right, bool):
-            raise UnknownError
-        if isinstance(left, int) and isinstance(right, int):
-            return left + right
-        if isinstance(left, Written) and right == "\n":
-            return Written((*left.parts, "\n"))
-        if isinstance(left, Lines) and left.is_text and isinstance(right, str):
-            lines = Dump(shown=self._shown(left.kept), style=left.style)
-            return Written((Trimmed((lines,)), right))
-        if isinstance(left, str) or isinstance(right, str):
-            return self._text(left) + self._text(right)
-        raise UnknownError
+        if isinstance(left, str) or isinstance(right, str) or isinstance(left, Written | Lines):
+            return self.text(left) + self.text(right)
+        return self.counted("+", left, right)
 
-    def _equal(self, left: Any, right: Any, *, is_loose: bool) -> bool:
+    def equal(self, left: Any, right: Any) -> bool:
+        """Return the truth of `===`."""
+        if isinstance(left, list | dict) or isinstance(right, list | dict):
+            if {type(left), type(right)} & {type(None), Null}:
+                return False
+            raise UnknownError  # two objects are never the same, one is
+        return super().equal(left, right)
+
+    def _alike(self, left: Any, right: Any) -> bool:
+        """Return the truth of `==`."""
         for value, other in ((left, right), (right, left)):
-            if isinstance(value, str) and has_placeholder(value):
-                hole = self._holes.get(value)
-                excluded = isinstance(hole, Hole) and hole.kind is Kind.OTHER and other in ("", *hole.exclude)
-                if other is None or other is NULL or excluded:
-                    return False
-                raise UnknownError
-        if is_loose and (left is NULL or left is None):
-            return right is NULL or right is None
-        if (
-            isinstance(left, OPAQUE)
-            or isinstance(right, OPAQUE)
-            or (is_loose and type(left) is not type(right))
-        ):
+            if value is None or value is NULL:
+                return other is NULL or not self.defined(other)
+            if isinstance(value, str) and isinstance(other, int) and not isinstance(other, bool):
+                if has_placeholder(self.actual(value)):
+                    return self.decide()
+                return value.strip() == str(other)
+        if isinstance(left, bool) is not isinstance(right, bool):
             raise UnknownError
-        return bool(left == right)
+        return self.equal(left, right)

@@ -330,6 +330,23 @@ class Collections(Machine):
             return [change([key, value]) for key, value in values.items()]
         return [change(value) for value in self.list_of(values)]
 
+    def reduced(self, values: Any, first: Any, change: Callable[[Any, Any], Any]) -> Any:
+        """Return what is left of a value that something changes for each of others."""
+        if isinstance(values, list):
+            for value in values:
+                first = change(first, value)
+            return first
+        self._names["%accumulator"] = first
+
+        def run(item: Any) -> None:
+            self._names["%accumulator"] = change(self._names["%accumulator"], item)
+
+        try:
+            self.each(values, run)
+            return self._names["%accumulator"]
+        finally:
+            self._names.pop("%accumulator", None)
+
     def list_of(self, values: Any) -> list[Any]:
         """Return a list that is known."""
         if isinstance(values, dict):

@@ -31,6 +31,7 @@ from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
     Call,
+    Outcome,
     Result,
     all_parts,
     only,
@@ -324,14 +325,26 @@ class Machine:
 
     def captured(self, script: Any) -> Written:
         """Return what a shell writes to its standard output."""
-        outcomes = self._outcomes(script)
+        return self._captured(self._outcomes(script))
+
+    def _captured(self, outcomes: list[Outcome]) -> Written:
         errors = {only(outcome.stream, STDERR) for outcome in outcomes}
         if errors != {()}:
             self.err.append(Choice(tuple(all_parts(error) for error in errors)))
         options = tuple(dict.fromkeys(parts_of(outcome.stream, STDOUT) for outcome in outcomes))
         return Written(options[0] if len(options) == 1 else (Choice(options),))
 
-    def _outcomes(self, script: Any) -> list[Any]:
+    def checked(self, script: Any) -> Written:
+        """Return what a shell writes, where its failure is an exception."""
+        outcomes = self._outcomes(script)
+        succeeded = [outcome for outcome in outcomes if outcome.status in (0, None)]
+        failed = [outcome for outcome in outcomes if outcome.status != 0]
+        if failed and (not succeeded or self.decide()):
+            self._captured(failed)
+            raise FailedError("Error")
+        return self._captured(succeeded)
+
+    def _outcomes(self, script: Any) -> list[Outcome]:
         if self._command.run_shell is None or self._environment != self._command.environment:
             raise UnknownError
         return self._command.run_shell(self.plain(script))

@@ -288,7 +288,9 @@ class Methods(LinePrograms):
                 pairs = self.mapped(values, lambda item: self._given(block, item))
                 return self.mapping_of(pairs)
             case "each_with_object":
-                return self._accumulated(values, arguments[0], block)
+                return self.reduced(values, arguments[0], lambda kept, item: self._changed(block, kept, item))
+            case "inject" | "reduce" if arguments:
+                return self.reduced(values, arguments[0], lambda kept, item: block.run([kept, item]))
             case "sort_by" | "min_by":
                 return values if isinstance(values, Selection | Lines) else self._sorted_by(values, block)
             case "fetch":
@@ -296,8 +298,6 @@ class Methods(LinePrograms):
                 return self.at(owner, [key]) if self._is_in(owner, key) else block.run([key])
             case "any?" | "none?" | "empty?" | "count" | "find" | "detect":
                 return self._searched(self.kept(values, lambda item: self._tested(block, item)), name)
-            case "sum" | "inject" | "reduce" | "partition" | "group_by":
-                raise UnknownError
             case _:
                 raise UnknownError
 
@@ -328,11 +328,7 @@ class Methods(LinePrograms):
         items = self.list_of(values)
         return sorted(items, key=lambda item: self.plain(block.run([item])))
 
-    def _accumulated(self, values: Any, start: Any, block: Function) -> Any:
-        """Run `each_with_object`."""
-        self._names["%accumulator"] = start
-        try:
-            self.each(values, lambda item: block.run([item, self._names["%accumulator"]]))
-            return self._names["%accumulator"]
-        finally:
-            self._names.pop("%accumulator", None)
+    def _changed(self, block: Function, kept: Any, item: Any) -> Any:
+        """Return what a block may have changed in place."""
+        block.run([item, kept])
+        return kept

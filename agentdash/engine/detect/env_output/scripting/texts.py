@@ -27,7 +27,7 @@ class Texts(Collections):
         """Return whether a text begins with another one."""
         start = self.plain(prefix)
         known = self._known(text)
-        if len(known) < len(start) and known != text:
+        if known != text and len(known) < len(start) and start.startswith(known):
             raise UnknownError
         return known.startswith(start)
 
