@@ -11,9 +11,10 @@ from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.conditions import matches_pattern
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
-from agentdash.engine.detect.env_output.loops import blurred, entries_loop, lines_loop, run_loop
+from agentdash.engine.detect.env_output.feeding import fed, restored
+from agentdash.engine.detect.env_output.loops import entries_loop, lines_loop, run_loop
 from agentdash.engine.detect.env_output.outcomes import checked, inverted, of_subshell, trimmed
-from agentdash.engine.detect.env_output.patterns import Parts, alternatives
+from agentdash.engine.detect.env_output.patterns import ANY, Parts, alternatives
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
 from agentdash.engine.detect.env_output.redirects import forgetting, routed, routing
 from agentdash.engine.detect.env_output.repetition import counted_loop
@@ -199,6 +200,8 @@ class Interpreter:
     def node(self, node: Node, state: State, *, guarded: bool, stdin: Parts | None = None) -> list[Outcome]:
         """Return the outcomes of a statement; `stdin` is what a pipe or a redirection feeds it with."""
         self.count_step()
+        if stdin is None and isinstance(node, While):
+            stdin = state.stdin
         if stdin is not None and (options := alternatives(stdin)):
             runs = [self.node(node, state, guarded=guarded, stdin=option) for option in options]
             return merged([outcome for run in runs for outcome in run])
@@ -284,17 +287,22 @@ class Interpreter:
             case Compound(body=body, redirects=redirects):
                 expander = Expander(state, self.substituted)
                 route = routing(redirects, expander)
-                fed = stdin if route.stdin is None else route.stdin
+                given = stdin if route.stdin is None else route.stdin
                 return routed(
-                    self.node(body, expander.state, guarded=guarded, stdin=fed), route, expander.errors
+                    self.node(body, expander.state, guarded=guarded, stdin=given), route, expander.errors
                 )
             case While() if (rounds := lines_loop(self, node, stdin, state, guarded=guarded)) is not None:
                 return rounds
             case While() if (parts := entries_loop(self, node, stdin, state)) is not None:
                 after = unknown_after(node, state)
                 return [Outcome(stream=(Emit(STDOUT, parts),) if parts else (), status=None, state=after)]
+            case While():
+                inner = msgspec.structs.replace(state, stdin=(ANY,))
+                ran = run_loop(self, node, inner, guarded=guarded)
+                return [restored(outcome, state) for outcome in ran]
             case _:
-                return blurred(self.node(node, state, guarded=True), state, is_quiet_enough=False)
+                ran = self.node(node, fed(state, node, stdin), guarded=guarded)
+                return [restored(outcome, state) for outcome in ran]
 
     # ------------------------------------------------------------ branches
 

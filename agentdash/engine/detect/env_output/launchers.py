@@ -12,6 +12,7 @@ from agentdash.engine.detect.env_output.builtins import with_arguments
 from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.filters import xargs
+from agentdash.engine.detect.env_output.feeding import fed, restored
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, errors_of, joined
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.streams import (
@@ -30,7 +31,7 @@ from agentdash.engine.detect.env_output.streams import (
 from agentdash.engine.detect.env_output.unfollowed import bounded
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.env_output.xargs import xargs_commands
-from agentdash.engine.detect.shell import parse
+from agentdash.engine.detect.shell import Script, parse
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
@@ -211,7 +212,14 @@ def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
     script = parse(" ".join(text for text in texts if text is not None), in_part=True)
     if script is None:
         raise UnreadableError
-    return interpreter.script(script, call.state, guarded=call.guarded)
+    return _in_this_shell(interpreter, call, script)
+
+
+def _in_this_shell(interpreter: Interpreter, call: Call, script: Script) -> list[Outcome]:
+    """Run a script that changes the state of the shell that it is given to."""
+    inner = call.state if call.stdin is None else fed(call.state, script, call.stdin)
+    outcomes = interpreter.script(script, inner, guarded=call.guarded)
+    return [restored(outcome, call.state) for outcome in outcomes]
 
 
 def source(interpreter: Interpreter, call: Call) -> list[Outcome]:
@@ -225,7 +233,7 @@ def source(interpreter: Interpreter, call: Call) -> list[Outcome]:
     script = None if text is None else parse(text, in_part=True)
     if script is None:
         raise UnreadableError
-    outcomes = interpreter.script(script, call.state, guarded=call.guarded)
+    outcomes = _in_this_shell(interpreter, call, script)
     return [msgspec.structs.replace(o, leaves="" if o.leaves == "return" else o.leaves) for o in outcomes]
 
 
@@ -279,6 +287,7 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
             script = dict(call.state.files).get(words[0])
         else:
             script = call.stdin
+            call = msgspec.structs.replace(call, stdin=(ANY,))  # commands read the rest of it
             words = []
     state = with_arguments(state, tuple(words[1:]))
     if words:
@@ -314,6 +323,8 @@ def _nested(interpreter: Interpreter, call: Call, script: Parts | None, state: S
         or (tree := parse(text, in_part=True)) is None
     ):
         return _unknown(call)
+    if call.stdin is not None:
+        state = fed(state, tree, call.stdin)
     found = interpreter.whole(tree, msgspec.structs.replace(state, source=text))
     outer = call.state
     return [

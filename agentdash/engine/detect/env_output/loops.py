@@ -13,6 +13,7 @@ from agentdash.engine.detect.env_output.environment_loops import (
     dumped,
 )
 from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
+from agentdash.engine.detect.env_output.feeding import reads_input
 from agentdash.engine.detect.env_output.inputs import lines_of
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
@@ -131,6 +132,7 @@ def lines_loop(
         or not read.words
         or read.words[0].text != "read"
         or any(word.text == "-d" for word in read.words)
+        or reads_input(node.body, state)
         or not all(map(_is_one_word, lines))
         or (stdin and not (isinstance(stdin[-1], str) and stdin[-1].endswith("\n")))
     ):
@@ -182,13 +184,8 @@ def _rounds(
     return merged([*done, *current])
 
 
-def blurred(
-    outcomes: list[Outcome], state: State, *, is_quiet_enough: bool = True, errors: Stream = ()
-) -> list[Outcome]:
-    """Return the outcome of something that runs an unknown number of times, or with unknown input.
-
-    Where `is_quiet_enough` is not set, what it writes may come from its input.
-    """
+def blurred(outcomes: list[Outcome], state: State, *, errors: Stream = ()) -> list[Outcome]:
+    """Return the outcome of something that runs an unknown number of times."""
     for outcome in outcomes:
         for name in FLAGS:
             kept = outcome.state.value(name) == state.value(name)
@@ -201,7 +198,7 @@ def blurred(
     parts = tuple(part for outcome in outcomes for part in all_parts(outcome.stream))
     stream = errors
     if parts:
-        stream = (*errors, Emit(STDOUT, (QUIET if is_quiet_enough and is_quiet(parts) else ANY,)))
+        stream = (*errors, Emit(STDOUT, (QUIET if is_quiet(parts) else ANY,)))
     result = Outcome(stream=stream, status=None, state=state)
     if any(outcome.leaves == LOST for outcome in outcomes):
         return [lost(state)]
@@ -272,6 +269,7 @@ def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: Sta
         node.until
         or len(node.condition.items) != 1
         or not isinstance(read := node.condition.items[0].node, Simple)
+        or reads_input(node.body, state)
     ):
         return None
     words = [word.text for word in read.words]

@@ -11,6 +11,7 @@ from agentdash.engine.detect.env_output.builtins import BUILTINS
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.expansion import QUOTES, AbortedError, Expander
+from agentdash.engine.detect.env_output.feeding import fed
 from agentdash.engine.detect.env_output.launchers import LAUNCHERS, SHELLS, run_script_file, run_shell
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, concrete, joined
 from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
@@ -59,9 +60,9 @@ def run_simple(
         outcome = aborted_outcome(aborted, state)
         return [outcome, msgspec.structs.replace(outcome, leaves="")]
     if words:
-        fed = stdin if route.stdin is None else route.stdin
+        given = next((text for text in (route.stdin, stdin, state.stdin) if text is not None), None)
         outcomes = _with_assignments(
-            interpreter, words, temporary, expander.state, guarded=guarded, stdin=fed
+            interpreter, words, temporary, expander.state, guarded=guarded, stdin=given
         )
     else:
         substitutes = any(a.value and a.value.expansions for a in node.assignments) or bool(node.words)
@@ -192,7 +193,7 @@ def run_command(
     interpreter.count_step()
     functions = dict(state.functions)
     if path in functions:
-        return _call_function(interpreter, functions[path], words[1:], state, guarded=guarded)
+        return _call_function(interpreter, functions[path], words[1:], state, guarded=guarded, stdin=stdin)
     name = program_name(path)
     call = msgspec.structs.replace(_call(words[0], words, state, environment, stdin, guarded), name=name)
     shell = msgspec.structs.replace(call, name="sh", stdin=None)
@@ -235,9 +236,15 @@ def _call(
 
 
 def _call_function(
-    interpreter: Interpreter, body: Node, arguments: list[Parts], state: State, *, guarded: bool
+    interpreter: Interpreter,
+    body: Node,
+    arguments: list[Parts],
+    state: State,
+    *,
+    guarded: bool,
+    stdin: Parts | None,
 ) -> list[Outcome]:
-    inner = state
+    inner = state if stdin is None else fed(state, body, stdin)
     for number in range(1, _MAX_POSITIONAL + 1):
         inner = inner.with_variable(str(number), arguments[number - 1] if number <= len(arguments) else None)
     inner = inner.with_array("@", tuple(arguments))
@@ -245,7 +252,7 @@ def _call_function(
     result: list[Outcome] = []
     for outcome in interpreter.node(body, inner, guarded=guarded):
         after = outcome.state.without_own(state).with_positional_of(state)
-        after = msgspec.structs.replace(after, references=state.references)
+        after = msgspec.structs.replace(after, references=state.references, stdin=state.stdin)
         leaves = "" if outcome.leaves == "return" else outcome.leaves
         result.append(msgspec.structs.replace(outcome, state=after, leaves=leaves))
     return result

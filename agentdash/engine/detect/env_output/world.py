@@ -123,6 +123,8 @@ class State(msgspec.Struct, frozen=True):
     nounset: bool = False
     pipefail: bool = False
     allexport: bool = False
+    stdin: Parts | None = None
+    """What its commands read that are fed with nothing else; None where that names no flag."""
     status: int | None = 0
 
     def flag(self, name: str) -> Parts | None:
