@@ -92,7 +92,8 @@ def _print(call: Call) -> list[Result]:
     texts = [part for argument in arguments for part in argument if isinstance(part, str)]
     if any("\\" in text for text in texts) and "r" not in options:
         return [Result(out=(ANY,), err=(ANY,), status=None)]
-    if arguments and (concrete(arguments[0]) or "-").startswith("-") and not options.endswith("--"):
+    first = arguments[0][:1] if arguments else ()
+    if first and (concrete(first) or "-").startswith("-") and not options.endswith("--"):
         return [Result(out=(ANY,), err=(ANY,), status=None)]
     separator = "\n" if "l" in options else " "
     out: list[Part] = []
@@ -257,9 +258,9 @@ def _let(call: Call) -> list[Result]:
 
 def _is_quiet_action(action: str) -> bool:
     """Return whether a trap writes a line without a flag, or nothing, and does not leave the script."""
-    return re.fullmatch(r"(?:|-|(?:echo|printf) [^;&|<>`()]*)", action) is not None and not re.search(
-        r"SANDBOX|\$(?!LINENO|\?|BASH_COMMAND)\W?\w|\$[@*]", action
-    )
+    is_line = re.fullmatch(r"(?:|-|(?:echo|printf) [^;&|<>`()]*(?:1?>&2)?\s*)", action)
+    names_more = re.search(r"SANDBOX|\$(?!LINENO|\?|BASH_COMMAND)\W?\w|\$[@*]", action)
+    return is_line is not None and names_more is None
 
 
 def _quiet_lines(call: Call) -> list[Result]:
@@ -313,6 +314,7 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "shopt": _unknown_status,
     "setopt": _unknown_status,
     "unsetopt": _unknown_status,
+    "zmodload": _unknown_status,
     "read": read,
     "mapfile": read_array,
     "readarray": read_array,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dump_maps import by_line, mapped
+from agentdash.engine.detect.env_output.dump_maps import LineMap, by_line, mapped, mapped_lines
 from agentdash.engine.detect.env_output.dumps import (
     ENV_STYLE,
     FLAG_STEM,
@@ -55,9 +55,38 @@ def cut(call: Call) -> list[Result]:
     content = input_of(call, [])
     if is_noise(content):
         return [Result(out=changed(content))]
-    if match is None:
+    if match is not None:
+        return fields(content, match[1] or match[2])
+    change = _columns(words)
+    if change is None:
         return [Result(out=(ANY,))]
-    return fields(content, match[1] or match[2])
+    if (dump := single_dump(content)) is not None:
+        return [Result(out=(ANY,) if dump.nul else mapped(dump, change, words))]
+    lines = lines_of(content)
+    return [Result(out=(ANY,) if lines is None else mapped_lines(lines, change, words))]
+
+
+def _columns(words: str) -> LineMap | None:
+    """Return what `cut -d: -f1-2` does with a line; None for other options."""
+    match = re.fullmatch(
+        r"(?:-d ?(?P<sign>\S| (?= ))|-f ?(?P<first>\d)(?:(?P<to>[,-])(?P<last>\d?))?| "
+        r"|--output-delimiter=(?P<between>.*))*",
+        words,
+    )
+    if match is None or match["first"] is None or (match["to"] == "," and not match["last"]):
+        return None
+    sign, first = match["sign"] or "\t", int(match["first"])
+    last = (int(match["last"]) if match["last"] else None) if match["to"] else first
+
+    def change(line: str) -> str:
+        fields = line.split(sign)
+        kept = fields[first - 1 : last]
+        if match["to"] == "," and last is not None and first < last:
+            kept = [*fields[first - 1 : first], *fields[last - 1 : last]]
+        between = sign if match["between"] is None else match["between"]
+        return line if len(fields) == 1 else between.join(kept)
+
+    return change
 
 
 _WIDE: Final = 60
@@ -189,7 +218,7 @@ def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) 
         )
         if pattern is not None:
             kept = LineFilter(pattern, inverted=match["dropped"] is not None)
-            return [Result(out=(filtered(dump, kept, partial=kept.inverted),))]
+            return [Result(out=(filtered(dump, kept),))]
     if program is not None and program.keeps_names and not _writes_twice(program):
         return [Result(out=mapped(dump, program.change, script))]
     if re.fullmatch(r"-n (?:\d+|\$)(?:,(?:\d+|\$))?p|\d+q", text):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from agentdash.engine.detect.env_output.dump_maps import common_style
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown, Style
 from agentdash.engine.detect.env_output.effects import effects
 from agentdash.engine.detect.env_output.patterns import (
@@ -74,12 +75,13 @@ def dumped(
             flags.append(printed)
         else:
             return (ANY,)
-    if len(styles) != 1 or len(numbered) != 1:
+    style = common_style(list(styles))
+    if style is None or len(numbered) != 1:
         return (ANY,)
     return (
         Dump(
             shown=(flags[0], flags[1]),
-            style=styles.pop(),
+            style=style,
             partial=None in present,
             numbered=numbered.pop(),
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Final
 
 import msgspec
@@ -18,12 +18,14 @@ from agentdash.engine.detect.env_output.patterns import (
     Choice,
     Hole,
     Kind,
+    Names,
     Parts,
     Words,
     concrete,
     joined,
     unlike,
 )
+from agentdash.engine.detect.env_output.splitting import split_substitution, split_text
 from agentdash.engine.detect.env_output.streams import FAILED, Stream
 from agentdash.engine.detect.env_output.text_operators import operated_text
 from agentdash.engine.detect.env_output.world import State, UnreadableError
@@ -60,6 +62,8 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
 QUOTES: Final = "\"'"
+_MAX_KEYS: Final = 3
+"""Of an array with keys, of which each order is followed."""
 
 
 class AbortedError(Exception):
@@ -120,41 +124,18 @@ class Expander:
             return [(ANY,)]
         text = concrete(parts)
         if text is None and any(isinstance(p, Substitution) and not p.quoted for p in word.pieces):
-            return self._unquoted(parts, len(word.pieces))
+            return split_substitution(parts, self.state, is_alone=len(word.pieces) == 1)
         if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
-            is_text = not any(isinstance(p, Substitution) for p in word.pieces)
-            return [(field,) for field in self._split(text, is_text)] if len(word.pieces) == 1 else [parts]
+            if len(word.pieces) > 1:
+                return [parts]
+            is_parameter = not isinstance(word.pieces[0], Substitution)
+            return [(field,) for field in split_text(text, self.state, is_parameter=is_parameter)]
         return [parts]
 
     def is_list(self, word: Word) -> bool:
         """Return whether a word is `"${name[@]}"` of known elements: each is one argument, whatever it is."""
         elements = self._elements(word)
         return elements is not None and not any(map(is_many, elements))
-
-    def _unquoted(self, parts: Parts, pieces: int) -> list[Parts]:
-        """Return the arguments that an unquoted substitution becomes: its words."""
-        if all(
-            ("\n" not in part and " " not in part)
-            if isinstance(part, str)
-            else isinstance(part, Hole) and part.kind in (Kind.OTHER, Kind.DIGITS)
-            for part in parts
-        ):
-            return [parts]
-        is_split = "IFS" not in dict(self.state.variables)
-        return [(Words(parts, is_split=True),)] if pieces == 1 and is_split else [(ANY,)]
-
-    def _split(self, text: str, is_parameter: bool) -> list[str]:
-        """Return the fields of an unquoted expansion; zsh does not split the values of variables."""
-        if is_parameter and self.state.dialect == "zsh" and not self.state.is_rewritten:
-            return [text] if text else []
-        separators = concrete(dict(self.state.variables).get("IFS", (" \t\n",)) or ())
-        if separators is None:
-            raise UnreadableError
-        if separators.strip(" \t\n"):
-            if len(separators) > 1:
-                raise UnreadableError  # blanks are dropped, others make empty fields
-            return text.removesuffix(separators).split(separators) if text else []
-        return [field for field in re.split(f"[{separators}]+", text) if field] if separators else [text]
 
     def _elements(self, word: Word) -> tuple[Parts, ...] | None:
         """Return what `"${name[@]}"` and `"$@"` become; None for other words."""
@@ -169,14 +150,39 @@ class Expander:
                 self._need_bash()
                 elements = self.state.array(name)
                 return None if elements is None else tuple((str(n),) for n in range(len(elements)))
-            case (Parameter(name=name, index=None, prefix="!", operator="@" | "*"),) if name.startswith(
-                FLAG_STEM
-            ):
-                self._need_bash()
-                names = sorted(n for n in FLAGS if n.startswith(name) and self.state.value(n) is not None)
-                return tuple((n,) for n in names)
+            case (Parameter(name=name, index=None, prefix="!", operator="@" | "*"),):
+                return self._names_with(name)
             case _:
                 return None
+
+    def _names_with(self, start: str) -> tuple[Parts, ...]:
+        """Return what `${!name@}` becomes: the names of variables that begin so."""
+        if not self.state.is_rewritten:
+            self._need_bash()
+        start = "" if start == ALL_NAMES else start
+        present = [name.startswith(start) and self.state.value(name) is not None for name in FLAGS]
+        if start.startswith(FLAG_STEM):
+            return tuple((name,) for name, is_there in sorted(zip(FLAGS, present, strict=True)) if is_there)
+        return ((Words((Names((present[0], present[1])),)),),)
+
+    def orders(self, word: Word) -> list[tuple[Parts, ...]]:
+        """Return the lists that the keys or the values of an array with keys can become; none for others."""
+        match word.pieces:
+            case (Parameter(name=name, index="[@]", prefix="" | "!" as prefix, operator=""),) if (
+                self._has_keys(name)
+            ):
+                start = f"{name}["
+                entries = [
+                    ((variable[len(start) : -1],), value or ())
+                    for variable, value in self.state.variables
+                    if variable.startswith(start)
+                ]
+                if len(entries) > _MAX_KEYS:
+                    return []
+                listed = [entry[0] if prefix else entry[1] for entry in entries]
+                return [tuple(order) for order in permutations(listed)]
+            case _:
+                return []
 
     def _piece(self, piece: Piece) -> Parts:
         match piece:
@@ -268,9 +274,15 @@ class Expander:
         index = (parameter.index or "")[1:-1].strip()
         if match := re.fullmatch(r"\$\{?(\w+)\}?|([A-Za-z_]\w*)", index):
             index = concrete(self.state.value(match[1] or match[2]) or (ANY,)) or ""
-        if elements is None or parameter.prefix or parameter.operator or not index.isdecimal():
+        if elements is None or not index.isdecimal() or parameter.prefix not in ("", "!"):
             return (ANY,)
         at = int(index)
+        if parameter.prefix:
+            self._need_bash()
+            name = concrete(elements[at] if at < len(elements) else ()) or ""
+            return self._operated(parameter, name, self._value(name)) if _NAME.fullmatch(name) else (ANY,)
+        if parameter.operator:
+            return (ANY,)
         found = [elements[n] if 0 <= n < len(elements) else () for n in (at, at - 1)]
         if self.state.dialect == "zsh":
             return found[1]
@@ -340,12 +352,10 @@ class Expander:
                     pass
             if not operator or not value:
                 return value or ()
-            found = operated_text(value, parameter)
-            return (ANY,) if found is None else found
+            return operated_text(value, parameter)
         if operator[-1] not in "-=+?":
             self.bashism = self.bashism or operator[0] not in "#%"
-            found = operated_text(value, parameter) if value else ()
-            return (ANY,) if found is None else found
+            return operated_text(value, parameter) if value else ()
         counts = is_set(value, counts_empty=not operator.startswith(":"))
         match operator[-1]:
             case "-":

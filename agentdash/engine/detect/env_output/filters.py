@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.comparison import comm, diff
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import mapped, on_one_line
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, PYTHON_STYLE, Dump, Presence, Shown
@@ -129,9 +130,11 @@ def paste(call: Call) -> list[Result]:
     match = re.fullmatch(
         r"(?:-s ?)?(?:(?:-d ?|-sd ?|--delimiters=)(?P<separator>\\n|.))?(?: -s| --serial)?", words
     )
+    content = input_of(call, [])
+    if re.fullmatch(r"(?:-d ?.)?", words):
+        return [Result(out=content)]  # the lines of one file
     if match is None or not re.search(r"-s|--serial", words):
         return list(UNKNOWN)
-    content = input_of(call, [])
     separator = match["separator"] or "\t"
     if (lines := lines_of(content)) is not None:
         joint = [part for line in lines for part in (*without_break(line), separator)]
@@ -330,23 +333,6 @@ def expand(call: Call) -> list[Result]:
     return [Result(out=content)] if known and not call.arguments else list(UNKNOWN)
 
 
-_DIFFERENCES: Final = Hole(
-    Kind.MARKED, exclude=("<", ">", "---", "\\", "diff ", "Only ", "Files ", "Binary ")
-)
-_UNIFIED: Final = Hole(Kind.MARKED, exclude=(" ", "+", "-", "@", "\\", "diff ", "Only ", "Files ", "Binary "))
-
-
-def diff(call: Call) -> list[Result]:
-    """Return what `diff` writes: lines with a mark before those of its files."""
-    texts = [concrete(argument) or "" for argument in call.arguments]
-    options = " ".join(text for text in texts if text.startswith("-") and text != "-")
-    if not re.fullmatch(r"(?:-[uNrqabBwi]+|-U ?\d+| |--unified(?:=\d+)?|--brief)*", options):
-        return list(UNKNOWN)
-    lines = _UNIFIED if re.search("u|U", options) else _DIFFERENCES
-    failed = Result(err=(*errors_of("diff"), Hole(Kind.QUIET)), status=2)
-    return [Result(), Result(out=(lines,), status=1), failed]
-
-
 FILTERS: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "cat": cat,
     "head": excerpt,
@@ -359,6 +345,7 @@ FILTERS: Final[dict[str, Callable[[Call], list[Result]]]] = {
     "tac": reversed_lines,
     "expand": expand,
     "diff": diff,
+    "comm": comm,
     "grep": grep,
     "egrep": grep,
     "fgrep": grep,

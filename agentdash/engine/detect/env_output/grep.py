@@ -253,7 +253,7 @@ def _matched_dump(dump: Dump, read: _Grep, *, inverted: bool) -> list[Result]:
         return [Result(out=(ANY,), status=None)]
     if not dump.nul and "z" in letters:
         return [Result(out=(ANY,), status=None)]
-    partial = inverted or any(c in letters for c in "m") or "--max-count" in longs or read.pattern is None
+    partial = any(c in letters for c in "m") or "--max-count" in longs or read.pattern is None
     has_context = any(c in letters for c in "ABC") or any(name.endswith("context") for name in longs)
     filters = (*dump.filters, *((LineFilter(read.pattern, inverted),) if read.pattern is not None else ()))
     result = msgspec.structs.replace(dump, filters=filters, partial=dump.partial or partial)

@@ -11,8 +11,8 @@ import msgspec
 from agentdash.engine.detect.env_output.builtins import with_arguments
 from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
-from agentdash.engine.detect.env_output.filters import xargs
 from agentdash.engine.detect.env_output.feeding import fed, restored
+from agentdash.engine.detect.env_output.filters import xargs
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, errors_of, joined
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.streams import (
@@ -78,7 +78,7 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
     outer = call.state
     environment = dict(call.environment)
     words = list(call.arguments)
-    nul = is_emptied = False
+    nul = False
     while words:
         text = concrete(words[0])
         first = words[0][0] if words[0] else ""
@@ -88,7 +88,6 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
                 call.state, variables=(), arrays=(), exported=frozenset(FLAGS), bare=True
             )
             call = msgspec.structs.replace(call, state=state)
-            is_emptied = True
             words.pop(0)
             continue
         if text in ("-u", "--unset") and len(words) > 1 and (name := concrete(words[1])) is not None:
@@ -122,8 +121,6 @@ def env(interpreter: Interpreter, call: Call) -> list[Outcome]:
             "bare": outer.bare,
         }
         return [msgspec.structs.replace(o, state=msgspec.structs.replace(o.state, **kept)) for o in outcomes]
-    if is_emptied:
-        return _outcomes([Result(out=(ANY,))], outer)  # it can be empty
     parts = dump_of(environment, call.state)
     if nul and len(parts) == 1 and isinstance(parts[0], Dump):
         parts = (msgspec.structs.replace(parts[0], nul=True),)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dump_maps import has_whole_words
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAG_STEM, FLAGS, Dump
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump
 from agentdash.engine.detect.env_output.environment_loops import (
     Bind,
     dumped,
@@ -48,8 +48,7 @@ from agentdash.engine.detect.env_output.streams import (
 )
 from agentdash.engine.detect.env_output.unfollowed import LOST, bounded, lost, unknown_after
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.env_output.zsh import ALL_NAMES
-from agentdash.engine.detect.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
+from agentdash.engine.detect.shell import For, Group, Script, Simple, Substitution, While, Word
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
@@ -67,18 +66,23 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
         interpreter.forget_steps(started)
         both = Script((*node.condition.items, *node.body.items))
         return blurred(interpreter.script(both, unknown_after(Group(both), state), guarded=True), state)
+    expander = Expander(state, interpreter.substituted)
     if node.words is not None and len(node.words) == 1:
         names = _names_loop(interpreter, node, node.words[0], state)
         if names is not None:
             return names
-    expander = Expander(state, interpreter.substituted)
+        if orders := expander.orders(node.words[0]):
+            ways = [_rounds(interpreter, node, list(words), expander, guarded=guarded) for words in orders]
+            return merged([outcome for outcomes in ways for outcome in outcomes])
     try:
         words = _loop_words(node, expander)
     except AbortedError:
         raise UnreadableError from None
     if len(words) == 1 and len(words[0]) == 1 and isinstance(listed := words[0][0], Words):
         listing = (ANY,) if listed.is_split and not has_whole_words(listed.parts) else listed.parts
-        return _over_lines(interpreter, node, listing, expander.state)
+        ran = _over_lines(interpreter, node, listing, expander.state)
+        failed = bad_substitution(expander, state)
+        return failed if failed and state.dialect else [*ran, *failed]
     is_list = node.words is not None and all(map(expander.is_list, node.words))
     if len(words) > MAX_ROUNDS or not (is_list or all(map(_is_one_word, words))):
         unknown = unknown_after(node, expander.state)
@@ -106,6 +110,8 @@ def _over_lines(interpreter: Interpreter, node: For, content: Parts, state: Stat
             return merged([outcome for outcomes in ran for outcome in outcomes])
         case ():
             return [Outcome(stream=(), status=0, state=state)]
+        case (Names() as names,):
+            parts = _over_names(interpreter, node.body, node.name, names, state)
         case (Dump(style=style, separator="", numbered=False) as dump,) if style == ENV_STYLE:
             present = (dump.required(0), dump.required(1))
 
@@ -115,7 +121,7 @@ def _over_lines(interpreter: Interpreter, node: For, content: Parts, state: Stat
             parts = dumped(interpreter, node.body, bind, present, state)
         case _:
             pass
-    return [Outcome(stream=(Emit(STDOUT, parts),), status=None, state=after)]
+    return [Outcome(stream=(Emit(STDOUT, parts),) if parts else (), status=None, state=after)]
 
 
 def lines_loop(
@@ -213,8 +219,6 @@ def blurred(outcomes: list[Outcome], state: State, *, errors: Stream = ()) -> li
 def _names_loop(interpreter: Interpreter, node: For, word: Word, state: State) -> list[Outcome] | None:
     """Run `for n in $(compgen -e)`; None for other loops."""
     match word.pieces:
-        case (Parameter(name=name, index=None, prefix="!", operator="@" | "*"),):
-            return _prefixed_loop(interpreter, node, name, state)
         case (Substitution() as piece,):
             pass
         case _:
@@ -236,21 +240,6 @@ def _names_loop(interpreter: Interpreter, node: For, word: Word, state: State) -
                 case _:
                     return None
     return result if is_names else None
-
-
-def _prefixed_loop(interpreter: Interpreter, node: For, prefix: str, state: State) -> list[Outcome] | None:
-    """Run `for n in ${!CODEX_@}`, over names with a beginning; None for those of flags alone."""
-    if prefix != ALL_NAMES and (len(prefix) >= len(FLAG_STEM) or not FLAG_STEM.startswith(prefix)):
-        return None
-    present = tuple(state.value(name) is not None for name in FLAGS)
-    printed = _over_names(interpreter, node.body, node.name, Names((present[0], present[1])), state)
-    after = unknown_after(node, state)
-    stream = (Emit(STDOUT, printed),) if printed else ()
-    ran = [Outcome(stream=stream, status=None, state=after)]
-    expander = Expander(state, interpreter.substituted)
-    expander.bashism = prefix != ALL_NAMES
-    failed = bad_substitution(expander, state)
-    return failed if failed and state.dialect else [*ran, *failed]
 
 
 def _over_names(interpreter: Interpreter, body: Script, variable: str, names: Names, state: State) -> Parts:

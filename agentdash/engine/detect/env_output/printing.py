@@ -7,13 +7,14 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dump_maps import has_whole_words, mapped, spread
+from agentdash.engine.detect.env_output.dump_maps import has_whole_words, is_piece_of_line, mapped, spread
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
     Hole,
     Kind,
+    Names,
     Part,
     Parts,
     Trimmed,
@@ -43,6 +44,8 @@ _CONVERSION: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"[\w./:=@%+,-]+")
 _MAX_ROUNDS: Final = 100
+_MAX_WIDTH: Final = 60
+"""Characters of a padded value."""
 
 
 def echo(call: Call) -> list[Result]:
@@ -125,6 +128,8 @@ def _formatted(template: Parts, arguments: list[Parts]) -> Parts:
             text.count("%") == 1 and "%s" in text and (not listed.is_split or has_whole_words((dump,)))
         ):
             return _lines_by_format(text, dump)
+        case [(Words(parts=(Names() as names,)),)] if text in ("%s\\n", "%s\n"):
+            return (names,) if True in names.present else (Choice(((names,), ("\n",))),)
         case _:
             pass
     rest = list(arguments)
@@ -194,12 +199,22 @@ def _converted(match: re.Match[str], argument: Parts) -> Parts:
         text = concrete(argument)
     if not (match["width"] or match["precision"]):
         return argument
+    width = int(match["width"] or 0)
+    is_left = "-" in match["flags"]
     if text is None:
-        return (Hole(Kind.ANY),)
+        return _padded(argument, width, is_left=is_left) if not match["precision"] else (ANY,)
     if match["precision"]:
         text = text[: int(match["precision"])]
-    width = int(match["width"] or 0)
-    return (text.ljust(width) if "-" in match["flags"] else text.rjust(width),)
+    return (text.ljust(width) if is_left else text.rjust(width),)
+
+
+def _padded(argument: Parts, width: int, *, is_left: bool) -> Parts:
+    """Return text of unknown length with as many blanks beside it as it may need."""
+    known = sum(len(part) for part in argument if isinstance(part, str))
+    if not all(map(is_piece_of_line, argument)) or width > _MAX_WIDTH:
+        return (ANY,)
+    blanks = Choice(tuple((" " * count,) if count else () for count in range(max(width - known, 0) + 1)))
+    return (*argument, blanks) if is_left else (blanks, *argument)
 
 
 def _other(part: Part) -> Part | None:

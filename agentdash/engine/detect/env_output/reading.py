@@ -19,6 +19,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Choice,
     Hole,
     Kind,
+    Names,
     Part,
     Parts,
     Words,
@@ -56,6 +57,8 @@ def _elements_of(content: Parts | None, *, is_nul: bool) -> tuple[Parts, ...] | 
     """Return the lines of a text as elements of an array; None where they are not known."""
     if content is None:
         return None
+    if len(content) == 1 and isinstance(content[0], Names):
+        return None if is_nul else ((Words(content),),)
     if len(content) == 1 and isinstance(dump := content[0], Dump):
         return ((Words(content),),) if dump.nul is is_nul and not dump.separator else None
     if is_nul or not all(

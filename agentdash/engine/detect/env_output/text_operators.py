@@ -6,17 +6,18 @@ import re
 from collections.abc import Callable
 
 from agentdash.engine.detect.env_output.dump_maps import mapped_text
-from agentdash.engine.detect.env_output.patterns import Parts
+from agentdash.engine.detect.env_output.patterns import ANY, Parts
 from agentdash.engine.detect.shell import Parameter, Text
 
 
-def operated_text(value: Parts, parameter: Parameter) -> Parts | None:
-    """Return what an expansion makes of a value; None where that is not known."""
+def operated_text(value: Parts, parameter: Parameter) -> Parts:
+    """Return what an expansion makes of a value."""
     argument = "" if parameter.argument is None else _literal(parameter)
-    if argument is None:
-        return None
-    change = _change(parameter.operator, argument)
-    return None if change is None else mapped_text(value, change, argument)
+    change = None if argument is None else _change(parameter.operator, argument)
+    if change is None or argument is None:
+        return (ANY,)
+    found = mapped_text(value, change, argument)
+    return (ANY,) if found is None else found
 
 
 def _literal(parameter: Parameter) -> str | None:

@@ -15,11 +15,13 @@ _INDIRECT: Final = re.compile(r"\$\{\(P\)(?=\w)")
 _SET: Final = re.compile(
     r"\$\{\+(?:(?P<name>[A-Za-z_]\w*)|(?:parameters|envvars)\[(?P<key>[A-Za-z_]\w*)\])\}|\$\+(?P<bare>[A-Za-z_]\w*)"
 )
-_NAMES: Final = re.compile(r"\$\{\([ok]*k[ok]*\)(?:parameters|environ)\}")
+_NAMES: Final = re.compile(
+    r"\$\{\([ok]*k[ok]*\)(?:parameters|environ)(?:\[\(I\)(?P<start>[A-Za-z_]\w*)\*\])?\}"
+)
 
 
 def as_bash(script: str) -> str:
     """Return a script with `${(P)name}`, `${+name}` and `${(k)parameters}` in the spelling of bash."""
     script = _INDIRECT.sub("${!", script)
-    script = _NAMES.sub(f"${{!{ALL_NAMES}@}}", script)
+    script = _NAMES.sub(lambda match: f"${{!{match['start'] or ALL_NAMES}@}}", script)
     return _SET.sub(lambda match: f"${{{IS_SET}{match['name'] or match['key'] or match['bare']}}}", script)

@@ -37,8 +37,11 @@ _TIMED: Final = re.compile(
     rb"(?:^|[\n;&|({]|\b(?:then|do|else|if|while)\s)[ \t]*(time(?:[ \t]+-p)?)[ \t]+(?=\(|\{\s)"
 )
 """`time` before a group: the grammar takes it for a command."""
-_FOR_THE_GRAMMAR: Final = re.compile(r"(?<=\d)(?P<opens><>)(?=\s*/dev/)|(?P<test>\[ (?:! )?-[a-z] )/(?= \])")
-"""What the grammar does not know: `3<>/dev/tcp/…`, which may fail as `3<` does, and `[ -w / ]`."""
+_FOR_THE_GRAMMAR: Final = re.compile(
+    r"(?<=\d)(?P<opens><>)(?=\s*/dev/)|(?P<test>\[ (?:! )?-[a-z] )/(?= \])"
+    r"|(?<![\"\w])(?P<names>\$\{!\w+)\*(?=\})"
+)
+"""What the grammar does not know: `3<>/dev/tcp/…`, which may fail as `3<` does, `[ -w / ]`, `${!n*}`."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
 _NOT_ASCII: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 """A character of more than one byte in UTF-8."""
@@ -57,14 +60,17 @@ def parse(script: str, *, in_part: bool = False) -> Script | None:
         return None
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
-    found = _parsed(script, in_part=in_part)
-    if found is None and (spelled := _FOR_THE_GRAMMAR.sub(_spelled, script)) != script:
-        return _parsed(spelled, in_part=in_part)
-    return found
+    if (spelled := _FOR_THE_GRAMMAR.sub(_spelled, script)) != script:
+        found = _parsed(script, in_part=False) or _parsed(spelled, in_part=False)
+        if found is not None:
+            return found
+    return _parsed(script, in_part=in_part)
 
 
 def _spelled(match: re.Match[str]) -> str:
-    return "< " if match["opens"] else f"{match['test']}'/'"
+    if match["opens"]:
+        return "< "
+    return f"{match['names']}@" if match["names"] else f"{match['test']}'/'"
 
 
 def _parsed(script: str, *, in_part: bool) -> Script | None:
