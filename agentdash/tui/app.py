@@ -106,7 +106,7 @@ class AgentDash(SnapshotApp):
     # ---------------------------------------------------------------- arrange
 
     def action_sort(self) -> None:
-        """Sort by the next of attention, activity, age, tokens and name."""
+        """Sort by the next of attention, activity, age, tokens, cost and name."""
         self.action_sort_by(self.root.next_sort())
 
     def action_sort_by(self, name: str) -> None:

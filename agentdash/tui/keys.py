@@ -96,7 +96,7 @@ KEYS: Final = (
         ("unread", "u", "unread", "new", "To the next worker that changed since you last looked."),
         ("acknowledge", "d", "acknowledge", "done",
          "Acknowledge what the worker needs: it does not need you until it changes. Again: undo."),
-        ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, name in turn."),
+        ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, cost, name in turn."),
         ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
         ("past", "x", "past", "past", "Show or hide past workers."),
         ("freeze", "F", "freeze", "freeze", "Keep all rows where they are; again: let them move."),

@@ -78,7 +78,7 @@ class SnapshotApp(BaseApp[None]):
         attention: KeepsAttention | None = None,
     ) -> None:
         super().__init__(options)
-        self.root = FleetScreen(self.glyphs)
+        self.root = FleetScreen(self.glyphs, options.filters)
         self.snapshot: Snapshot | None = None
         self.selected_id: str | None = None
         """Id of the selected worker."""

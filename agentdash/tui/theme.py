@@ -38,6 +38,8 @@ class Glyphs:
     ellipsis: str
     dot: str
     rule: str
+    arrow: str
+    """Between an expected value and the actual one."""
     sorted: str
     """Behind the title of the column that sorts a list."""
     stalled: str
@@ -77,6 +79,7 @@ UNICODE: Final = Glyphs(
     ellipsis="⋯",
     dot="⋅",
     rule="─",
+    arrow="→",
     sorted="⇣",
     stalled="▹",
 )
@@ -114,6 +117,7 @@ ASCII: Final = Glyphs(
     ellipsis="..",
     dot="-",
     rule="-",
+    arrow="->",
     sorted=":",
     stalled="|",
 )

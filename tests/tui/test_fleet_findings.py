@@ -10,7 +10,7 @@ from agentdash.model.causes import KIND_WORDS, causes, ranked_findings
 from agentdash.model.findings import SEVERITIES, FindingKind
 from agentdash.model.states import State
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.findings import FindingsScreen, group_causes, prompt
+from agentdash.tui.fleet.findings import FindingsScreen, fact_of, group_causes, prompt, row
 from tests import demo_day
 
 from . import sample_fleet
@@ -73,12 +73,32 @@ def test_every_kind_of_the_demo_has_words():
 
 def test_sentence_is_whole():
     for group in group_causes(demo_day.snapshots()[40].workers):
-        text = prompt(group, LOOK, whole=False).plain
+        text = prompt(group, LOOK).plain
         assert group.cause.worst.message in text
         assert all(worker.name in text for worker in group.workers)
         remedy = group.cause.worst.remedy
         if remedy:
-            assert remedy.text.splitlines()[0] in prompt(group, LOOK, whole=True).plain
+            assert remedy.text.splitlines()[0] in text
+
+
+@pytest.mark.parametrize("cells", [77, 117, 197])
+def test_row_of_a_cause_has_its_columns_below_each_other(cells):
+    groups = group_causes(demo_day.snapshots()[40].workers)
+    rows = [row(group, LOOK, cells).plain for group in groups]
+    assert {len(each) for each in rows} == {cells}
+    shown = list(zip(rows, groups, strict=True))
+    assert len({each.index(group.workers[0].name[:10]) for each, group in shown}) == 1
+    for each, group in shown:
+        assert group.cause.words in each
+
+
+def test_row_of_a_cause_states_what_differs_and_what_was_denied():
+    groups = group_causes(demo_day.snapshots()[40].workers)
+    facts = {group.cause.words: fact_of(group, LOOK) for group in groups}
+    assert facts["no network, though granted"] == "network: on → off"
+    assert facts["sandbox cannot start"].startswith("The sandbox itself could not be started")
+    denied = next(fact_of(each, LOOK) for each in groups if each.workers[0].name.startswith("Run the smoke"))
+    assert denied == "/home/dev/board/kanban.db"
 
 
 @pytest.fixture

@@ -7,15 +7,20 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.engine.judge.states import facts as short
+from agentdash.model.activity import MINUTES, Activity
 from agentdash.model.denials import Certainty, Denial, Operation
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Call, Tokens
+from agentdash.model.fleet import Call, StatePeriod, Tokens
 from agentdash.model.states import State
-from agentdash.model.worker import Sandbox
-from agentdash.tui.fleet.cells import COLUMNS, fact_line, name, row_height, row_lines, token_usage, what
+from agentdash.model.tokens import ModelUsage, TokenUsage
+from agentdash.model.worker import Agent, Sandbox
+from agentdash.tui.fleet.activity import activity
+from agentdash.tui.fleet.cells import COLUMNS, features, name, token_usage
 from agentdash.tui.fleet.list import empty_state, in_words
+from agentdash.tui.fleet.row_lines import row_height, row_lines
 from agentdash.tui.fleet.rows import Order, Row, arrange
+from agentdash.tui.fleet.what import fact_line, what
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.theme import UNICODE
 
@@ -112,18 +117,25 @@ NEEDS = [
 """The facts of prompts, questions, denials of all operations, refusals, failures."""
 
 
-LIST_CELLS = {"45x50": 42, "80x24": 77, "100x30": 97, "120x36": 117, "150x8": 147, "200x50": 108}
-"""Cells of the list, without its gutter, on screens of these sizes."""
+LIST_CELLS = {"45x50": 41, "80x24": 76, "100x30": 96, "120x36": 116, "150x8": 146, "200x50": 120}
+"""Cells of the list, without its gutter and its margin, on screens of these sizes."""
+FEATURES = ("agents", "costs")
 
 
+@pytest.mark.parametrize("held", [None, 1, 2, 3])
 @pytest.mark.parametrize(("screen", "cells"), LIST_CELLS.items())
-def test_every_need_of_every_size_has_its_object(screen, cells):
-    """Whole where it fits; else what tells most: a path's end, both ends of a command, a text's beginning."""
+def test_every_need_of_every_size_has_its_object(screen, cells, held):
+    """Whole where it fits; else what tells most: a path's end, both ends of a command, a text's beginning.
+
+    A row that is held under the cursor while its state changes keeps the height that it had.
+    """
+    if held == 3 and cells >= 50:
+        held = 2
     whole = 0
     for fact in NEEDS:
         item = (Row("x"), blocked(fact))
-        layout = COLUMNS.layout(cells, LOOK.glyphs)
-        height = 1 if screen == "150x8" else row_height(item, layout, cells)
+        layout = COLUMNS.layout(cells, LOOK.glyphs, FEATURES)
+        height = held or (1 if screen == "150x8" else row_height(item, layout, cells))
         drawn = "".join(text(row_lines(item, layout, cells, height, LOOK)).split())
         object_ = "".join(fact.object.split())
         room = layout.main.cells if height == 1 else cells - 4
@@ -132,13 +144,13 @@ def test_every_need_of_every_size_has_its_object(screen, cells):
             continue
         assert cell_len(fact.object) > room, (fact, drawn)
         if fact.form is ObjectForm.PATH:
-            assert object_.rpartition("/")[2] in drawn, (fact, drawn)
+            assert object_.rpartition("/")[2][-room // 2 :] in drawn, (fact, drawn)
         elif fact.form is ObjectForm.COMMAND:
-            assert object_[:10] in drawn, (fact, drawn)
-            assert object_[-8:] in drawn, (fact, drawn)
+            assert object_[: min(10, room // 3)] in drawn, (fact, drawn)
+            assert object_[-min(7, room // 5) :] in drawn, (fact, drawn)
         else:
-            assert object_[:12] in drawn, (fact, drawn)
-    assert whole > len(NEEDS) // 3
+            assert object_[: min(12, room // 2)] in drawn, (fact, drawn)
+    assert whole > len(NEEDS) // (6 if held == 1 else 3)
 
 
 def test_objects_are_cut_where_that_costs_least():
@@ -228,3 +240,34 @@ def test_empty_state_shows_what_each_source_did_not_find():
     assert "✓ processes" in shown
     assert "filter" in text(empty_state(SNAPSHOT, True, 60, LOOK))
     assert "Looking" in text(empty_state(None, False, 60, LOOK))
+
+
+def test_columns_that_not_every_fleet_has_values_for():
+    one, two = BY_NAME["api-worker"], replace(BY_NAME["api-worker"], agent=Agent("claude", "2.1.330"))
+    priced = replace(one, tokens=Tokens(by_model=(ModelUsage("gpt-5.2-codex", TokenUsage(input=1)),)))
+    assert features((one,), has_hosts=False) == set()
+    assert features((one, two), has_hosts=True) == {"agents", "hosts"}
+    assert features((priced,), has_hosts=False) == {"costs"}
+    titles = plain(COLUMNS.layout(118, UNICODE, {"agents", "costs"}).titles())
+    assert "AGENT" in titles
+    assert "COST" in titles
+    assert "AGENT" not in plain(COLUMNS.layout(118, UNICODE).titles())
+
+
+def test_activity_has_the_tone_of_the_state_of_each_minute():
+    now = 6_000.0 + 30
+    history = (
+        StatePeriod(since=now - 480, state="running", why="", until=now - 200),
+        StatePeriod(since=now - 200, state="waiting-approval", why=""),
+    )
+    worker = replace(
+        BY_NAME["api-worker"],
+        history=history,
+        activity=Activity(minute=int((now - 200) // 60), counts=(0, 0, 0, 0, 0, 1, 2, 4, 0, 8)),
+    )
+    spans = activity(worker, LOOK._replace(now=now))
+    assert sum(len(span.text) for span in spans) == MINUTES
+    assert [span.tone for span in spans] == ["", "live", "ask"]
+    assert spans[2].text == "▄" + "⋅" * 3
+    rested = replace(worker, history=(StatePeriod(since=now - 480, state="completed", why=""),))
+    assert "⋅" not in plain(activity(rested, LOOK._replace(now=now)))

@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model.attention import Group
+from agentdash.model.fleet import Tokens
 from agentdash.model.states import State
+from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.tui.fleet.rows import SORTS, Order, arrange, kept_in_place, same_places, tell_apart
 
 from . import sample_fleet
@@ -112,21 +114,26 @@ def test_a_folded_family_counts_its_members():
     assert not [name for name in names(rows) if "Pasteur" in name]
 
 
+def tokens(total):
+    usage = ModelUsage("gpt-5.2-codex", TokenUsage(input=total))
+    return Tokens(total=total, by_model=(usage,))
+
+
 def test_every_sort_orders_the_families_of_a_group():
     first, second = (
         replace(BY_NAME["Lagrange"], parent=None, id=name, name=name, **more)
         for name, more in (
-            ("b", {"last_activity": 1.0, "tokens": replace(BY_NAME["main"].tokens, total=1)}),
-            ("a", {"last_activity": 2.0, "tokens": replace(BY_NAME["main"].tokens, total=2)}),
+            ("b", {"last_activity": 1.0, "tokens": tokens(1)}),
+            ("a", {"last_activity": 2.0, "tokens": tokens(2)}),
         )
     )
     found = {
         sort: [row.id for row in tree((first, second), (), Order(sort=sort))]
         for sort in SORTS
-        if sort in ("activity", "tokens", "name")
+        if sort in ("activity", "tokens", "cost", "name")
     }
-    assert found == {sort: ["a", "b"] for sort in ("activity", "tokens", "name")}
-    assert set(SORTS) == {"attention", "activity", "age", "tokens", "name"}
+    assert found == {sort: ["a", "b"] for sort in ("activity", "tokens", "cost", "name")}
+    assert set(SORTS) == {"attention", "activity", "age", "tokens", "cost", "name"}
 
 
 def test_kept_places_lose_and_gain_rows_and_move_none():

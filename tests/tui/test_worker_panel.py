@@ -3,13 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Moment, StatePeriod
+from agentdash.model.fleet import Moment, StatePeriod, Tokens
 from agentdash.model.states import State
 from agentdash.tui.primitives.spans import width
 from agentdash.tui.theme import STATE_WIDTH, UNICODE, sign
 from agentdash.tui.worker.pane_view import pane_view
-from agentdash.tui.worker.panel import summary
+from agentdash.tui.worker.panel import heading, summary
 from agentdash.tui.worker.timeline import calls, timeline
+from agentdash.tui.worker.usage import usage_lines
 from agentdash.tui.worker.why import why
 
 from . import sample_fleet
@@ -25,16 +26,12 @@ def test_stalled_worker_shows_silence_and_last_line():
     )
     mark = sign(stalled, UNICODE)
     assert (mark.text, width((mark,)) <= STATE_WIDTH) == ("▹ running, stalled", True)
-    assert "stalled: no output, no CPU, no I/O for 5m; last: $ make all" in text(
-        summary(stalled, None, 100, LOOK)
-    )
+    assert "stalled: no output, no CPU, no I/O for 5m; last: $ make all" in text(summary(stalled, 100, LOOK))
 
 
 def test_summary_names_descendants_that_need_the_user():
-    assert "! below it: waiting-approval Pasteur the Younger" in text(
-        summary(BY_NAME["main"], None, 80, LOOK)
-    )
-    assert "child of main" in text(summary(BY_NAME["Pasteur"], "main", 80, LOOK))
+    assert "! below it: waiting-approval Pasteur the Younger" in text(summary(BY_NAME["main"], 80, LOOK))
+    assert "child of main" in text([heading(BY_NAME["Pasteur"], "main", 80, LOOK)])
 
 
 def test_timeline_interleaves_states_and_moments():
@@ -75,18 +72,18 @@ def test_calls_show_escalation_and_denial():
 
 
 def test_prompt_is_quoted_with_its_command_whole_and_the_way_there():
-    shown = text(summary(BY_NAME["api-worker"], None, 60, LOOK))
+    shown = text(summary(BY_NAME["api-worker"], 60, LOOK))
     for part in ("Would you like to run the following command?", "$ curl -m 3 http://example.com", "2. No"):
         assert any(line.startswith("▏") and part in line for line in shown.splitlines())
     assert "o goes to pane %4" in shown
-    assert "No tmux pane is linked" in text(summary(BY_NAME["Pasteur the Younger"], None, 60, LOOK))
-    assert "goes to pane" not in text(summary(BY_NAME["main"], None, 60, LOOK))
+    assert "No tmux pane is linked" in text(summary(BY_NAME["Pasteur the Younger"], 60, LOOK))
+    assert "goes to pane" not in text(summary(BY_NAME["main"], 60, LOOK))
 
 
 @pytest.mark.parametrize("size", [(45, 50), (80, 24), (100, 30), (120, 36), (200, 50)])
 def test_what_blocks_stands_above_the_table_with_its_remedy(size):
     cells = {45: 43, 80: 78}.get(size[0], int(size[0] * 0.48) - 2)
-    lines = text(summary(BY_NAME["fix tests"], None, cells, LOOK)).splitlines()
+    lines = text(summary(BY_NAME["fix tests"], cells, LOOK)).splitlines()
     at = next(number for number, line in enumerate(lines) if "write denied" in line)
     assert any("remedy (Y)" in line for line in lines[at : at + 8])
     assert not any("configured " in line and "observed" in line for line in lines[:at])
@@ -106,7 +103,8 @@ def test_panel_lines_fit_into_the_panel(cells):
     assert SNAPSHOT.workers
     for worker in SNAPSHOT.workers:
         for part in (
-            summary(worker, "main", cells, LOOK),
+            summary(worker, cells, LOOK, SNAPSHOT.workers),
+            [heading(worker, "main", cells, LOOK)],
             timeline(worker, cells, LOOK),
             calls(worker, cells, LOOK),
             why(worker, cells, LOOK),
@@ -114,3 +112,18 @@ def test_panel_lines_fit_into_the_panel(cells):
             lines = list(part)
             assert lines
             assert all(width(line) <= max(cells, 44) for line in lines)
+
+
+def test_context_is_a_bar_with_tokens_and_cost():
+    worker = replace(BY_NAME["api-worker"], tokens=Tokens(total=99_000, context=54_400, window=272_000))
+    assert (
+        text(usage_lines(worker, (), 80, LOOK)) == "context ━━━━────────────────  20% of 272k  99.0k tokens"
+    )
+    assert text(usage_lines(replace(worker, tokens=Tokens(total=99_000)), (), 80, LOOK)) == "99.0k tokens"
+    assert usage_lines(replace(worker, tokens=Tokens()), (), 80, LOOK) == []
+
+
+def test_a_context_that_is_nearly_full_is_marked():
+    full = replace(BY_NAME["api-worker"], tokens=Tokens(context=230_000, window=272_000))
+    (line,) = usage_lines(full, (), 80, LOOK)
+    assert [span.tone for span in line if "━" in span.text or "84%" in span.text] == ["ask", "ask"]

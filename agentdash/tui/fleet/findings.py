@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from rich.cells import cell_len
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -15,20 +16,28 @@ from textual.widgets.option_list import Option
 from agentdash.model.attention import Group
 from agentdash.model.causes import Cause, causes
 from agentdash.model.findings import DIRECTIONS
+from agentdash.model.layer_words import FIELD_LABELS, difference
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.header import Header
-from agentdash.tui.format import date, stamp
+from agentdash.tui.format import date, elide, pad, stamp
 from agentdash.tui.keys import bindings
 from agentdash.tui.messages import WorkerOpened, WorkerPointed
 from agentdash.tui.primitives.content import content
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Span
+from agentdash.tui.primitives.spans import Span, justify, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
 
 HINTS = ("back", "open", "why", "copy-remedy", "jump", "help")
 _EMPTY = "No findings: nothing that was observed differs from what was configured, and nothing was denied."
+
+_WORDS_CELLS: Final = 33
+"""The longest words of a cause, `another policy than its role asks`."""
+_MAX_NAMES_CELLS: Final = 30
+_MIN_FACT_CELLS: Final = 20
+"""Where a difference has less room, the names take it."""
+_GAP: Final = Span("  ")
 
 
 class CauseGroup(NamedTuple):
@@ -67,28 +76,58 @@ def group_causes(workers: Iterable[Worker]) -> list[CauseGroup]:
     return sorted(groups, key=lambda group: group.cause.rank)
 
 
-def prompt(group: CauseGroup, look: Look, *, whole: bool, ansi: bool = False) -> Content:
-    """Return a cause: direction, workers, words, sentence, and where `whole`, kinds and remedy."""
+def row(group: CauseGroup, look: Look, cells: int, *, ansi: bool = False) -> Content:
+    """Return a cause on one line: direction, words, workers, what differs, how often and when.
+
+    The columns stand below each other; what has no room is left out, or cut at its end.
+    """
+    finding, mark = group.cause.worst, look.glyphs.ellipsis
+    tone = SEVERITY_TONES[finding.severity]
+    sign = look.glyphs.directions[finding.direction]
+    words = Span(f"{sign} {pad(group.cause.words, _WORDS_CELLS, mark)}", tone)
+    right = (Span(f"{group.times}x  {stamp(group.cause.last, look.now)}", "muted"),)
+    room = cells - width((words, *right)) - 2 * cell_len(_GAP.text)
+    names = ", ".join(worker.name for worker in group.workers)
+    fact_cells = room - _MAX_NAMES_CELLS - cell_len(_GAP.text)
+    left = [words, _GAP]
+    if fact_cells < _MIN_FACT_CELLS:
+        left.append(Span(elide(names, max(0, room), mark), "strong"))
+    else:
+        fact = Span(elide(fact_of(group, look), fact_cells, mark))
+        left += [Span(pad(names, _MAX_NAMES_CELLS, mark), "strong"), _GAP, fact]
+    return content(justify(left, right, cells, mark), ascii_only=look.glyphs is ASCII, ansi=ansi)
+
+
+def fact_of(group: CauseGroup, look: Look) -> str:
+    """Return what differs, `network: on → off`; of what blocks a worker, the target; else the sentence."""
+    cause = group.cause
+    if cause.blocks and (denied := group.workers[0].fact.object):
+        return denied
+    if not cause.worst.fields:
+        return cause.worst.message
+    field = cause.worst.fields[0]
+    expected, actual = difference(field)
+    return f"{FIELD_LABELS[field.name]}: {expected.text} {look.glyphs.arrow} {actual.text}"
+
+
+def prompt(group: CauseGroup, look: Look, *, ansi: bool = False) -> Content:
+    """Return a cause in full: direction, workers, words, sentence, kinds, and remedy."""
     finding = group.cause.worst
     tone = SEVERITY_TONES[finding.severity]
     names = ", ".join(worker.name for worker in group.workers)
     dot = f" {look.glyphs.dot} "
-    facts = f"{group.times}x{dot}last {stamp(group.cause.last, look.now)}"
+    kinds = dot.join(group.cause.kinds)
+    times = f"{group.times}x{dot}last {stamp(group.cause.last, look.now)}"
     spans = [
-        Span(look.glyphs.directions[finding.direction], tone),
-        Span(" "),
+        Span(f"{look.glyphs.directions[finding.direction]} {group.cause.words}  ", tone),
         Span(names, "strong"),
-        Span("  "),
-        Span(group.cause.words, tone),
-        Span(f"  {finding.message}  "),
-        Span(facts, "muted"),
+        Span(f"  {times}", "muted"),
+        Span(f"\n  {finding.message}"),
+        Span(f"\n  {DIRECTIONS[finding.direction].short}{dot}{kinds}", "muted"),
     ]
-    if whole:
-        kinds = dot.join(group.cause.kinds)
-        spans.append(Span(f"\n  {DIRECTIONS[finding.direction].short}{dot}{kinds}", "muted"))
-        remedy = next((each.remedy for each in group.cause.findings if each.remedy), None)
-        if remedy:
-            spans += [Span("\n  remedy (Y) ", "muted"), Span(remedy.text.replace("\n", "\n    "), "strong")]
+    remedy = next((each.remedy for each in group.cause.findings if each.remedy), None)
+    if remedy:
+        spans += [Span("\n  remedy (Y) ", "muted"), Span(remedy.text.replace("\n", "\n    "), "strong")]
     return content(spans, ascii_only=look.glyphs is ASCII, ansi=ansi)
 
 
@@ -107,7 +146,7 @@ class FindingsList(OptionList, inherit_bindings=False):
         self._snapshot: Snapshot | None = None
         self._groups: Sequence[CauseGroup] = ()
         self._shown: list[tuple[str, Content]] = []
-        self._drawn_from: tuple[int, bool, bool, str] | None = None
+        self._drawn_from: tuple[int, bool, bool, str, int] | None = None
         """What the shown rows were made of."""
 
     @property
@@ -124,14 +163,15 @@ class FindingsList(OptionList, inherit_bindings=False):
             workers = snapshot.workers if snapshot else ()
             self._groups = group_causes(worker for worker in workers if self._whole or not _is_past(worker))
         self.set_class(not self._groups, "-none")
-        if (title := f"Findings {len(self._groups)}") != self.border_title:  # to set it paints the whole list
+        title = f" {len(self._groups)} findings "
+        if title != self.border_title:  # to set it paints the whole list
             self.border_title = title
-        is_ansi = self.app.native_ansi_color
-        drawn_from = (id(snapshot), look.glyphs is ASCII, is_ansi, date(look.now))
+        is_ansi, cells = self.app.native_ansi_color, self.scrollable_content_region.width
+        drawn_from = (id(snapshot), look.glyphs is ASCII, is_ansi, date(look.now), cells)
         if drawn_from == self._drawn_from:  # nothing in a row is an age
             return
         self._drawn_from = drawn_from
-        shown = [(group.id, prompt(group, look, whole=self._whole, ansi=is_ansi)) for group in self._groups]
+        shown = [(group.id, self._drawn(group, look, cells, ansi=is_ansi)) for group in self._groups]
         if shown == self._shown:
             return
         before = self.highlighted_option.id if self.highlighted_option else None
@@ -148,6 +188,9 @@ class FindingsList(OptionList, inherit_bindings=False):
             self.highlighted = ids.index(before) if before in ids else first
             self.scroll_to(y=at.y, animate=False, immediate=True)
         self._shown = shown
+
+    def _drawn(self, group: CauseGroup, look: Look, cells: int, *, ansi: bool) -> Content:
+        return prompt(group, look, ansi=ansi) if self._whole else row(group, look, cells, ansi=ansi)
 
     def action_down(self) -> None:
         """Highlight the next cause."""

@@ -23,9 +23,8 @@ from agentdash.tui.fleet.cells import (
     HOSTS_FROM_CELLS,
     Item,
     in_state_for,
-    row_height,
-    row_lines,
 )
+from agentdash.tui.fleet.row_lines import row_height, row_lines
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.columns import Layout
@@ -35,6 +34,8 @@ from agentdash.tui.view import View
 
 _GUTTER_CELLS: Final = 2
 """The cursor, and the mark of what is new."""
+_MARGIN_CELLS: Final = 1
+"""Between the last column and the scroll bar."""
 GROUP_NAMES: Final[dict[Group, str]] = {
     Group.NEEDS_YOU: "needs you",
     Group.RUNNING: "running",
@@ -153,11 +154,16 @@ class FleetList(Choices):
         row = self.rows[index]
         return row, self._by_id[row.id]
 
-    def set_layout(self, glyphs: Glyphs, *, has_heads: bool, has_hosts: bool) -> None:
-        """Fit the rows into the present width."""
-        cells = self.room - _GUTTER_CELLS
-        columns = COLUMNS_WITH_HOST if has_hosts and cells >= HOSTS_FROM_CELLS else COLUMNS
-        self.column_layout = columns.layout(cells, glyphs)
+    @property
+    def _cells(self) -> int:
+        """Width of a row without gutter and margin."""
+        return self.room - _GUTTER_CELLS - _MARGIN_CELLS
+
+    def set_layout(self, glyphs: Glyphs, *, has_heads: bool, features: Collection[str]) -> None:
+        """Fit the rows into the present width, with the columns that these workers have values for."""
+        cells = self._cells
+        columns = COLUMNS_WITH_HOST if "hosts" in features and cells >= HOSTS_FROM_CELLS else COLUMNS
+        self.column_layout = columns.layout(cells, glyphs, features)
         self.has_heads = has_heads
         self._is_fitted = False
         self.repaint()
@@ -196,7 +202,7 @@ class FleetList(Choices):
 
     def _place(self, past: int, look: Look, *, is_held: bool) -> int:
         """Compute the lines of heads and rows; return how many there are."""
-        cells = self.room - _GUTTER_CELLS
+        cells = self._cells
         before, self._heights = self._heights, {}
         self._tops, self._heads, self._lines = [], {}, {}
         y, group = 0, None
@@ -254,7 +260,7 @@ class FleetList(Choices):
         item = self.item_at(index)
         cached = self._lines.get(index)
         if cached is None or cached[0] is not look or cached[1] is not item[1]:
-            cells, height = self.room - _GUTTER_CELLS, self.height_of(index)
+            cells, height = self._cells, self.height_of(index)
             lines = row_lines(item, self.column_layout, cells, height, look)
             cached = self._lines[index] = (look, item[1], lines)
         return cached[2]

@@ -9,6 +9,7 @@ from agentdash.model.attention import Group
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import URGENCY, State
 from agentdash.model.worker import Worker
+from agentdash.prices import priced_usd
 
 _GROUPS: Final = tuple(Group)
 SortKey = Callable[[Worker], tuple[float, ...] | str]
@@ -47,6 +48,7 @@ SORTS: Final[dict[str, SortKey]] = {
     "activity": lambda worker: (-(worker.last_activity or 0.0),),
     "age": lambda worker: (worker.assessment.since or 0.0,),
     "tokens": lambda worker: (-float(worker.tokens.total or 0),),
+    "cost": lambda worker: (-(priced_usd(worker.tokens.by_model) or 0.0),),
     "name": lambda worker: worker.name.casefold(),
 }
 """By what the families of a group can be sorted; the smallest comes first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual import getters, on
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from agentdash.model.worker import Snapshot, Worker
+from agentdash.tui.fleet.cells import features
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.findings import FindingsStrip
 from agentdash.tui.fleet.header import Header
@@ -65,9 +66,10 @@ class FleetScreen(Screen[None]):
     class FilterChanged(Message):
         """Another filter is in force."""
 
-    def __init__(self, glyphs: Glyphs, hints: Sequence[str] = HINTS) -> None:
+    def __init__(self, glyphs: Glyphs, filters: Mapping[str, str], hints: Sequence[str] = HINTS) -> None:
         super().__init__()
         self.glyphs = glyphs
+        self._filters = filters
         self._hints = hints
         self.fleet = FleetList(id="fleet")
         self.filter = Filter()
@@ -77,7 +79,10 @@ class FleetScreen(Screen[None]):
         self.arrangement = Order()
         """How the rows are arranged."""
         self._has_layout = False
-        self._has_hosts = False
+        self._features: frozenset[str] = frozenset()
+        """Which columns have values beside those of every fleet."""
+        self._featured: Snapshot | None = None
+        """What that was found in."""
         self._ordered: tuple[Snapshot, Filter, Order] | None = None
         """What the present order of the rows was computed from."""
         self._is_kept = False
@@ -93,7 +98,7 @@ class FleetScreen(Screen[None]):
                 yield Lines(id="chosen", focusable=False)
             yield WorkerPanel()
         yield FindingsStrip()
-        yield FilterBar()
+        yield FilterBar(saved=self._filters)
         yield Footer(self.glyphs, *self._hints)
 
     def on_mount(self) -> None:
@@ -162,10 +167,7 @@ class FleetScreen(Screen[None]):
 
     def draw(self, view: View) -> None:
         """Draw the view in all parts."""
-        has_hosts = view.snapshot is not None and bool(view.snapshot.hosts)
-        if has_hosts is not self._has_hosts:
-            self._has_hosts = has_hosts
-            self._update_layout()
+        self._update_features(view.snapshot)
         self.header.show_fleet(view)
         self.titles.show([(Span(" "), *self._titles())])
         past = view.snapshot.counts()["past"] if view.snapshot else 0
@@ -188,6 +190,16 @@ class FleetScreen(Screen[None]):
             self.panel.show(view)
         self.findings.show_fleet(view.snapshot, view.look)
 
+    def _update_features(self, snapshot: Snapshot | None) -> None:
+        """Show the columns that have values in this snapshot."""
+        if snapshot is None or snapshot is self._featured:
+            return
+        self._featured = snapshot
+        found = features(snapshot.workers, has_hosts=bool(snapshot.hosts))
+        if found != self._features:
+            self._features = found
+            self._update_layout()
+
     def _titles(self) -> Line:
         return self.fleet.column_layout.titles(self.arrangement.sort, self.glyphs.sorted)
 
@@ -202,7 +214,7 @@ class FleetScreen(Screen[None]):
         self._has_layout = True  # until now the rows had no final order, so no row was to be selected
         is_strip = self.has_class("-strip")
         self.set_class(is_narrow(self.fleet.room) and not is_strip, "-cards")
-        self.fleet.set_layout(self.glyphs, has_heads=not is_strip, has_hosts=self._has_hosts)
+        self.fleet.set_layout(self.glyphs, has_heads=not is_strip, features=self._features)
         if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
             self.fleet.focus()
 

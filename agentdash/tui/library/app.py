@@ -95,7 +95,12 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._library = library
         self.model = model
         self._clock = clock
-        self.root = LibraryScreen(self.glyphs, str(library.home.root), QuerySuggester(model))
+        self.root = LibraryScreen(
+            self.glyphs,
+            home=str(library.home.root),
+            suggester=QuerySuggester(model),
+            filters=options.filters,
+        )
         self.search_job: SearchJob | None = None
         self._search_worker: Worker[None] | None = None
         self._rate = 0.0

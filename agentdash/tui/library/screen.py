@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -97,8 +99,11 @@ class LibraryScreen(Screen[None]):
     filter = getters.query_one("#filter", FilterBar)
     search = getters.query_one("#search", FilterBar)
 
-    def __init__(self, glyphs: Glyphs, home: str, suggester: Suggester) -> None:
+    def __init__(
+        self, glyphs: Glyphs, *, home: str, suggester: Suggester, filters: Mapping[str, str]
+    ) -> None:
         super().__init__()
+        self._filters = filters
         self._suggester = suggester
         self.glyphs = glyphs
         self._home = home
@@ -114,9 +119,10 @@ class LibraryScreen(Screen[None]):
             id="filter",
             hint='words, "a phrase", state:failed dir:api since:7d, ! inverts; right completes',
             suggester=self._suggester,
+            saved=self._filters,
         )
         hint = "words that were said, run or printed; enter searches"
-        yield FilterBar(id="search", sign="S", hint=hint, has_saved=False)
+        yield FilterBar(id="search", sign="S", hint=hint)
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:

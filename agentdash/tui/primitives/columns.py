@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -35,6 +35,8 @@ class Column(Generic[Item]):
     align_right: bool = False
     sorts: str | None = None
     """By what a click on the title sorts the list; None: it does not."""
+    needs: str | None = None
+    """What the items must have for it to be shown; None: nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +52,10 @@ class Columns(Generic[Item]):
     right: tuple[Column[Item], ...]
     rest: Column[Item] | None = None
 
-    def layout(self, cells: int, glyphs: Glyphs) -> Layout[Item]:
-        """Return the columns that fit into `cells`."""
-        left = _placed(self.left, cells, glyphs)
-        right = _placed(self.right, cells, glyphs)
+    def layout(self, cells: int, glyphs: Glyphs, features: Collection[str] = ()) -> Layout[Item]:
+        """Return the columns that fit into `cells`, those that need something only where it is a feature."""
+        left = _placed(self.left, cells, glyphs, features)
+        right = _placed(self.right, cells, glyphs, features)
         main = self.main.width(cells, glyphs)
         spare = cells - main - sum(placed.cells + _GAP_CELLS for placed in (*left, *right))
         if self.rest is None or spare - _REST_GAP_CELLS < self.rest.width(cells, glyphs):
@@ -99,8 +101,11 @@ def _spaced(line: Line, before: int, after: int) -> Line:
     return tuple(spans)
 
 
-def _placed(columns: Sequence[Column[Item]], cells: int, glyphs: Glyphs) -> tuple[Placed[Item], ...]:
-    placed = (Placed(column, column.width(cells, glyphs)) for column in columns)
+def _placed(
+    columns: Sequence[Column[Item]], cells: int, glyphs: Glyphs, features: Collection[str]
+) -> tuple[Placed[Item], ...]:
+    shown = (column for column in columns if column.needs is None or column.needs in features)
+    placed = (Placed(column, column.width(cells, glyphs)) for column in shown)
     return tuple(each for each in placed if each.cells)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from textual import on
@@ -14,11 +15,11 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentdash.tui.keys import bindings
-from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line
 
 _NAME: Final = re.compile(r"(?<!\S)@([\w-]+)")
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def expanded(text: str, saved: Mapping[str, str]) -> str:
@@ -34,7 +35,7 @@ class FilterBar(Horizontal):
         sign: the key that opens it, shown before the input.
         hint: the input's placeholder.
         suggester: completes what is typed; None: nothing does.
-        has_saved: whether `@name` stands for a filter of the configuration.
+        saved: filters by the name that stands for them: `@mine`.
     """
 
     BINDINGS = bindings("back")
@@ -73,19 +74,13 @@ class FilterBar(Horizontal):
         sign: str = "/",
         hint: str = "words in any column, ! inverts",
         suggester: Suggester | None = None,
-        has_saved: bool = True,
+        saved: Mapping[str, str] = _NONE,
     ) -> None:
         super().__init__(id=id)
         self._sign = sign
         self._hint = hint
         self._suggester = suggester
-        self._has_saved = has_saved
-
-    @property
-    def _saved(self) -> Mapping[str, str]:
-        """The filters of the configuration."""
-        options = getattr(self.app, "options", None)
-        return options.filters if self._has_saved and isinstance(options, Options) else {}
+        self._saved = saved
 
     def compose(self) -> ComposeResult:
         """Compose the input and the status line that takes its place."""

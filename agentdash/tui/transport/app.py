@@ -89,7 +89,7 @@ class ReplayApp(AgentDash):
         self, feed: Feed, clock: Clock, player: Player, *, options: Options = _DEFAULT_OPTIONS
     ) -> None:
         super().__init__(feed, RecordedClock(clock, player), options=options)
-        self.root = FleetScreen(self.glyphs, HINTS)
+        self.root = FleetScreen(self.glyphs, options.filters, HINTS)
         self._player = player
         self._found: FoundTexts | None = None
         """The texts that were searched last."""

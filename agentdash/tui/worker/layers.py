@@ -30,14 +30,13 @@ from agentdash.model.policy import Filesystem
 from agentdash.model.worker import Sandbox
 from agentdash.tui.format import pad, stamp, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, paragraph, width
-from agentdash.tui.theme import ASCII, SEVERITY_TONES, VERDICT_TONES, Look
+from agentdash.tui.theme import SEVERITY_TONES, VERDICT_TONES, Look
 
 _LAUNCHER_LABEL: Final = "launcher"
 _LABEL_CELLS: Final = 14
 """The longest label, `CODEX_SANDBOX`, and a space."""
 _MIN_COLUMN_CELLS: Final = 12
 """Narrower columns would break within words: `configured`, `▾ workspace`."""
-_ARROW: Final = ("→", "->")
 _UNKNOWN: Final = "-"
 """In a chain of values, for a layer between others that is not known."""
 _GAP_CELLS: Final = 2
@@ -197,7 +196,7 @@ def _chains(
 
 def _chain(label: Span, values: Sequence[Span], cells: int, look: Look) -> list[Line]:
     """Return values with arrows between them; one that does not fit begins a line."""
-    arrow = _ARROW[look.glyphs is ASCII] + " "
+    arrow = look.glyphs.arrow + " "
     indent = Span(" " * width((label,)))
     lines = paragraph(values[0].text, cells, values[0].tone, head=(label,))
     for value in values[1:]:

@@ -7,18 +7,18 @@ from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 
 from agentdash.model.causes import causes
 from agentdash.model.conversation import Conversation
 from agentdash.model.fact import WAITING
 from agentdash.model.states import State
-from agentdash.model.tokens import merged_usage
 from agentdash.model.worker import Worker
-from agentdash.prices import cost, cost_text
-from agentdash.tui.format import age, count, elide_middle
+from agentdash.tui.format import age, elide_middle
+from agentdash.tui.primitives.content import content
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, width
-from agentdash.tui.theme import Look, sign
+from agentdash.tui.theme import ASCII, Look, sign
 from agentdash.tui.view import View
 from agentdash.tui.worker.conversation import READING_TABS, absent_words, conversation_tab
 from agentdash.tui.worker.evidence import evidence_tab
@@ -30,28 +30,16 @@ from agentdash.tui.worker.pane_view import pane_view
 from agentdash.tui.worker.question import question
 from agentdash.tui.worker.reach import reach_tab
 from agentdash.tui.worker.timeline import calls, timeline
+from agentdash.tui.worker.usage import usage_lines
 
 TABS: Final = ("Timeline", "Screen", "Talk", "Commands", "Changes", "Sandbox", "Reach", "Evidence")
-_TOKENS_FROM_CELLS: Final = 70
-"""In a narrower panel the share of the context takes the room of tokens and cost."""
-_FAMILY_FROM_THREADS: Final = 2
+_TURNS_FROM_CELLS: Final = 50
 _MARK_CELLS: Final = 2
 """Of the sign that there are more tabs, and a space."""
 
 
-def summary(
-    worker: Worker, parent: str | None, cells: int, look: Look, family: Sequence[Worker] = ()
-) -> list[Line]:
-    """Return everything above the tabs.
-
-    Args:
-        worker: the worker to show.
-        parent: the name of its parent.
-        family: its family, with itself.
-        cells: width of the panel.
-        look: what drawing depends on.
-    """
-    dots = look.glyphs.ellipsis
+def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
+    """Return the title of the panel: the worker's name, its agent, its parent, host and pane."""
     about = [" ".join(filter(None, (worker.agent.name, worker.agent.version)))]
     if parent:
         about.append(f"child of {parent}")
@@ -62,11 +50,24 @@ def summary(
     if worker.pane:
         about.append(f"shown in {worker.pane.key}" if worker.host else str(worker.pane.key))
     about_text = "".join(f" {look.glyphs.dot} {part}" for part in about)
-    lines: list[Line] = [fit((Span(worker.name, "strong"), Span(about_text)), cells, dots)]
+    spans = (Span(" "), Span(worker.name, "strong"), Span(about_text), Span(" "))
+    return fit(spans, cells, look.glyphs.ellipsis)
+
+
+def summary(worker: Worker, cells: int, look: Look, family: Sequence[Worker] = ()) -> list[Line]:
+    """Return everything above the tabs.
+
+    Args:
+        worker: the worker to show.
+        cells: width of the panel.
+        look: what drawing depends on.
+        family: its family, with itself.
+    """
+    dots = look.glyphs.ellipsis
+    lines: list[Line] = []
     if place := _place(worker, cells, look):
         lines.append(fit((Span(place, "muted"),), cells, dots))
-    if sums := _family_tokens(family, look):
-        lines.append(fit((Span(sums, "muted"),), cells, dots))
+    lines += usage_lines(worker, family, cells, look)
     lines += [*_state(worker, cells, look), *question(worker, cells, look)]
     found = causes(worker)
     lines += cause_details((cause for cause in found if cause.blocks), cells, look)
@@ -96,28 +97,11 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
     return lines
 
 
-def _family_tokens(family: Sequence[Worker], look: Look) -> str:
-    """Return tokens and cost of a family of several threads; empty where only one has any."""
-    counted = [member for member in family if member.tokens.by_model]
-    if len(counted) < _FAMILY_FROM_THREADS:
-        return ""
-    usage = merged_usage(each for member in counted for each in member.tokens.by_model)
-    total = count(sum(each.usage.total for each in usage))
-    facts = (f"family of {len(counted)}: {total} tokens", cost_text(cost(usage)))
-    return f" {look.glyphs.dot} ".join(facts)
-
-
 def _place(worker: Worker, cells: int, look: Look) -> str:
-    """Return directory, branch, model, number of turns, and how full the context is."""
-    tokens, facts = worker.tokens, [worker.git.short() if worker.git else None, worker.model]
-    if worker.turns and cells >= 70:
+    """Return directory, branch, model and number of turns."""
+    facts = [worker.git.short() if worker.git else None, worker.model]
+    if worker.turns and cells >= _TURNS_FROM_CELLS:
         facts.append(f"{worker.turns} turn{'s' * (worker.turns > 1)}")
-    if tokens.context is not None and tokens.window:
-        facts.append(f"{100 * tokens.context // tokens.window}% of {count(tokens.window)}")
-    if tokens.total and (cells >= _TOKENS_FROM_CELLS or tokens.context is None):
-        facts.append(f"{count(tokens.total)} tokens")
-    if cells >= _TOKENS_FROM_CELLS:
-        facts.append(cost_text(cost(tokens.by_model)))
     dot = f" {look.glyphs.dot} "
     tail = dot.join(filter(None, facts))
     if not worker.cwd:
@@ -171,6 +155,7 @@ class WorkerPanel(Vertical):
         self._view: View | None = None
         self._wrapped: tuple[Conversation, tuple[object, ...], list[Line]] | None = None
         """The newest conversation, what else its lines depend on, and the lines."""
+        self._title: Content | None = None
         self._expected_cells = 0
         """Width until the first layout, for a first frame that is not blank."""
 
@@ -188,6 +173,7 @@ class WorkerPanel(Vertical):
         """Draw the selected worker."""
         before, self._view = self._view, view
         worker, look = view.worker, view.look
+        self._show_title(view)
         cells = (self.query_one("#tabs", Lines).size.width or self._expected_cells) - 2
         top, bar, tab = (self.query_one(f"#{name}", Lines) for name in ("summary", "tabs", "tab"))
         if worker is None or cells < 1:
@@ -195,7 +181,7 @@ class WorkerPanel(Vertical):
             bar.show([])
             tab.show([])
             return
-        top.show(summary(worker, view.parent, cells, look, view.family))
+        top.show(summary(worker, self._summary_cells or cells, look, view.family))
         if not self._tab_chosen:
             self._tab = _first_tab(worker)
         bar.show([tab_bar(self._tab, cells, look)])
@@ -205,6 +191,19 @@ class WorkerPanel(Vertical):
             tab.scroll_home(animate=False, immediate=True)  # a tab that was followed to its end is left there
         follow = self._tab in ("Screen", "Talk")
         tab.show(self._content(worker, view, tab.size.height, cells), follow=follow)
+
+    @property
+    def _summary_cells(self) -> int:
+        """Width of the summary, which may stand beside the tabs; 0 before the first layout."""
+        return max(0, self.query_one("#summary", Lines).size.width - 2)
+
+    def _show_title(self, view: View) -> None:
+        """Show the name of the worker in the border."""
+        line = heading(view.worker, view.parent, self.size.width - 4, view.look) if view.worker else ()
+        shown = content(line, ascii_only=view.look.glyphs is ASCII, ansi=self.app.native_ansi_color)
+        if shown != self._title:  # to set it paints the whole panel
+            self._title = shown
+            self.border_title = shown
 
     @property
     def reads_session(self) -> bool:
@@ -259,7 +258,8 @@ def _absent(view: View, cells: int) -> list[Line]:
 
 def _first_tab(worker: Worker) -> str:
     """Return the tab that is opened until the user chooses one: the first with content."""
-    if worker.moments:
+    is_quoted = worker.state in (State.WAITING_APPROVAL, State.WAITING_INPUT)  # its screen stands above
+    if worker.moments or (is_quoted and worker.history):
         return "Timeline"
     return "Screen" if worker.pane else "Evidence"
 

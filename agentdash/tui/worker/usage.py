@@ -1,0 +1,64 @@
+"""What a worker has used: how full its context is, as a bar, its tokens, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentdash.model.fleet import Tokens
+from agentdash.model.tokens import merged_usage
+from agentdash.model.worker import Worker
+from agentdash.prices import cost, cost_text
+from agentdash.tui.format import count
+from agentdash.tui.primitives.spans import Line, Span, Tone, fit
+from agentdash.tui.theme import ASCII, Look
+
+_BAR_CELLS: Final = 20
+_BAR: Final = (("━", "─"), ("=", "-"))
+"""The used part and the rest."""
+_FULL_FROM: Final = 0.8
+"""Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
+_FAMILY_FROM_THREADS: Final = 2
+
+
+def is_nearly_full(tokens: Tokens) -> bool:
+    """Return whether a context is so full that the CLI will soon compact it."""
+    if tokens.context is None or not tokens.window:
+        return False
+    return tokens.context >= _FULL_FROM * tokens.window
+
+
+def usage_lines(worker: Worker, family: Sequence[Worker], cells: int, look: Look) -> list[Line]:
+    """Return the context as a bar with tokens and cost, and those of its family; nothing is left out as 0."""
+    tokens = worker.tokens
+    total = f"{count(tokens.total)} tokens" if tokens.total else ""
+    facts = [total, cost_text(cost(tokens.by_model))]
+    lines = [_line(_context(tokens, look), facts, cells, look)]
+    counted = [member for member in family if member.tokens.by_model]
+    if len(counted) >= _FAMILY_FROM_THREADS:
+        usage = merged_usage(each for member in counted for each in member.tokens.by_model)
+        sums = [f"{count(sum(each.usage.total for each in usage))} tokens", cost_text(cost(usage))]
+        lines.append(_line((Span(f"family of {len(counted)}  ", "muted"),), sums, cells, look))
+    return [line for line in lines if line]
+
+
+def _context(tokens: Tokens, look: Look) -> Line:
+    """Return `context ━━━━━─────  37% of 258k  `; nothing where it is not known."""
+    if tokens.context is None or not tokens.window:
+        return ()
+    share = min(1.0, tokens.context / tokens.window)
+    full, rest = _BAR[look.glyphs is ASCII]
+    filled = max(1, round(share * _BAR_CELLS)) if tokens.context else 0
+    tone: Tone = "ask" if is_nearly_full(tokens) else "live"
+    percent = 100 * tokens.context // tokens.window
+    return (
+        Span("context ", "muted"),
+        Span(full * filled, tone),
+        Span(rest * (_BAR_CELLS - filled), "rule"),
+        Span(f"  {percent}% of {count(tokens.window)}  ", tone if tone == "ask" else ""),
+    )
+
+
+def _line(head: Line, facts: Sequence[str], cells: int, look: Look) -> Line:
+    text = f" {look.glyphs.dot} ".join(filter(None, facts))
+    return fit((*head, Span(text, "muted")), cells, look.glyphs.ellipsis) if head or text else ()
