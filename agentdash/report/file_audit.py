@@ -11,8 +11,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of
 from agentdash.collect.sources.denied_paths import denied_paths
+from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandbox
+from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import FileSeen, LocksSeen, PathsSeen, PolicyRequested, ProcessesCounted
@@ -24,6 +28,7 @@ from agentdash.report.check import thread_report, unreadable_report
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
+_SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial)
 _NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
 
 
@@ -56,18 +61,44 @@ def read_rollout(path: Path) -> Fleet:
 def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
     """Return the fleet of one file as far as it can be read, and why it ends there."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
-    reader = log.reader(counts_tokens=False)
-    fleet = reduce(Fleet(), [_file_seen(log)])  # its configuration lies beside it
-    number = 1
     failures: list[OSError] = []
-    lines = _lines(path, failures)
-    while batch := list(islice(lines, _BATCH_LINES)):
-        fleet = reduce(fleet, reader.read(batch, number))
-        number += len(batch)
+    read = _read_transcript if log.agent == "claude" else _read_codex
+    fleet, at = read(log, _lines(path, failures))
     if not failures:
         return fleet, None
     problem = clean_line(failures[0].strerror or str(failures[0]))
-    return reduce(fleet, [_file_seen(log, problem, reader.at)]), failures[0]
+    return reduce(fleet, [_file_seen(log, problem, at)]), failures[0]
+
+
+def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
+    """Return the fleet of a rollout, and the time of its last line. Calls that show nothing are left out."""
+    reader = SparseReader(RolloutReader(log.thread, counts_tokens=False), _SUSPICION)
+    fleet = reduce(Fleet(), [_file_seen(log)])  # its configuration lies beside it
+    number = 1
+    while batch := list(islice(lines, _BATCH_LINES)):
+        for events in reader.read(batch, number):
+            fleet = reduce(fleet, events)
+            reader.watched = _watched(fleet.threads.get(log.thread))
+        number += len(batch)
+    return fleet, reader.at
+
+
+def _watched(thread: Thread | None) -> tuple[str, ...] | None:
+    """Return words one of which is in every call that matters by what came before it; None: any may."""
+    if thread is None or thread.platform is None:  # an output may show the platform
+        return None
+    return words_of_past(thread)
+
+
+def _read_transcript(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
+    """Return the fleet of a transcript of Claude Code, and the time of its last line."""
+    reader = log.reader()
+    fleet = reduce(Fleet(), [_file_seen(log)])  # its settings lie beside it
+    number = 1
+    while batch := list(islice(lines, _BATCH_LINES)):
+        fleet = reduce(fleet, reader.read(batch, number))
+        number += len(batch)
+    return fleet, reader.at
 
 
 def _lines(path: Path, failures: list[OSError]) -> Iterator[bytes]:

@@ -353,6 +353,8 @@ def test_frozen_fleet_does_not_change_with_its_draft() -> None:
 
 
 REQUIRED: dict[str, Any] = {
+    "count": 1,
+    "started_line": 1,
     "pane": Pane(PANES[0], "s", "w", 1, "sh"),
     "process": Process(PROCESSES[0], 1, "sh"),
     "key": PANES[0],

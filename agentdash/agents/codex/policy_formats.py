@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -69,6 +69,28 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
         may_ask=may_ask,
         reviewer=_text(payload.get("approvals_reviewer")),
         profile=_text(active.get("id")) if isinstance(active, Mapping) else None,
+    )
+
+
+class TurnSettings(NamedTuple):
+    """What a `turn_context` payload or `thread_settings` state, each None where they do not."""
+
+    policy: Policy | None = None
+    cwd: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    tier: str | None = None
+    """`service_tier`."""
+
+
+def turn_settings(payload: Mapping[str, Any]) -> TurnSettings:
+    """Parse a `turn_context` payload or `thread_settings`."""
+    return TurnSettings(
+        policy=from_turn(payload),
+        cwd=_text(payload.get("cwd")) or None,
+        model=_text(payload.get("model")) or None,
+        effort=_text(payload.get("effort") or payload.get("reasoning_effort")) or None,
+        tier=_text(payload.get("service_tier")) or None,
     )
 
 

@@ -50,13 +50,18 @@ class Restraints(msgspec.Struct, frozen=True):
         return " ".join(f"{name}: {value}" for name, value in shown if value is not None)
 
 
+def is_about_status(script: str) -> bool:
+    """Return whether a script may print kernel facts of its own process; False is certain."""
+    return _OWN_STATUS.search(script) is not None
+
+
 def restraints(script: str, output: str) -> Restraints:
     """Return the kernel facts that `script` printed of its own process.
 
     Only `cat`, `grep` or `head` of the own status file counts, with nothing behind it but a plain `grep`. Two
     values for one field decide nothing, nor do lines that another command can have printed.
     """
-    if not _OWN_STATUS.search(script) or _QUOTED.search(script):
+    if not is_about_status(script) or _QUOTED.search(script):
         return Restraints()
     # the grammar is imported by the first script that needs it
     from agentdash.engine.detect.shell import commands  # noqa: PLC0415

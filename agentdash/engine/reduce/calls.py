@@ -19,7 +19,7 @@ from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Call, Moment, Thread
+from agentdash.model.fleet import Call, Moment, Thread, Turn
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -60,9 +60,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         by_user=event.by_user,
     )
     others = (other for other in thread.open_calls if other.id != call.id)
-    thread = replace(thread, open_calls=(*others, call))
-    if thread.turn is not None and thread.turn.ended_at is None:
-        thread = replace(thread, turn=replace(thread.turn, answered=True, unanswered=0, message=None))
+    thread = replace(thread, open_calls=(*others, call), turn=_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
         thread = replace(thread, tmux=_append_recent(thread.tmux, (event.call,)))
     if event.kind == "poll":
@@ -108,6 +106,22 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
     return _add_record(_observe_output(thread, known, event), known, event)
 
 
+def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
+    """Add calls of which nothing is known but that they ended by themselves."""
+    call = Call(
+        id="",
+        at=event.at,
+        line=event.started_line,
+        kind="command",
+        tool="",
+        text="",
+        ended_at=event.at,
+        outcome="ended",
+    )
+    more = (call,) * min(event.count, MAX_CALLS)
+    return replace(thread, calls=_append_calls(thread.calls, more), turn=_answered(thread.turn))
+
+
 def abort_open_calls(thread: Thread, at: float) -> Thread:
     """End the calls that a turn left open: they get no answer any more. Background commands have ended
     entries already."""
@@ -148,6 +162,13 @@ def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
 def add_moment(thread: Thread, moment: Moment) -> Thread:
     """Append an entry to the timeline."""
     return replace(thread, moments=(*thread.moments, moment)[-MAX_MOMENTS:])
+
+
+def _answered(turn: Turn | None) -> Turn | None:
+    """Return a turn after the model has answered by a call."""
+    if turn is None or turn.ended_at is not None:
+        return turn
+    return replace(turn, answered=True, unanswered=0, message=None)
 
 
 def _unknown_call(event: e.CallEnded) -> Call:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -17,6 +18,8 @@ _MAX_CALLS: Final = 8
 _MAX_DAYS: Final = 60
 """Days kept of an entry, the newest: hardly a thread lives longer."""
 _DAY_S: Final = 86_400
+_PLAIN_WORD: Final = re.compile(r"[\w.+=:@%,-]+", re.ASCII)
+"""Characters that JSON writes as they are."""
 
 
 def record_denials(thread: Thread, call: Call, at: float) -> Thread:
@@ -38,6 +41,26 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
         return thread
     dropped = max(0, len(entries) - _MAX_ENTRIES)
     return replace(thread, denials=entries[-_MAX_ENTRIES:], denials_dropped=thread.denials_dropped + dropped)
+
+
+def words_of_past(thread: Thread) -> tuple[str, ...] | None:
+    """Return words one of which is in every script that may get past an open denial; None: it may be any.
+
+    They are found in scripts as written, and in JSON strings of these.
+    """
+    scripts = _denied_scripts(thread)
+    words: list[str] = []
+    for entry in thread.denials:
+        if entry.got_past:
+            continue
+        name = _name(entry)
+        if not _PLAIN_WORD.fullmatch(name) and name:
+            return None
+        words += [name] if name else []
+        for call in entry.calls:
+            if call in scripts:
+                words.append(max(_PLAIN_WORD.findall(scripts[call]), key=len, default=""))
+    return tuple(dict.fromkeys(words)) if all(words) else None
 
 
 def _enter(
@@ -91,7 +114,7 @@ def _succeeded(call: Call) -> bool:
 
 def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -> Iterator[LedgerEntry]:
     """Yield the entries; those of the same command, or of a target that the call changed, are got past."""
-    scripts = {other.id: other.script or other.text for other in thread.calls if other.denials}
+    scripts = _denied_scripts(thread)
     for entry in entries:
         is_open = not entry.got_past and call.id not in entry.calls
         if is_open and not any(_is_same(entry, denial) for denial in call.denials):
@@ -100,6 +123,16 @@ def _after_success(entries: Iterable[LedgerEntry], thread: Thread, call: Call) -
                 yield replace(entry, got_past=True)
                 continue
         yield entry
+
+
+def _denied_scripts(thread: Thread) -> dict[str, str]:
+    """Return the scripts of calls with denials, by the ids of these."""
+    return {call.id: call.script or call.text for call in thread.calls if call.denials}
+
+
+def _name(entry: LedgerEntry) -> str:
+    """Return the last part of what was denied: scripts name it in some way."""
+    return (entry.target or "").rpartition("/")[2]
 
 
 def _is_same(entry: LedgerEntry, denial: Denial) -> bool:
@@ -111,7 +144,7 @@ def _got_past(entry: LedgerEntry, call: Call, denied: list[str]) -> bool:
     script = call.script or call.text
     if script in denied:
         return True
-    name = (entry.target or "").rpartition("/")[2]
+    name = _name(entry)
     if not name or name not in script:
         return False
     # one-shot commands start faster without the grammar

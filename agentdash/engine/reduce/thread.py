@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agentdash.engine.detect.platform import platform
 from agentdash.engine.reduce.calls import (
     abort_open_calls,
+    add_left_out,
     add_moment,
     add_violation,
     end_call,
@@ -73,6 +74,8 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
             return start_call(thread, event)
         case e.CallEnded():
             return end_call(thread, event, home)
+        case e.CallsLeftOut():
+            return add_left_out(thread, event)
         case e.SandboxFailed():
             return replace(thread, sandbox_failed=event)
         case e.ChildSpawned(child=child):

@@ -9,7 +9,7 @@ Then its output is all that was printed meanwhile.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -103,6 +103,11 @@ class CallTracker:
             changes=tool.changes,
         )
 
+    def leave_out(self, calls: Iterable[str]) -> None:
+        """Take calls as ended that were not read."""
+        for call in calls:
+            self._remember(call)
+
     def add_output(
         self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int
     ) -> Iterator[Event]:
@@ -183,10 +188,13 @@ class CallTracker:
         self._open.pop(call, None)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
+        self._remember(call)
+        return self._event(call, ending, at, line, changes)
+
+    def _remember(self, call: str) -> None:
         self._ended[call] = None
         if len(self._ended) > _MAX_ENDED_CALLS:
             del self._ended[next(iter(self._ended))]
-        return self._event(call, ending, at, line, changes)
 
     def _event(
         self, call: str, ending: Ending, at: float, line: int, changes: tuple[FileChange, ...] = ()

@@ -100,6 +100,11 @@ def is_json(line: bytes) -> bool:
     return True
 
 
+def is_silent(top: bytes, sub: bytes | None) -> bool:
+    """Return whether lines with these groups of `HEAD` are known and contain nothing that is shown."""
+    return sub in _SILENT_IN[top] if top in _SILENT_IN else top in _SILENT["line"]
+
+
 def _kind(top: bytes, sub: bytes | None) -> Kind:
     if top == b"event_msg":
         return Kind("event_msg", sub or b"")
@@ -190,4 +195,8 @@ _SILENT: Final[dict[Family, frozenset[bytes]]] = {
     "event_msg": _names(_EVENTS_SINCE),
     "item": _names(_ITEMS_SINCE),
     "record": _names(_RECORDS_SINCE),
+}
+_SILENT_IN: Final = {
+    b"response_item": _SILENT["response_item"],
+    b"event_msg": _SILENT["event_msg"],
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from agentdash.engine.detect.denials.translations import READ_ONLY
@@ -123,8 +124,12 @@ class Lines:
         return [self[n] for n in range(max(0, first), min(len(self), last + 1))]
 
 
+@lru_cache(maxsize=1)
 def suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
-    """Return the lines of an output, and the numbers of those that may report a denial."""
+    """Return the lines of an output, and the numbers of those that may report a denial.
+
+    The last answer is remembered: audits look at an output before they read its call.
+    """
     starts = sorted(set(_line_starts(output)))
     if not starts:
         return Lines(""), ()

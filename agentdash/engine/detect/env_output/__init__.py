@@ -23,9 +23,9 @@ from typing import Final
 
 from agentdash.engine.detect.env_output.flags import Flags
 
-__all__ = ["Flags", "read_flags"]
+__all__ = ["Flags", "is_about_environment", "read_flags"]
 
-_WORDS: Final = (
+WORDS: Final = (
     "CODEX_SANDBOX",
     "{!CODEX_",
     "env",
@@ -43,7 +43,12 @@ _RELEVANT: Final = re.compile(
     r"|\b(?:set|export)\s*(?:-p|$|[;|&>)\n'\"]|\d>)"
     r"|\b(?:declare|typeset)\s*(?:-|$|[;|&>)\n'\"]|\d>)"
 )
-"""Without one of these a script prints no environment; the words are looked for first, which is quick."""
+"""Without one of these a script prints no environment; `WORDS` are looked for first, which is quick."""
+
+
+def is_about_environment(script: str) -> bool:
+    """Return whether a script may print its environment; False is certain."""
+    return any(word in script for word in WORDS) and _RELEVANT.search(script) is not None
 
 
 def read_flags(
@@ -66,7 +71,7 @@ def read_flags(
             that mark a cut are recognized besides.
         quoted: whether the lines that show them are looked for, which takes longer than all else.
     """
-    if not any(word in script for word in _WORDS) or not _RELEVANT.search(script):
+    if not is_about_environment(script):
         return Flags()
     # the interpreter is twenty modules: one-shot commands start faster without them
     from agentdash.engine.detect.env_output.reader import read  # noqa: PLC0415

@@ -1,0 +1,301 @@
+"""Read rollouts for audits: calls that can show nothing of a sandbox are counted, not read.
+
+Most lines of a rollout are calls that ended by themselves, and whose output has no word of a denial. A start
+and an output of which that is certain are left out, and a `CallsLeftOut` stands in their place; a
+`RolloutReader` reads all other lines. An audit of these events is that of all, several times as fast.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from agentdash.agents.codex.rollout import outputs, records, tools
+from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_silent
+from agentdash.agents.codex.rollout.patches import patch_text
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.model.events import Event
+from agentdash.model.limits import MAX_LINE_BYTES
+
+_COMMANDS: Final = frozenset(("exec_command", "shell", "shell_command"))
+_SPECIAL: Final = ("escalated", "additional_permissions", "Begin Patch")
+"""In the arguments of a command that asks for more than its sandbox permits, or applies a patch."""
+_REMOVED: Final = ("\\u", "\\b", "\\f")
+"""Escapes in JSON of characters that are removed from texts."""
+_MAX_REMEMBERED: Final = 1_000
+"""Ids of calls that were left out: their lines may be written twice."""
+
+
+class Suspicion(NamedTuple):
+    """Which calls can show something of a sandbox. Its functions are certain where they return False."""
+
+    hints: tuple[str, ...]
+    """One of these is in every script that can."""
+    of_script: Callable[[str, str], bool]
+    """By the script of a command, and by its text on one line."""
+    of_output: Callable[[str], bool]
+    """By what was printed, not cleaned."""
+
+
+class _LeftOut(NamedTuple):
+    """Calls that are left out, in the place of their last line."""
+
+    calls: list[str]
+    started_line: int
+    """Number of the line that began the last one."""
+    time: bytes
+    """The latest in their lines, as written."""
+
+
+_Entry = tuple[int, bytes | _LeftOut]
+
+
+class _Open(NamedTuple):
+    """A call that may be left out when its output is there."""
+
+    place: int
+    """Of its first line in the kept ones."""
+    number: int
+    time: bytes
+
+
+class SparseReader:
+    """Reads the lines of one rollout.
+
+    Args:
+        reader: of the lines that are not left out.
+        suspicion: decides which these are.
+    """
+
+    def __init__(self, reader: RolloutReader, suspicion: Suspicion) -> None:
+        self._reader = reader
+        self._suspicion = suspicion
+        self._hints = (*suspicion.hints, *_SPECIAL)
+        self.watched: tuple[str, ...] | None = None
+        """Words, and calls with one of them are read as well; None: all calls are. To be set after each list
+        of events."""
+        self._kept: list[_Entry | None] = []
+        """Numbers of lines, and the lines that are to be read; None in the place of one that is not."""
+        self._open: dict[str, _Open] = {}
+        self._ended: dict[str, None] = {}
+        """Calls that were left out."""
+        self._tokens: tuple[int, bytes] | None = None
+        """The newest line about tokens: earlier ones are of no use."""
+        self._is_due = False
+        """Whether events are due, since what they state decides about the next lines."""
+        self._is_first = True
+        """Whether the next line follows a header, which makes it the first of copied ones or of own ones."""
+
+    @property
+    def at(self) -> float:
+        """Time of the newest line (unix seconds)."""
+        return self._reader.at
+
+    def read(self, lines: Iterable[bytes], first: int = 1) -> Iterator[list[Event]]:
+        """Yield the events of lines in lists, in the order of the file.
+
+        Args:
+            lines: with or without their newline.
+            first: number of the first line, counted from 1.
+        """
+        can_leave_out = self._can_leave_out()
+        for number, line in enumerate(lines, first):
+            if can_leave_out and self._is_left_out(number, line):
+                continue
+            self._open.clear()  # the line may be about one of them
+            self._kept.append((number, line))
+            if not can_leave_out:
+                self._note_kind(HEAD.match(line))
+            if self._is_due:
+                yield self._events()
+                can_leave_out = self._can_leave_out()
+        yield self._events()
+
+    def _can_leave_out(self) -> bool:
+        return self.watched is not None and not self._reader.is_copying
+
+    def _events(self) -> list[Event]:
+        """Return the events of the lines that were kept."""
+        events: list[Event] = []
+        run: list[tuple[int, bytes]] = []
+        kept: list[_Entry] = [entry for entry in self._kept if entry is not None]
+        if self._tokens is not None:
+            insort(kept, self._tokens, key=itemgetter(0))
+        for number, line in kept:
+            if isinstance(line, bytes):
+                run.append((number, line))
+                continue
+            events += self._reader.read_numbered(run)
+            run.clear()
+            events.append(self._reader.leave_out(line.calls, number, line.started_line, line.time))
+        events += self._reader.read_numbered(run)
+        self._kept.clear()
+        self._open.clear()
+        self._tokens = None
+        self._is_due = False
+        return events
+
+    # ------------------------------------------------------------ which lines are left out
+
+    def _is_left_out(self, number: int, line: bytes) -> bool:
+        """Return whether a line need not be read, or is kept only until its call has ended."""
+        head = HEAD.match(line)
+        is_first, self._is_first = self._is_first, False
+        if head is None or is_first or len(line) > MAX_LINE_BYTES:
+            self._note_kind(head)
+            return False
+        kind = (head[1], head[2])
+        if is_silent(*kind):
+            return line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0
+        rule = _RULES.get(kind)
+        if rule is not None:
+            try:
+                if rule.act(self, number, line, rule.line.decode(line).payload):
+                    return True
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                pass  # the reader states what is wrong with it
+        self._note_kind(head)
+        return False
+
+    def _note_kind(self, head: Any) -> None:
+        """Note what follows from the kind of a line that is read."""
+        if head is None:
+            return
+        self._is_first = head[1] == b"session_meta"
+        self._is_due = self._is_due or self._is_first or head[2] in _ENDINGS
+
+    def _token_count(self, number: int, line: bytes, _payload: Any) -> bool:
+        self._tokens = (number, line)
+        return True
+
+    def _command(self, number: int, line: bytes, call: records.ToolCall) -> bool:
+        arguments = call.arguments
+        if call.name not in _COMMANDS or call.namespace or not isinstance(arguments, str):
+            return False
+        if any(word in arguments for word in self._hints) and self._may_show(call):
+            return False
+        if self._is_watched(arguments, _REMOVED):
+            return False
+        return self._begin(call.call_id, number, line)
+
+    def _may_show(self, call: records.ToolCall) -> bool:
+        tool = tools.describe(call.name, call.namespace, call.arguments)
+        return (
+            tool.kind != "command"
+            or tool.escalation is not None
+            or self._suspicion.of_script(tool.script, tool.text)
+        )
+
+    def _patch(self, number: int, line: bytes, call: records.ToolCall) -> bool:
+        if call.name != "apply_patch" or call.namespace or call.input is None:
+            return False
+        if self.watched and self._is_watched(patch_text(call.input)):
+            return False
+        return self._begin(call.call_id, number, line)
+
+    def _is_watched(self, text: str, more: tuple[str, ...] = ()) -> bool:
+        return bool(self.watched) and any(word in text for word in (*(self.watched or ()), *more))
+
+    def _begin(self, call: str, number: int, line: bytes) -> bool:
+        if not call or call in self._open or call in self._ended:
+            return False
+        self._open[call] = _Open(len(self._kept), number, _time(line))
+        self._kept.append((number, line))
+        return True
+
+    def _output(self, number: int, line: bytes, output: records.ToolOutput) -> bool:
+        if not output.call_id or output.call_id in self._ended:
+            return bool(output.call_id)  # the reader would pass over it
+        if output.call_id not in self._open or not isinstance(output.output, str):
+            return False
+        printed = outputs.printed_before_exit(output.output)
+        return printed is not None and self._end(output.call_id, printed, number, line)
+
+    def _item(self, number: int, line: bytes, payload: _CommandCompleted) -> bool:
+        item = payload.item
+        call = item.call_id or item.id
+        if item.type != "CommandExecution" or item.source not in (None, "agent") or call not in self._open:
+            return False
+        if item.exit_code is None or item.exit_code < 0 or item.status == "declined":
+            return False
+        printed = item.aggregated_output
+        if printed is None:
+            printed = (item.stdout or "") + (item.stderr or "")
+        return not outputs.is_timeout(printed) and self._end(call, printed, number, line)
+
+    def _end(self, call: str, printed: str, number: int, line: bytes) -> bool:
+        """Leave a call out, if its output shows nothing."""
+        if self._suspicion.of_output(printed):
+            return False
+        start = self._open.pop(call)
+        kept = self._kept
+        kept[start.place] = None
+        while kept and kept[-1] is None:
+            kept.pop()
+        calls, time = [call], max(start.time, _time(line))
+        if kept and (last := kept[-1]) is not None and isinstance(last[1], _LeftOut):
+            kept.pop()
+            calls, time = last[1].calls, max(last[1].time, time)
+            calls.append(call)
+        kept.append((number, _LeftOut(calls, start.number, time)))
+        self._ended[call] = None
+        if len(self._ended) > _MAX_REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+        return True
+
+
+def _time(line: bytes) -> bytes:
+    """Return the time of a line as written."""
+    begin = len(RECORD_START)
+    return line[begin : line.index(b'"', begin)]
+
+
+# ---------------------------------------------------------------- the tables
+
+
+class _Item(records.Command, gc=False):
+    """A command, or another item."""
+
+    type: str = ""
+
+
+class _CommandCompleted(msgspec.Struct, gc=False):
+    """`item_completed`, as far as it is about a command."""
+
+    item: _Item
+
+
+class _Rule(NamedTuple):
+    line: msgspec.json.Decoder[Any]
+    act: Callable[..., bool]
+    """Returns whether the line is left out."""
+
+
+def _rule(payload: Any, act: Callable[..., bool]) -> _Rule:
+    return _Rule(msgspec.json.Decoder(records.Line[payload]), act)
+
+
+_RULES: Final = {
+    (b"event_msg", b"token_count"): _rule(records.TokenCount, SparseReader._token_count),
+    (b"token_usage_record", None): _rule(records.TokenUsageRecord, SparseReader._token_count),
+    (b"response_item", b"function_call"): _rule(records.ToolCall, SparseReader._command),
+    (b"response_item", b"custom_tool_call"): _rule(records.ToolCall, SparseReader._patch),
+    (b"response_item", b"function_call_output"): _rule(records.ToolOutput, SparseReader._output),
+    (b"response_item", b"custom_tool_call_output"): _rule(records.ToolOutput, SparseReader._output),
+    (b"event_msg", b"item_completed"): _rule(_CommandCompleted, SparseReader._item),
+}
+_ENDINGS: Final = frozenset(
+    (
+        b"function_call_output",
+        b"custom_tool_call_output",
+        b"item_completed",
+        b"exec_command_end",
+        b"patch_apply_end",
+        b"mcp_tool_call_end",
+    )
+)
+"""Lines by which calls end: what they show decides about the next ones."""
