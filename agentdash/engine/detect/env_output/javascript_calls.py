@@ -139,6 +139,8 @@ class Calls(Output):
                 raise ExitError(status[0] if status and isinstance(status[0], int) else 0)
             case "require", [str() as module] if module.removeprefix("node:") in MODULES:
                 return Path(module.removeprefix("node:"))
+            case "fs.readFileSync", [0 | "/dev/stdin", *_]:
+                return self.input()
             case "fs.readFileSync", [path, *_]:
                 return self.content(path)
             case "fs.existsSync", [_]:

@@ -1,34 +1,35 @@
-"""Python code under a hypothesis: programs that print variables of their environment, nothing more."""
+"""Python code under a hypothesis: statements of programs that print variables of their environment."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
-from agentdash.engine.detect.env_output.hypotheses import Decisions, run_each
-from agentdash.engine.detect.env_output.patterns import ANY, Part, joined
-from agentdash.engine.detect.env_output.python_library import Library
+from agentdash.engine.detect.env_output.patterns import Part
+from agentdash.engine.detect.env_output.python_expressions import Expressions
 from agentdash.engine.detect.env_output.python_values import (
     MAX_CODE,
     MODULES,
-    ContinueError,
-    ExitError,
-    FailedError,
+    Class,
+    ExceptionValue,
     File,
-    Function,
     Module,
-    Namespace,
     Quiet,
+    Routine,
+    decorators,
+)
+from agentdash.engine.detect.env_output.scripting.machine import run_all
+from agentdash.engine.detect.env_output.scripting.values import (
+    FailedError,
+    LastError,
+    NextError,
     ReturnError,
 )
+from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-_MAX_RUNS: Final = 16
-"""Runs of a program that differ in conditions which are not known."""
-_MAX_STATEMENTS: Final = 500
-"""Statements that are run; longer programs are not read."""
 
 
 def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
@@ -40,202 +41,231 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
     except (SyntaxError, ValueError, MemoryError) as error:
         raise UnknownError from error
 
-    def run(decisions: Decisions) -> tuple[list[Result], Decisions]:
-        program = _Program(call, holes, decisions)
-        return program.results(tree.body), program.decided
+    def run(started: Any) -> Callable[[], None]:
+        return lambda: started.block(tree.body)
 
-    return run_each(run, _MAX_RUNS)
+    return run_all(lambda decisions: Python(call, holes, decisions), run)
 
 
-class _Program(Library):
+class Python(Expressions):
     """A run of a program under one hypothesis."""
 
-    def results(self, statements: list[ast.stmt]) -> list[Result]:
-        """Return the results of a run: its own, and those where a function of the system failed."""
-        try:
-            self.block(statements)
-        except FailedError:
-            return [*self._failures, self._failure()]
-        except (UnknownError, RecursionError):  # what came before is known
-            return [Result(out=joined((*self.out, ANY)), err=(ANY,), status=None)]
-        except ExitError as ended:
-            return [*self._failures, Result(out=joined(self.out), err=self.error(), status=ended.status)]
-        return [*self._failures, Result(out=joined(self.out), err=self.error())]
-
     def block(self, statements: list[ast.stmt]) -> None:
+        """Run statements."""
         for statement in statements:
-            self._statement(statement)
-
-    def _statement(self, statement: ast.stmt) -> None:
-        self._statements += 1
-        if self._statements > _MAX_STATEMENTS:
-            raise UnknownError
-        if not (self._imports(statement) or self._binds(statement)):
-            self._flows(statement)
+            self.step()
+            if not (self._imports(statement) or self._binds(statement)):
+                self._flows(statement)
 
     def _imports(self, statement: ast.stmt) -> bool:
         """Run an import; return False for other statements."""
         match statement:
             case ast.Import(names=names):
                 for name in names:
-                    self._require_known(name.name)
+                    self._require_module(name.name)
                     bound = name.name if name.asname else name.name.partition(".")[0]
-                    self._names[name.asname or bound] = Module(bound)
+                    self.declare(name.asname or bound, Module(bound))
             case ast.ImportFrom(module=str(module), names=names):
-                self._require_known(module)
+                self._require_module(module)
                 for name in names:
-                    self._names[name.asname or name.name] = self._attribute(Module(module), name.name)
+                    self.declare(name.asname or name.name, self.attribute(Module(module), name.name))
             case _:
                 return False
         return True
 
-    def _require_known(self, module: str) -> None:
+    def _require_module(self, module: str) -> None:
         if module.partition(".")[0] not in MODULES:
             raise UnknownError
 
     def _binds(self, statement: ast.stmt) -> bool:
         """Run a statement that gives names to values; return False for other statements."""
         match statement:
-            case ast.Assign(targets=[target], value=value):
-                self._bind(target, self._value(value))
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                self._names[name] = self._value(value)
-            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
-                self._names[name] = self._binary(op, self._value(ast.Name(name)), self._value(value))
-            case ast.ClassDef(name=name, bases=[], keywords=[], decorator_list=[]):
-                self._names[name] = self._namespace(statement)
+            case ast.Assign(targets=targets, value=value):
+                found = self.value(value)
+                for target in targets:
+                    self.bind(target, found)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self.bind(target, self.value(value))
+            case ast.AnnAssign(value=None):
+                pass
+            case ast.AugAssign(target=target, op=op, value=value):
+                before, added = self.value(target), self.value(value)
+                if isinstance(before, list) and isinstance(op, ast.Add):
+                    before.extend(self.list_of(added))
+                else:
+                    self.bind(target, self.binary(op, before, added))
+            case ast.ClassDef(name=name):
+                self.declare(name, self._class(statement))
             case ast.FunctionDef(name=name, decorator_list=[]):
-                self._names[name] = Function(statement)
+                self.declare(name, self.defined_by(statement))
             case _:
                 return False
         return True
 
-    def _flows(self, statement: ast.stmt) -> None:
-        """Run a statement that decides what runs next, or an expression."""
-        match statement:
-            case ast.Expr(value=ast.Constant()) | ast.Pass():
-                pass
-            case ast.Expr(value=value):
-                self._value(value)
-            case ast.If(test=test, body=body, orelse=otherwise):
-                self.block(body if self._truth(test) else otherwise)
-            case ast.For(target=target, iter=iterable, body=body, orelse=[]):
-                self._loop(target, self._value(iterable), lambda: self.block(body))
-            case ast.While(test=test, body=body, orelse=[]):
-                self._while(test, body)
-            case ast.Match(subject=subject, cases=cases):
-                self._match(self._value(subject), cases)
-            case ast.Continue():
-                raise ContinueError
-            case ast.Return(value=value):
-                raise ReturnError(None if value is None else self._value(value))
-            case ast.Try(handlers=handlers, orelse=otherwise, finalbody=[]):
-                self._try(statement.body, handlers, otherwise)
-            case ast.With(items=[ast.withitem(context_expr=opened, optional_vars=ast.Name(id=name))]):
-                self._names[name] = self._value(opened)
-                if not isinstance(self._names[name], File):
+    def bind(self, target: ast.expr, value: Any) -> None:
+        """Give names to a value."""
+        match target:
+            case ast.Name(id=name):
+                self.declare(name, value)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                self._bind_all(elements, value)
+            case ast.Subscript(value=owner, slice=index):
+                mapping, key = self.value(owner), self.value(index)
+                if not isinstance(mapping, dict):
                     raise UnknownError
-                self.block(statement.body)
+                mapping[self.plain(key) if isinstance(key, str) else key] = value
+            case ast.Attribute(value=owner, attr=name) if isinstance(found := self.value(owner), Instance):
+                found.attributes[name] = value
             case _:
                 raise UnknownError
 
-    def _match(self, subject: Any, cases: list[ast.match_case]) -> None:
-        """Run `match` over None and names."""
-        for case in cases:
-            match case.pattern:
-                case ast.MatchSingleton(value=None) if case.guard is None:
-                    if subject is None:
-                        return self.block(case.body)
-                case ast.MatchAs(pattern=None, name=name) if case.guard is None:
-                    if name is not None:
-                        self._names[name] = subject
-                    return self.block(case.body)
+    def _bind_all(self, targets: list[ast.expr], value: Any) -> None:
+        values = self.list_of(value)
+        if any(isinstance(target, ast.Starred) for target in targets):
+            raise UnknownError
+        if len(values) != len(targets):
+            raise FailedError("ValueError")
+        for target, each in zip(targets, values, strict=True):
+            self.bind(target, each)
+
+    def _class(self, statement: ast.ClassDef) -> Class:
+        known = {"dataclass"} if statement.decorator_list else set()
+        bases = {ast.unparse(base).rpartition(".")[2] for base in statement.bases}
+        if decorators(statement) != known or statement.keywords or bases - {"object", "NamedTuple"}:
+            raise UnknownError
+        members: dict[str, Any] = {}
+        fields: list[str] = []
+        for each in statement.body:
+            match each:
+                case ast.FunctionDef(name=name):
+                    members[name] = each
+                case ast.AnnAssign(target=ast.Name(id=name), value=value):
+                    fields.append(name)
+                    members |= {name: self.value(value)} if value is not None else {}
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    members[name] = self.value(value)
+                case ast.Pass() | ast.Expr(value=ast.Constant()):
+                    pass
                 case _:
                     raise UnknownError
-        return None
+        return Class(statement.name, members, tuple(fields) if known or bases & {"NamedTuple"} else ())
 
-    def _while(self, test: ast.expr, body: list[ast.stmt]) -> None:
-        while self._truth(test):
-            self._statements += 1
-            if self._statements > _MAX_STATEMENTS:
+    def defined_by(self, node: ast.FunctionDef) -> Routine:
+        """Return a function of the program."""
+        if any(
+            isinstance(each, ast.Yield | ast.YieldFrom | ast.Await | ast.Global | ast.Nonlocal)
+            for each in ast.walk(node)
+        ):
+            raise UnknownError
+
+        def run() -> Any:
+            try:
+                self.block(node.body)
+            except ReturnError as ended:
+                return ended.value
+            return None
+
+        return self.routine(node.args, run)
+
+    # ------------------------------------------------------------ what runs next
+
+    def _flows(self, statement: ast.stmt) -> None:
+        """Run a statement that decides what runs next, or an expression."""
+        match statement:
+            case ast.Pass():
+                pass
+            case ast.Expr(value=value):
+                self.value(value)
+            case ast.If(test=test, body=body, orelse=otherwise):
+                self.block(body if self.truth(self.value(test)) else otherwise)
+            case ast.For(target=target, iter=values, body=body, orelse=[]):
+                self._for(target, self.value(values), body)
+            case ast.While(test=test, body=body, orelse=[]):
+                with suppress(LastError):
+                    while self.truth(self.value(test)):
+                        with suppress(NextError):
+                            self.block(body)
+            case ast.Match(subject=subject, cases=cases):
+                self._match(self.value(subject), cases)
+            case ast.Continue():
+                raise NextError
+            case ast.Break():
+                raise LastError
+            case ast.Return(value=value):
+                raise ReturnError(None if value is None else self.value(value))
+            case ast.Raise(exc=ast.Call(func=ast.Name(id="SystemExit"), args=arguments)):
+                self.exit([self.value(each) for each in arguments])
+            case ast.Raise(exc=ast.Call(func=ast.Name(id=kind))):
+                raise FailedError(kind)
+            case ast.Try():
+                self._try(statement)
+            case ast.With(items=[item]):
+                self._with(item, statement.body)
+            case _:
                 raise UnknownError
-            with suppress(ContinueError):
-                self.block(body)
 
-    def _namespace(self, statement: ast.ClassDef) -> Namespace:
-        """Return the attributes of a class that has no methods."""
-        outer = self._names
-        self._names = dict(outer)
+    def _for(self, target: ast.expr, values: Any, body: list[ast.stmt]) -> None:
+        def run(item: Any) -> None:
+            self.bind(target, item)
+            self.block(body)
+
+        if isinstance(values, File):
+            values = self.method(values, "readlines", [], {})
+        self.each(self.as_list(values), run)
+
+    def _with(self, item: ast.withitem, body: list[ast.stmt]) -> None:
+        opened = self.value(item.context_expr)
+        if not isinstance(opened, File | Quiet):
+            raise UnknownError
+        if item.optional_vars is not None:
+            self.bind(item.optional_vars, opened)
+        self.block(body)
+
+    def _match(self, subject: Any, cases: list[ast.match_case]) -> None:
+        for case in cases:
+            if self._fits(subject, case.pattern) and (
+                case.guard is None or self.truth(self.value(case.guard))
+            ):
+                self.block(case.body)
+                return
+
+    def _fits(self, subject: Any, pattern: ast.pattern) -> bool:
+        match pattern:
+            case ast.MatchSingleton(value=value):
+                return not self.defined(subject) if value is None else subject is value
+            case ast.MatchValue(value=value):
+                return self.equal(subject, self.value(value))
+            case ast.MatchOr(patterns=patterns):
+                return any(self._fits(subject, each) for each in patterns)
+            case ast.MatchAs(pattern=None, name=name):
+                if name is not None:
+                    self.declare(name, subject)
+                return True
+            case _:
+                raise UnknownError
+
+    def _try(self, statement: ast.Try) -> None:
         try:
             self.block(statement.body)
-            found = {n: v for n, v in self._names.items() if n not in outer or v is not outer[n]}
-        finally:
-            self._names = outer
-        return Namespace(found)
-
-    def _try(
-        self, body: list[ast.stmt], handlers: list[ast.ExceptHandler], otherwise: list[ast.stmt]
-    ) -> None:
-        self._tries += 1
-        try:
-            self.block(body)
         except FailedError as failed:
-            self._tries -= 1
-            for handler in handlers:
-                if self._catches(handler, failed):
-                    if handler.name:
-                        self._names[handler.name] = failed.text if failed.error != "?" else Quiet()
-                    self.block(handler.body)
-                    return
-            raise
-        self._tries -= 1
-        self.block(otherwise)
+            handler = next((each for each in statement.handlers if self._catches(each, failed)), None)
+            if handler is None:
+                self.block(statement.finalbody)
+                raise
+            if handler.name:
+                self.declare(handler.name, ExceptionValue(failed.kind, failed.text))
+            self.block(handler.body)
+        else:
+            self.block(statement.orelse)
+        self.block(statement.finalbody)
 
     def _catches(self, handler: ast.ExceptHandler, failed: FailedError) -> bool:
         names = {"Exception"}
         if handler.type is not None:
             names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
-        if failed.error == "?":  # an error of the system
-            return bool(names & {"Exception", "BaseException"}) or self._decide()
-        return bool(failed.error) and bool(
-            names & {"Exception", "BaseException", "LookupError", failed.error}
-        )
-
-    def _called(self, function: ast.FunctionDef, arguments: list[Any]) -> Any:
-        """Run a function of the program."""
-        names = function.args
-        if names.vararg or names.kwarg or names.kwonlyargs or names.posonlyargs:
-            raise UnknownError
-        missing = len(names.args) - len(arguments)
-        if not 0 <= missing <= len(names.defaults):
-            raise UnknownError
-        defaults = (
-            [self._value(d) for d in names.defaults[len(names.defaults) - missing :]] if missing else []
-        )
-        outer = self._names
-        bound = zip(names.args, [*arguments, *defaults], strict=True)
-        self._names = {**outer, **{argument.arg: value for argument, value in bound}}
-        try:
-            self.block(function.body)
-        except ReturnError as ended:
-            return ended.value
-        finally:
-            self._names = outer
-        return None
-
-    def _bind(self, target: ast.expr, value: Any) -> None:
-        match target:
-            case ast.Name(id=name):
-                self._names[name] = value
-            case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                values = list(value) if isinstance(value, tuple | list) else None
-                if values is None or len(values) != len(elements):
-                    raise UnknownError
-                for element, part in zip(elements, values, strict=True):
-                    self._bind(element, part)
-            case ast.Subscript(value=owner, slice=index) if isinstance(mapping := self._value(owner), dict):
-                key = self._value(index)
-                self._require_plain(key)
-                mapping[key] = value
-            case _:
-                raise UnknownError
+        if names & {"Exception", "BaseException"}:
+            return True
+        if failed.kind == "?":  # of the system
+            return self.decide()
+        is_lookup = failed.kind in ("KeyError", "IndexError") and "LookupError" in names
+        return failed.kind in names or is_lookup

@@ -4,254 +4,467 @@ from __future__ import annotations
 
 import ast
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from agentdash.engine.detect.env_output.dumps import FLAGS
-from agentdash.engine.detect.env_output.patterns import Hole
+import msgspec
+
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.python_loops import Loops
+from agentdash.engine.detect.env_output.python_library import NAMES, Library
 from agentdash.engine.detect.env_output.python_values import (
-    CONVERSION,
-    FOREIGN_METHODS,
     IGNORE_CASE,
-    MISSING,
-    ORDERS,
     QUIET,
-    Captured,
-    FailedError,
+    Class,
+    ExceptionValue,
     File,
-    Foreign,
-    Function,
-    Lambda,
+    Members,
     Method,
     Module,
-    Namespace,
-    Pattern,
     Process,
     Quiet,
-    is_in_front,
+    Routine,
+    decorators,
+    flat,
 )
-from agentdash.engine.detect.env_output.selections import Bytes, Lines, Selection
+from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Written
+from agentdash.engine.detect.env_output.scripting.variables import Instance
+from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
+_ORDERS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_MISSING: Final = object()
 
-class Expressions(Loops):
+
+class Expressions(Library):
     """Expressions of Python under a hypothesis."""
 
-    def _truth(self, node: ast.expr) -> bool:
-        value = self._value(node)
-        if isinstance(value, Selection):
-            shown = [
-                n
-                for n, keep in zip(FLAGS, value.kept, strict=True)
-                if keep and self._environment[n] is not None
-            ]
-            return True if shown else self._decide()  # other variables may be in it
-        if isinstance(value, Foreign | Quiet | Lines):
-            return self._decide()
-        if isinstance(value, Selection | Module | Method | Function):
-            raise UnknownError
-        return bool(value)
+    def bind(self, target: ast.expr, value: Any) -> None:
+        """Give names to a value."""
+        raise NotImplementedError
 
-    def _value(self, node: ast.expr) -> Any:
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of an expression."""
+        self.step()
         match node:
+            case ast.Constant(value=bytes() as value):
+                return Bytes(value.decode(errors="replace"))
             case ast.Constant(value=value):
                 return value
             case ast.Name(id=name):
-                if name in self._names:
-                    return self._names[name]
-                if self._library(name) is not None:
-                    return Module(name)
-                raise UnknownError
-            case ast.Attribute(value=value, attr=name):
-                return self._attribute(self._value(value), name)
+                return self._named(name)
+            case ast.Attribute(value=owner, attr=name):
+                return self.attribute(self.value(owner), name)
             case ast.JoinedStr(values=values):
                 return "".join(self._formatted(value) for value in values)
-            case ast.Subscript(value=value, slice=index):
-                return self._item(self._value(value), self._value(index))
+            case ast.Subscript(value=owner, slice=ast.Slice() as index):
+                return self._slice(self.value(owner), index)
+            case ast.Subscript(value=owner, slice=index):
+                return self._item(self.value(owner), self.value(index))
             case ast.Call():
                 return self._call(node)
+            case ast.Lambda(args=parameters, body=body):
+                return self.routine(parameters, lambda: self.value(body))
+            case ast.List(elts=elements):
+                return self._elements(elements)
+            case ast.Tuple(elts=elements):
+                return tuple(self._elements(elements))
+            case ast.Set(elts=elements):
+                return self.as_set(self._elements(elements))
+            case ast.Dict():
+                return self._dict(node)
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
+                found = self._comprehension(node.generators, node.elt)
+                return self.as_set(found) if isinstance(node, ast.SetComp) else found
+            case ast.DictComp(key=key, value=value):
+                pair = ast.Tuple(elts=[key, value])
+                return self.mapping_of(self._comprehension(node.generators, pair))
+            case _:
+                return self._operation(node)
+
+    def _operation(self, node: ast.expr) -> Any:
+        match node:
             case ast.BoolOp(op=op, values=values):
-                return self._bool_op(op, values)
+                result: Any = None
+                for each in values:
+                    result = self.value(each)
+                    if self.truth(result) is isinstance(op, ast.Or):
+                        return result
+                return result
             case ast.IfExp(test=test, body=body, orelse=otherwise):
-                return self._value(body if self._truth(test) else otherwise)
+                return self.value(body if self.truth(self.value(test)) else otherwise)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return not self._truth(operand)
-            case ast.NamedExpr(target=ast.Name(id=name), value=value):
-                self._names[name] = self._value(value)
-                return self._names[name]
-            case ast.Lambda():
-                return Lambda(node)
-            case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return self._compared(op, self._value(left), self._value(right))
+                return not self.truth(self.value(operand))
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
+                return -number
+            case ast.NamedExpr(target=target, value=value):
+                found = self.value(value)
+                self.bind(target, found)
+                return found
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                before = self.value(left)
+                for sign, other in zip(ops, others, strict=True):
+                    after = self.value(other)
+                    if not self._compared(sign, before, after):
+                        return False
+                    before = after
+                return True
             case ast.BinOp(left=left, op=op, right=right):
-                return self._binary(op, self._value(left), self._value(right))
-            case ast.List(elts=elements) | ast.Tuple(elts=elements):
-                values = [self._value(element) for element in elements]
-                return tuple(values) if isinstance(node, ast.Tuple) else values
-            case ast.Dict(keys=[None], values=[value]) if isinstance(
-                mapping := self._value(value), Selection
-            ):
-                return mapping
-            case ast.Dict(keys=keys, values=values) if None not in keys:
-                return {
-                    self._value(k): self._value(v) for k, v in zip(keys, values, strict=True) if k is not None
-                }
-            case ast.DictComp() | ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
-                return self._comprehension(node)
+                return self.binary(op, self.value(left), self.value(right))
             case _:
                 raise UnknownError
 
-    def _attribute(self, value: Any, name: str) -> Any:
-        match value:
-            case Module(name="os") if name == "environ":
-                return Selection((True, True))
-            case Namespace(attributes=attributes) if name in attributes:
-                return attributes[name]
-            case Module(name="os") if name == "environb":
-                return Selection((True, True), is_bytes=True)
+    # ------------------------------------------------------------ names, attributes, items
+
+    def _named(self, name: str) -> Any:
+        if name in self._names:
+            return self._names[name]
+        if name == "__name__":
+            return "__main__"
+        if name == "__file__":
+            return self.quiet()
+        if name not in NAMES and name not in ("type", "vars", "logging"):
+            raise UnknownError
+        return Module(name)
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """Return an attribute of a value."""
+        match owner:
+            case Module(name="os") if name in ("environ", "environb"):
+                return Selection((True, True), is_bytes=name == "environb")
+            case Module(name="os") if name in ("linesep", "pathsep"):
+                return "\n" if name == "linesep" else ":"
+            case Module(name="sys") if name == "stdin":
+                return File(self.input())
             case Module(name="re") if name in ("I", "IGNORECASE"):
                 return IGNORE_CASE
-            case File() | Pattern():
-                return Method(value, name)
-            case Module(name=module) if QUIET.fullmatch(f"{module}.{name}"):
-                return Quiet()
             case Module(name=module):
-                return Module(f"{module}.{name}")
-            case Quiet() if name not in FOREIGN_METHODS:
-                return value
+                whole = f"{module}.{name}"
+                return Quiet(whole) if QUIET.fullmatch(whole) else Module(whole)
+            case Instance():
+                return self.of_instance(owner, name)
+            case Class(members=members) if name in members and not isinstance(members[name], ast.FunctionDef):
+                return members[name]
+            case Class(members=members) if name in members:
+                return self._method_of(owner, owner, members[name])
+            case Class() if name == "__name__":
+                return owner.name
             case Process(stdout=stdout) if name == "stdout":
                 return stdout
-            case Process() if name == "returncode":
-                return Quiet()
-            case Selection() | Captured() | Bytes() | str() | bytes() | dict() | list():
-                return Method(value, name)
+            case Process() if name in ("returncode", "stderr"):
+                return Quiet("process")
+            case Quiet() | ExceptionValue():
+                return Quiet(f"{owner.name}.{name}" if isinstance(owner, Quiet) else "exception")
+            case _:
+                return Method(owner, name)
+
+    def of_instance(self, owner: Instance, name: str) -> Any:
+        """Return a method of an object of the program, or another attribute."""
+        if name in owner.attributes:
+            return owner.attributes[name]
+        if name == "__class__":
+            return owner.of
+        member = owner.of.members.get(name, _MISSING)
+        if member is _MISSING:
+            raise UnknownError
+        if not isinstance(member, ast.FunctionDef):
+            return member
+        found = self._method_of(owner.of, owner, member)
+        is_property = decorators(member) & {"property", "cached_property"}
+        return self.call(found, [], {}) if is_property else found
+
+    def _method_of(self, made: Class, owner: Any, node: ast.FunctionDef) -> Routine:
+        """Return a method with what it belongs to as its first argument."""
+        routine = self.defined_by(node)
+        names = decorators(node)
+        if names - {"property", "cached_property", "staticmethod", "classmethod"}:
+            raise UnknownError
+        if "staticmethod" in names or (isinstance(owner, Class) and "classmethod" not in names):
+            return routine
+        first = made if "classmethod" in names else owner
+        return Routine(lambda arguments, keywords: routine.run([first, *arguments], keywords))
+
+    def defined_by(self, node: ast.FunctionDef) -> Routine:
+        """Return a function of the program."""
+        raise NotImplementedError
+
+    def _item(self, owner: Any, index: Any) -> Any:
+        match owner:
+            case Selection(form=Form.MAPPING):
+                key = self.without_bytes(index)
+                if not self.is_set(owner, key):
+                    raise FailedError("KeyError", repr(key))
+                return self.bytes_of(owner, self.item_of(owner, key))
+            case Quiet():
+                return owner
+            case list() | tuple() if type(index) is int:
+                if not -len(owner) <= index < len(owner):
+                    raise FailedError("IndexError", "list index out of range")
+                return owner[index]
+            case dict():
+                if index not in owner:
+                    raise FailedError("KeyError", repr(self.plain(index)))
+                return owner[index]
+            case Bytes(text=text):
+                return self._item(text, index)
             case _:
                 raise UnknownError
 
-    def _item(self, value: Any, index: Any) -> Any:
-        if isinstance(value, Selection) and not value.items:
-            found = self._variable(index, MISSING)
-            if found is MISSING or (index in FLAGS and not value.kept[FLAGS.index(index)]):
-                raise FailedError("KeyError", repr(index))
-            return found
-        if isinstance(value, Quiet):
-            return value
-        if isinstance(value, list | tuple) and isinstance(index, int) and index < len(value):
-            return value[index]
-        if isinstance(value, dict) and index in value:
-            return value[index]
-        raise UnknownError
+    def _slice(self, owner: Any, index: ast.Slice) -> Any:
+        start, stop = (None if part is None else self.value(part) for part in (index.lower, index.upper))
+        if index.step is not None or not all(part is None or type(part) is int for part in (start, stop)):
+            raise UnknownError
+        if isinstance(owner, list | tuple) and not isinstance(owner, Members):
+            return owner[start:stop]
+        if isinstance(owner, str) and has_placeholder(owner):
+            return self.cut(owner, start or 0, None if stop is None else stop - (start or 0))
+        return self.plain(owner)[start:stop]
 
-    def _bool_op(self, op: ast.boolop, values: list[ast.expr]) -> Any:
-        result: Any = None
-        for node in values:
-            result = self._value(node)
-            if isinstance(result, Lines) and isinstance(op, ast.Or):
-                there = [
-                    keep and self._environment[n] is not None
-                    for n, keep in zip(FLAGS, result.kept, strict=True)
-                ]
-                if any(there) or self._decide():
-                    return result
-                continue
-            if isinstance(result, Foreign | Selection | Lines | Quiet):
+    def _elements(self, nodes: list[ast.expr]) -> list[Any]:
+        found: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                found += self.list_of(self.value(node.value))
+            else:
+                found.append(self.value(node))
+        return found
+
+    def _dict(self, node: ast.Dict) -> Any:
+        found: dict[Any, Any] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                inner = self.value(value)
+                if isinstance(inner, Selection) and len(node.values) == 1:
+                    return inner
+                found.update(self.mapping_of(inner))
+            else:
+                found[self.plain(name) if isinstance(name := self.value(key), str) else name] = self.value(
+                    value
+                )
+        return found
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self.value(node.func)
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.value(keyword.value)
+            keywords |= {keyword.arg: value} if keyword.arg else self.mapping_of(value)
+        match node.args:
+            case [ast.Starred(value=values)] if function == Module("print"):
+                return self.print_all(self.value(values), keywords)
+            case _:
+                return self.call(function, self._elements(node.args), keywords)
+
+    def call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run a function."""
+        match function:
+            case Method(owner=owner, name=name):
+                return self.method(owner, name, arguments, keywords)
+            case Module(name=name):
+                return self.library(name, arguments, keywords)
+            case Routine():
+                return function.run(arguments, keywords)
+            case Quiet():
+                return self.quiet_call(function)
+            case Class():
+                return self._made(function, arguments, keywords)
+            case _:
                 raise UnknownError
-            if bool(result) is isinstance(op, ast.Or):
-                return result
-        return result
+
+    def _made(self, made: Class, arguments: list[Any], keywords: dict[str, Any]) -> Instance:
+        found = Instance(made, {})
+        if "__init__" in made.members:
+            self.call(self.of_instance(found, "__init__"), arguments, keywords)
+        elif made.fields:
+            given = dict(zip(made.fields, arguments, strict=False)) | keywords
+            for name in made.fields:
+                found.attributes[name] = given[name] if name in given else made.members[name]
+        elif arguments or keywords:
+            raise UnknownError
+        if "__post_init__" in made.members:
+            self.call(self.of_instance(found, "__post_init__"), [], {})
+        return found
+
+    def routine(self, parameters: ast.arguments, run: Callable[[], Any]) -> Routine:
+        """Return a function of the program with its parameters."""
+        names = [argument.arg for argument in (*parameters.posonlyargs, *parameters.args)]
+        only = [argument.arg for argument in parameters.kwonlyargs]
+        defaults = dict(
+            zip(reversed(names), reversed([self.value(d) for d in parameters.defaults]), strict=False)
+        )
+        defaults |= {
+            name: self.value(default)
+            for name, default in zip(only, parameters.kw_defaults, strict=True)
+            if default is not None
+        }
+
+        def called(arguments: list[Any], keywords: dict[str, Any]) -> Any:
+            bound = {**defaults, **dict(zip(names, arguments, strict=False)), **keywords}
+            rest = tuple(arguments[len(names) :])
+            others = {name: bound.pop(name) for name in list(bound) if name not in (*names, *only)}
+            if (
+                {*names, *only} - bound.keys()
+                or (rest and not parameters.vararg)
+                or (others and not parameters.kwarg)
+            ):
+                raise FailedError("TypeError")
+            bound |= {parameters.vararg.arg: rest} if parameters.vararg else {}
+            bound |= {parameters.kwarg.arg: others} if parameters.kwarg else {}
+
+            def inside() -> Any:
+                for name, value in bound.items():
+                    self.declare(name, value)
+                return run()
+
+            return self.scoped(inside)
+
+        return Routine(called)
+
+    # ------------------------------------------------------------ comprehensions
+
+    def entry(self, selection: Selection | Lines, name: str) -> Any:
+        """Return what a loop gives of a variable."""
+        return selection.entry(name) if isinstance(selection, Selection) else super().entry(selection, name)
+
+    def _comprehension(self, generators: list[ast.comprehension], element: ast.expr) -> Any:
+        return self.scoped(lambda: self._generated(generators, element))
+
+    def _generated(self, generators: list[ast.comprehension], element: ast.expr) -> Any:
+        generator, *inner = generators
+        values = self.as_list(self.value(generator.iter))
+        if generator.is_async or (inner and not isinstance(values, list)):
+            raise UnknownError
+
+        def holds(item: Any) -> bool:
+            self.bind(generator.target, item)
+            return all(self.truth(self.value(test)) for test in generator.ifs)
+
+        def given(item: Any) -> Any:
+            self.bind(generator.target, item)
+            return self._generated(inner, element) if inner else self.value(element)
+
+        if self._is_output(element):
+            self.each(values, lambda item: given(item) if holds(item) else None)
+            return [None]
+        kept = self.kept(values, holds) if generator.ifs else values
+        found = self.mapped(kept, given)
+        return [each for part in found for each in part] if inner else found
+
+    def _is_output(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "sys.stdout.write")
+
+    def collected(self, items: list[Any], kept: tuple[bool, bool]) -> Any:
+        """Return a list with one item for each variable, of the items for both flags; None for no item."""
+        is_bytes = any(isinstance(part, Bytes) for item in items for part in flat(item))
+        plain = [self.without_bytes(tuple(item) if isinstance(item, list) else item) for item in items]
+        found = super().collected(plain, kept)
+        if isinstance(found, Selection):
+            return msgspec.structs.replace(found, is_bytes=is_bytes)
+        if is_bytes:
+            raise UnknownError
+        return found
+
+    # ------------------------------------------------------------ operators
+
+    def truth(self, value: Any) -> bool:
+        """Return whether a value counts as true."""
+        match value:
+            case Quiet():
+                return self.decide()
+            case tuple():
+                return bool(value)
+            case Bytes(text=text):
+                return self.truth(text)
+            case _:
+                return super().truth(value)
+
+    def equal(self, left: Any, right: Any) -> bool:
+        """Return the truth of `==`."""
+        if isinstance(left, Quiet | Count) or isinstance(right, Quiet | Count):
+            return self.decide()
+        if isinstance(left, list | tuple | dict) or isinstance(right, list | tuple | dict):
+            if type(left) is not type(right):
+                return False
+            self.require_known(left, right)
+        return super().equal(self.without_bytes(left), self.without_bytes(right))
 
     def _compared(self, op: ast.cmpop, left: Any, right: Any) -> bool:
-        if isinstance(right, Selection) and isinstance(op, ast.In | ast.NotIn):
-            if left not in FLAGS:
-                raise UnknownError
-            there = self._environment[left] is not None and right.kept[FLAGS.index(left)]
-            return there is isinstance(op, ast.In)
-        if isinstance(right, Bytes) and isinstance(left, bytes):
-            left, right = left.decode(errors="replace"), right.text
-        if isinstance(left, int) and isinstance(right, int) and type(op) in ORDERS:
-            return ORDERS[type(op)](left, right)
-        if isinstance(left, Quiet | Foreign) or isinstance(right, Quiet | Foreign):
-            return self._decide()
-        self._require_plain(left, right)
-        marked = any(isinstance(v, str) and has_placeholder(v) for v in (left, right))
         match op:
-            case ast.Is() if None in (left, right):
-                return left is right
-            case ast.IsNot() if None in (left, right):
-                return left is not right
-            case ast.Eq() | ast.NotEq():
-                if marked and not self._differs(left, right):
+            case ast.Is() | ast.IsNot():
+                if left is not None and right is not None and not isinstance(left, bool):
                     raise UnknownError
-                return (left == right) is isinstance(op, ast.Eq)
-            case ast.In() | ast.NotIn() if is_in_front(left, right):
-                return isinstance(op, ast.In)
-            case ast.In() | ast.NotIn() if not marked and isinstance(right, str | list | tuple | dict):
-                return bool((left in right) is isinstance(op, ast.In))
+                same = self._is_none(left, right) if left is None or right is None else left is right
+                return same is isinstance(op, ast.Is)
+            case ast.Eq() | ast.NotEq():
+                return self.equal(left, right) is isinstance(op, ast.Eq)
+            case ast.In() | ast.NotIn():
+                return self._is_in(left, right) is isinstance(op, ast.In)
+            case _ if isinstance(left, Quiet | Count) or isinstance(right, Quiet | Count):
+                return self.decide()
+            case _ if type(left) is int and type(right) is int:
+                return _ORDERS[type(op)](left, right)
             case _:
                 raise UnknownError
 
-    def _differs(self, left: Any, right: Any) -> bool:
-        """Return whether another value of a flag is known to differ from what it is compared with."""
-        for value, text in ((left, right), (right, left)):
-            hole = self._holes.get(value) if isinstance(value, str) else None
-            if isinstance(hole, Hole) and (text is None or text == "" or text in hole.exclude):
-                return True
-        return False
+    def _is_none(self, left: Any, right: Any) -> bool:
+        other = right if left is None else left
+        return self.decide() if isinstance(other, Quiet) else not self.defined(other)
 
-    def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
-        if isinstance(op, ast.Mod) and isinstance(left, str):
-            arguments = right if isinstance(right, tuple) else (right,)
-            return self._percent(left, [self._text_or_number(a) for a in arguments])
-        if isinstance(op, ast.Add) and isinstance(left, str | Foreign) and isinstance(right, str | Foreign):
-            return str(left) + str(right)
-        if isinstance(op, ast.Add) and (isinstance(left, str) or isinstance(right, str)):
-            raise FailedError  # str + None
-        self._require_plain(left, right)
-        compute = {ast.Add: operator.add, ast.Mult: operator.mul, ast.Sub: operator.sub}.get(type(op))
-        if (
-            compute is None
-            or not isinstance(left, int | str | list | tuple)
-            or not isinstance(right, int | list | tuple)
-        ):
-            raise UnknownError
-        if isinstance(op, ast.Mult) and (
-            not isinstance(right, int) or right > 200 or (isinstance(left, int) and left > 10**6)
-        ):
-            raise UnknownError
-        return compute(left, right)
+    def _is_in(self, left: Any, right: Any) -> bool:
+        match right:
+            case Selection(form=Form.MAPPING | Form.NAMES):
+                return self.is_set(
+                    msgspec.structs.replace(right, form=Form.MAPPING), self.without_bytes(left)
+                )
+            case str() | Bytes(text=str()):
+                return self.contains(self.without_bytes(right), self.without_bytes(left))
+            case dict() | Members() if not isinstance(left, tuple):
+                return self.plain(left) in right
+            case list() | tuple():
+                return any(self.equal(left, each) for each in right)
+            case _:
+                raise UnknownError
 
-    def _percent(self, template: str, arguments: list[Any]) -> str:
-        """Return `template % arguments`; a value that is not known takes a plain `%s` only."""
-        marked = [isinstance(a, str) and has_placeholder(a) for a in arguments]
-        specs = [spec for spec in CONVERSION.findall(template) if spec != "%%"]
-        if len(specs) != len(arguments) or any(
-            is_marked and spec != "%s" for spec, is_marked in zip(specs, marked, strict=True)
-        ):
-            raise UnknownError
-        try:
-            return template % tuple(arguments)
-        except (TypeError, ValueError, OverflowError, MemoryError) as error:
-            raise UnknownError from error
-
-    def _text_or_number(self, value: Any) -> Any:
-        return value if isinstance(value, int) and not isinstance(value, bool) else self._text(value)
+    def binary(self, op: ast.operator, left: Any, right: Any) -> Any:
+        """Return what an operator gives."""
+        match op:
+            case ast.Mod() if isinstance(left, str):
+                return self.percent(left, right)
+            case ast.Add() if isinstance(left, Written | Lines) and isinstance(right, str):
+                return self.text(left) + right
+            case ast.Add() if isinstance(left, str) or isinstance(right, str):
+                if not isinstance(left, str) or not isinstance(right, str | Written):
+                    raise FailedError("TypeError")
+                return left + self.text(right)
+            case ast.Add() if isinstance(left, list | tuple) and type(left) is type(right):
+                return type(left)([*left, *right])
+            case ast.Add() | ast.Sub() if isinstance(left, int | Count):
+                return self.counted("+" if isinstance(op, ast.Add) else "-", left, right)
+            case ast.Mult() if isinstance(left, str) and type(right) is int and right <= 200:
+                return self.plain(left) * right
+            case ast.BitOr() if isinstance(left, dict) and isinstance(right, dict):
+                return left | right
+            case ast.Add() | ast.Sub() | ast.Mult() | ast.Div() if isinstance(left, Quiet | int):
+                return Quiet("number")
+            case _:
+                raise UnknownError
 
     def _formatted(self, node: ast.expr) -> str:
         match node:
             case ast.Constant(value=str(text)):
                 return text
             case ast.FormattedValue(value=value, conversion=conversion, format_spec=spec):
-                computed = self._value(value)
-                text = self._repr(computed) if conversion == ord("r") else self._text(computed)
-                if spec is None:
-                    return text
-                width = self._value(spec)
-                if has_placeholder(text) or not isinstance(width, str) or not isinstance(computed, str):
-                    raise UnknownError
-                try:
-                    return format(text, width)
-                except ValueError as error:
-                    raise UnknownError from error
+                computed = self.value(value)
+                if conversion == ord("r"):
+                    computed = self.repr(computed)
+                elif conversion == ord("s"):
+                    computed = self.text(computed)
+                return self.with_spec(computed, "" if spec is None else self.plain(self.value(spec)))
             case _:
                 raise UnknownError

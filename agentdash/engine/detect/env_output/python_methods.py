@@ -1,245 +1,235 @@
-"""Calls of Python: functions, and methods of values."""
+"""Methods of values in programs of Python."""
 
 from __future__ import annotations
 
-import ast
 import re
-from string import Formatter
+from abc import abstractmethod
 from typing import Any
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Style
-from agentdash.engine.detect.env_output.patterns import Parts, Trimmed
+from agentdash.engine.detect.env_output.patterns import Trimmed
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.python_expressions import Expressions
+from agentdash.engine.detect.env_output.python_texts import PythonTexts
 from agentdash.engine.detect.env_output.python_values import (
-    MAX_CODE,
-    TEXT_METHODS,
-    Captured,
-    FailedError,
+    FOREIGN_METHODS,
+    Class,
     File,
-    Foreign,
-    Function,
-    Method,
-    Module,
-    Pattern,
+    Members,
     Quiet,
-    as_bytes,
-    stripped,
 )
+from agentdash.engine.detect.env_output.scripting.values import FailedError, Pattern, Written
+from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
-class Methods(Expressions):
-    """Calls of Python: functions, and methods of values."""
+class Methods(PythonTexts):
+    """Methods of values."""
 
-    def _call(self, node: ast.Call) -> Any:
-        function = self._value(node.func)
-        if any(keyword.arg is None for keyword in node.keywords):
-            raise UnknownError
-        starred = [a for a in node.args if isinstance(a, ast.Starred)]
-        arguments = [self._value(a.value if isinstance(a, ast.Starred) else a) for a in node.args]
-        keywords = {k.arg or "": self._value(k.value) for k in node.keywords}
-        if starred:
-            if len(arguments) != 1 or not isinstance(function, Module) or function.name != "print":
+    @abstractmethod
+    def of_instance(self, owner: Instance, name: str) -> Any:
+        """Return a method of an object of the program, or another attribute."""
+
+    @abstractmethod
+    def call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run a function."""
+
+    def method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run a method of a value."""
+        match owner:
+            case Instance(of=Class()):
+                return self.call(self.of_instance(owner, name), arguments, keywords)
+            case str() if name == "format":
+                return self.format(owner, arguments, keywords)
+            case Quiet():
+                return self._of_quiet(owner, name)
+            case _ if keywords and name not in ("split", "update", "get", "decode", "read_text", "sort"):
                 raise UnknownError
-            if isinstance(arguments[0], Lines) and keywords == {"sep": "\n"}:
-                arguments = [msgspec.structs.replace(arguments[0], is_text=True)]
-                keywords = {}
-            elif isinstance(arguments[0], list | tuple):
-                arguments = list(arguments[0])
-            else:
+            case Bytes():
+                return self._of_bytes(owner, name, arguments)
+            case Selection():
+                return self._of_selection(owner, name, arguments)
+            case dict():
+                return self._of_mapping(owner, name, arguments, keywords)
+            case list() | tuple():
+                return self._of_list(owner, name, arguments)
+            case str() | Written() | Lines():
+                return self._of_text(owner, name, [*arguments, *keywords.values()])
+            case File():
+                return self._of_file(owner, name)
+            case Pattern():
+                return self._searched(owner, name, arguments)
+            case _:
                 raise UnknownError
-        if isinstance(function, Method):
-            return self._method(function.owner, function.name, arguments, keywords)
-        if isinstance(function, Module) and (run := self._library(function.name)) is not None:
-            return run(arguments, keywords)
-        if isinstance(function, Function) and not keywords:
-            return self._called(function.node, arguments)
-        if isinstance(function, Quiet):
-            if self._tries:
-                if self._decide():
-                    raise FailedError("?")
-            else:
-                self._failures.append(self._failure())
-            return function
-        raise UnknownError
 
-    def _converted(self, template: str, arguments: list[Any]) -> list[str]:
-        """Return the texts of the fields of `str.format`."""
-        conversions = [
-            conversion for _, name, _, conversion in Formatter().parse(template) if name is not None
-        ]
-        if "!" not in template:
-            return [self._text(argument) for argument in arguments]
-        if len(conversions) != len(arguments) or set(conversions) - {None, "r"}:
+    def _of_quiet(self, owner: Quiet, name: str) -> Any:
+        if name in FOREIGN_METHODS:
             raise UnknownError
-        return [
-            self._repr(argument) if conversion == "r" else self._text(argument)
-            for conversion, argument in zip(conversions, arguments, strict=True)
-        ]
+        return self.quiet_call(msgspec.structs.replace(owner, name=f"{owner.name}.{name}"))
 
-    def _method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        if isinstance(owner, Selection):
-            return self._mapping_method(owner, name, arguments, keywords)
-        if isinstance(owner, dict) and name != "update":
-            if name == "items" and not arguments:
-                return list(owner.items())
-            if name in ("keys", "values") and not arguments:
-                return list(owner.keys() if name == "keys" else owner.values())
-            if name == "get" and arguments:
-                return owner.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
-            raise UnknownError
-        if isinstance(owner, list) and name == "append" and len(arguments) == 1:
-            owner.append(arguments[0])
+    def quiet_call(self, function: Quiet) -> Quiet:
+        """Run a function that gives a value without a flag, and may fail."""
+        if function.can_fail and self.decide():
+            raise FailedError("?")
+        return Quiet()
+
+    def _of_file(self, owner: File, name: str) -> Any:
+        if name in ("read", "read_text", "read_bytes"):
+            content = owner.content
+            return Bytes(content) if name == "read_bytes" and not isinstance(content, Bytes) else content
+        if name in ("readlines", "splitlines"):
+            return self.with_ends(self.entries_of(owner.content, "\n"), "\n")
+        if name == "close":
             return None
-        if isinstance(owner, str) and name == "join" and len(arguments) == 1 and not keywords:
-            if isinstance(arguments[0], Lines) and owner == "\n":
-                return msgspec.structs.replace(arguments[0], is_text=True)
-            listed = arguments[0]
-            if isinstance(listed, Selection) and listed.form is Form.ENTRIES and owner == "\n":
-                if listed.is_bytes:
-                    raise UnknownError
-                return Lines(Style(), arguments[0].kept, is_text=True)
-            self._require_plain(arguments[0])
-            return owner.join(self._joinable(value) for value in arguments[0])
-        if isinstance(owner, str) and name == "format" and ("!" not in owner or not keywords):
-            texts = self._converted(owner, arguments)
-            owner = owner.replace("!r", "")
-            if ":" in owner and any(has_placeholder(text) for text in texts):
-                layout = [spec for _, field, spec, _ in Formatter().parse(owner) if field is not None]
-                if len(layout) != len(texts) or any(
-                    spec and has_placeholder(text) for spec, text in zip(layout, texts, strict=True)
-                ):
-                    raise UnknownError
-            try:
-                return owner.format(*texts, **{k: self._text(v) for k, v in keywords.items()})
-            except (IndexError, KeyError, ValueError, AttributeError) as error:
-                raise UnknownError from error
-        if isinstance(owner, Bytes):
-            found = self._method(owner.text, name, arguments, keywords)
-            return found if name == "decode" else as_bytes(found)
-        if isinstance(owner, str) and has_placeholder(owner) and not keywords:
-            return self._entry_method(owner, name, arguments)
-        if isinstance(owner, File | Captured | Pattern):
-            return self._method_of_opaque(owner, name, arguments, keywords)
-        if isinstance(owner, bytes) and name == "decode":
-            return owner.decode(errors="replace")
-        if isinstance(owner, dict) and name == "update" and arguments and isinstance(arguments[0], dict):
-            owner.update(arguments[0])
-            return None
-        if isinstance(owner, str) and name in TEXT_METHODS and not has_placeholder(owner):
-            self._require_plain(*arguments)
-            if any(isinstance(a, int) and abs(a) > MAX_CODE for a in arguments):
-                raise UnknownError
-            try:
-                return getattr(owner, name)(*arguments)
-            except (TypeError, ValueError) as error:
-                raise UnknownError from error
         raise UnknownError
 
-    def _entry_method(self, owner: str, name: str, arguments: list[Any]) -> Any:
-        """Return what a method gives of a text of which only the beginning is known."""
-        known = owner.partition("Zhole")[0]
-        texts = [a.decode(errors="replace") if isinstance(a, bytes) else a for a in arguments]
-        match name, texts:
-            case "decode" | "strip" | "rstrip" | "lstrip", _ if name == "decode" or not texts:
-                return owner
-            case "startswith", [str() | tuple() as starts]:
-                starts = (starts,) if isinstance(starts, str) else starts
-                starts = tuple(s.decode() if isinstance(s, bytes) else s for s in starts)
-                if all(isinstance(s, str) and len(s) <= len(known) for s in starts):
-                    return owner.startswith(starts)
-            case "split", ["=", 1]:
-                if "=" in known:
-                    return owner.split("=", 1)
-            case "partition", ["="]:
-                if "=" in known:
-                    return owner.partition("=")
-            case "split", ["="]:  # no flag's value has an equals sign
-                if "=" in known:
-                    return owner.split("=", 1)
+    # ------------------------------------------------------------ bytes
+
+    def _of_bytes(self, owner: Bytes, name: str, arguments: list[Any]) -> Any:
+        if name == "decode":
+            return owner.text
+        found = self.method(owner.text, name, [self.without_bytes(each) for each in arguments], {})
+        return self._as_bytes(found)
+
+    def without_bytes(self, value: Any) -> Any:
+        """Return the texts of bytes."""
+        match value:
+            case Bytes(text=text):
+                return text
+            case bytes():
+                return value.decode(errors="replace")
+            case tuple():
+                return tuple(self.without_bytes(each) for each in value)
             case _:
-                pass
-        raise UnknownError
+                return value
 
-    def _method_of_opaque(
-        self, owner: File | Captured | Pattern, name: str, arguments: list[Any], keywords: dict[str, Any]
-    ) -> Any:
-        texts = [a.decode(errors="replace") if isinstance(a, bytes) else a for a in arguments]
-        match owner, name, texts:
-            case File(), "read" | "read_text" | "read_bytes", _:
-                return Captured((self._whole(nul=True),), is_bytes=owner.is_bytes or name == "read_bytes")
-            case File(), "close", []:
-                return None
-            case Pattern(pattern=pattern), "search" | "match" | "fullmatch", [str() as text]:
-                return self._searched(pattern, name, text)
-            case Captured(), "decode", _:
-                return msgspec.structs.replace(owner, is_bytes=False)
-            case Captured(), "read", _:
-                return owner
-            case Captured(parts=(Dump(nul=True),)), "strip" | "rstrip", ["\0"] | []:
-                return owner
-            case Captured(parts=(Dump(nul=True) as dump,)), "replace", ["\0", "\n"] if not keywords:
-                return msgspec.structs.replace(owner, parts=(msgspec.structs.replace(dump, nul=False),))
-            case Captured(parts=(Dump(nul=True),)), "split", ["\0"]:
-                return Selection((True, True), Form.ENTRIES, is_bytes=owner.is_bytes)
-            case Captured(parts=parts), "rstrip", []:
-                return Captured((Trimmed(parts),))
-            case Captured(parts=parts), "strip", []:
-                return Captured(stripped(parts))
-            case Captured(parts=parts), "splitlines" | "split", [] | ["\n"] if name == "splitlines" or texts:
-                return msgspec.structs.replace(self._entries(parts), is_bytes=owner.is_bytes)
+    def _as_bytes(self, value: Any) -> Any:
+        match value:
+            case str() | Written():
+                return Bytes(value)
+            case list() | tuple():
+                return type(value)(self._as_bytes(each) for each in value)
+            case Selection():
+                return msgspec.structs.replace(value, is_bytes=True)
             case _:
-                raise UnknownError
+                return value
 
-    def _entries(self, parts: Parts) -> Selection:
-        """Return the lines of a dump as texts `NAME=value`."""
-        match parts:
-            case (Dump(style=style, nul=False, separator="") as dump,) | (
-                Trimmed(parts=(Dump(style=style, nul=False, separator="") as dump,)),
-            ) if style == ENV_STYLE:
-                required = (dump.required(0), dump.required(1))
-                absent = [self._environment[name] is None for name in FLAGS]
-                if not any(r is None for r in required) and not dump.partial:
-                    return Selection(
-                        (bool(required[0]) or absent[0], bool(required[1]) or absent[1]), Form.ENTRIES
-                    )
-                raise UnknownError
-            case _:
-                raise UnknownError
+    # ------------------------------------------------------------ texts
 
-    def _searched(self, pattern: re.Pattern[str], name: str, text: str) -> bool | None:
-        if has_placeholder(text):
-            raise UnknownError
-        found = {"search": pattern.search, "match": pattern.match, "fullmatch": pattern.fullmatch}[name](text)
-        return None if found is None else True
-
-    def _joinable(self, value: Any) -> str:
-        if not isinstance(value, str | Foreign):
-            raise FailedError
-        return str(value)
-
-    def _mapping_method(
-        self, owner: Selection, name: str, arguments: list[Any], keywords: dict[str, Any]
-    ) -> Any:
-        if keywords or owner.items:
-            raise UnknownError
+    def _of_text(self, owner: Any, name: str, arguments: list[Any]) -> Any:
         match name, arguments:
-            case ("get", [key]) | ("get", [key, _]):
-                if isinstance(key, bytes) is not owner.is_bytes:
-                    raise UnknownError
-                key = key.decode(errors="replace") if isinstance(key, bytes) else key
-                default = arguments[1] if len(arguments) > 1 else None
-                if key in FLAGS and not owner.kept[FLAGS.index(key)]:
-                    return default
-                found = self._variable(key, default)
-                return Bytes(found) if owner.is_bytes and isinstance(found, str) else found
-            case "items", []:
-                return Selection(owner.kept, Form.ITEMS, is_bytes=owner.is_bytes)
-            case (("copy" | "keys"), []):
-                return owner
+            case "startswith" | "endswith", [start]:
+                test = self.starts if name == "startswith" else self.ends
+                return any(test(owner, each) for each in (start if isinstance(start, tuple) else (start,)))
+            case "join", [values]:
+                return self.joined(values, owner)
+            case "splitlines", []:
+                return self.entries_of(owner, "\n")
+            case "split" | "rsplit", []:
+                return self.plain(owner).split()
+            case "split" | "rsplit", [separator, *limit]:
+                return self.split(owner, separator, limit[0] + 1 if limit else 0)
+            case "partition", [separator]:
+                parts = self.split(owner, separator, 2)
+                return (parts[0], separator if len(parts) > 1 else "", "".join(parts[1:]))
+            case "strip" | "rstrip" | "lstrip", [] | ["\0"] | ["\n"]:
+                return self._stripped(owner, name, arguments)
+            case "strip" | "rstrip" | "lstrip", [chars]:
+                return getattr(self.plain(owner), name)(self.plain(chars))
+            case "replace", [part, other]:
+                return self.replaced(owner, part, other)
+            case "ljust" | "rjust" | "center", [int() as width, *fill]:
+                align = {"ljust": "<", "rjust": ">", "center": "^"}[name]
+                return self.aligned(owner, width, align, fill[0] if fill else " ")
+            case "encode", _:
+                return Bytes(owner)
+            case "removeprefix", [start]:
+                return owner[len(start) :] if self.starts(owner, start) else owner
+            case "find" | "index", [part]:
+                return self.position(owner, part)
+            case "count", [part]:
+                return self.plain(owner).count(self.plain(part))
+            case "isdigit" | "isdecimal" | "isupper" | "islower", []:
+                return getattr(self.plain(self.actual(owner)), name)()
+            case (("upper" | "lower" | "title" | "capitalize" | "swapcase" | "casefold"), []):
+                return getattr(self.plain(owner), name)()
             case _:
                 raise UnknownError
+
+    def _stripped(self, owner: Any, name: str, arguments: list[Any]) -> Any:
+        if arguments == ["\0"]:
+            return owner if isinstance(owner, Written) else self.plain(owner).strip("\0")
+        if isinstance(owner, str) and (not has_placeholder(owner) or name == "lstrip"):
+            return getattr(self.plain(owner), name)()
+        if isinstance(owner, Written) and name == "rstrip":
+            return Written((Trimmed(owner.parts),))
+        return owner if isinstance(owner, Lines) else self.stripped(owner)
+
+    def _searched(self, owner: Pattern, name: str, arguments: list[Any]) -> Any:
+        if name not in ("search", "match", "fullmatch") or len(arguments) != 1:
+            raise UnknownError
+        source = owner.compiled.pattern
+        anchored = {"search": source, "match": f"^(?:{source})", "fullmatch": f"^(?:{source})$"}[name]
+        pattern = Pattern(re.compile(anchored, owner.compiled.flags))
+        return True if self.matches(pattern, self.without_bytes(arguments[0])) else None
+
+    # ------------------------------------------------------------ collections
+
+    def _of_selection(self, owner: Selection, name: str, arguments: list[Any]) -> Any:
+        match name, arguments:
+            case ("get", [key, *default]) if owner.form is Form.MAPPING:
+                if isinstance(key, bytes | Bytes) is not owner.is_bytes:
+                    raise UnknownError
+                found = self.item_of(owner, self.without_bytes(key))
+                return (default or [None])[0] if found is None else self.bytes_of(owner, found)
+            case "items", []:
+                return msgspec.structs.replace(owner, form=Form.ITEMS)
+            case "copy", []:
+                return owner
+            case "keys", []:
+                return msgspec.structs.replace(owner, form=Form.NAMES)
+            case _:
+                raise UnknownError
+
+    def bytes_of(self, owner: Selection, value: Any) -> Any:
+        """Return a value of a mapping as bytes, where those are in it."""
+        return Bytes(value) if owner.is_bytes else value
+
+    def _of_mapping(
+        self, owner: dict[Any, Any], name: str, arguments: list[Any], keywords: dict[str, Any]
+    ) -> Any:
+        match name, arguments:
+            case "items", []:
+                return list(owner.items())
+            case "keys", []:
+                return list(owner)
+            case "values", []:
+                return list(owner.values())
+            case "get" | "pop", [key, *default]:
+                return owner.get(self.plain(key), (default or [None])[0])
+            case "setdefault", [key, value]:
+                return owner.setdefault(self.plain(key), value)
+            case "update", values if all(isinstance(value, dict) for value in values):
+                owner.update({k: v for value in (*values, keywords) for k, v in value.items()})
+                return None
+            case "copy", []:
+                return dict(owner)
+            case _:
+                raise UnknownError
+
+    def _of_list(self, owner: Any, name: str, arguments: list[Any]) -> Any:
+        match name, arguments:
+            case "append" | "add", [value] if isinstance(owner, list):
+                if not isinstance(owner, Members) or value not in owner:
+                    owner.append(value)
+            case "extend", [list() | tuple() as values] if isinstance(owner, list):
+                owner.extend(values)
+            case "sort", [] if isinstance(owner, list):
+                owner[:] = self.in_order(owner, None)
+            case _:
+                raise UnknownError
+
+    @abstractmethod
+    def in_order(self, values: Any, key: Any) -> Any:
+        """Return what `sorted` gives."""

@@ -1,9 +1,8 @@
-"""Values in a program of Python that stand for others, and errors that end it."""
+"""Values in a program of Python that stand for others."""
 
 from __future__ import annotations
 
 import ast
-import operator
 import re
 import sys
 from collections.abc import Callable
@@ -11,67 +10,34 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import Dump
-from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, Trimmed
-from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.records import Record
-from agentdash.engine.detect.env_output.selections import Bytes, Lines, Selection
-
 MAX_CODE: Final = 4_000
-
-
-CONVERSION: Final = re.compile(r"%-?\d{0,2}[sdr%]|%.?")
-
-
 IGNORE_CASE: Final = "IGNORECASE"
-
-
 MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
 """Modules whose import prints nothing; most of what they hold is unknown."""
-
-
 QUIET: Final = re.compile(
-    r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder)|getpass\.getuser"
+    r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder|argv)|getpass\.getuser"
     r"|os\.(?:name|sep|getuid|geteuid|getgid|getegid|getpid|getppid|getcwd|uname|cpu_count|getlogin|access|stat)"
     r"|os\.path\.(?:exists|isfile|isdir|islink|getsize)|socket\.\w+|time\.(?:time|strftime|ctime|sleep)"
-    r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.gettempdir|shutil\.which|pathlib\.Path\.(?:cwd|home)"
+    r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.\w+|shutil\.which|pathlib\.Path\.(?:cwd|home)"
+    r"|urllib\.request\.\w+|http\.client\.\w+|os\.(?:mkdir|makedirs|remove|unlink|listdir)|ssl\.\w+"
 )
 """Values, and functions that give values, in which no flag stands."""
-
-
+SAFE: Final = re.compile(
+    r"platform\.\w+|os\.(?:getuid|geteuid|getgid|getegid|getpid|getppid|uname|cpu_count|access)|time\.\w+"
+    r"|os\.path\.\w+|datetime\..*|tempfile\.gettempdir|shutil\.which|pathlib\.Path\.home"
+)
+"""Such functions that do not fail."""
 FOREIGN_METHODS: Final = frozenset(
     ("recv", "recvfrom", "recv_into", "read", "readline", "readlines", "makefile")
 )
 """Methods of quiet values that give text from elsewhere."""
 
 
-class FailedError(Exception):
-    """The program ends with a traceback."""
+class ExceptionValue(msgspec.Struct, frozen=True):
+    """An exception that the program handles; the text of one of the system is not known."""
 
-    def __init__(self, error: str = "", text: str = "") -> None:
-        super().__init__(error)
-        self.error = error
-        self.text = text
-
-
-class ReturnError(Exception):
-    """A function ends."""
-
-    def __init__(self, value: Any) -> None:
-        super().__init__()
-        self.value = value
-
-
-class ContinueError(Exception):
-    """A round of a loop ends."""
-
-
-class ExitError(Exception):
-    """The program ends with `sys.exit`."""
-
-    def __init__(self, status: int | None) -> None:
-        super().__init__(status)
-        self.status = status
+    kind: str
+    text: Any = None
 
 
 class Module(msgspec.Struct, frozen=True):
@@ -87,131 +53,47 @@ class Method(msgspec.Struct, frozen=True):
     name: str
 
 
-class Function(msgspec.Struct, frozen=True):
-    """A function of the program."""
+class Routine(msgspec.Struct, frozen=True):
+    """A function of the program: gives its value for arguments and keywords."""
 
-    node: ast.FunctionDef
+    run: Callable[[list[Any], dict[str, Any]], Any]
 
 
-class Captured(msgspec.Struct, frozen=True):
-    """What another program has written, or what was read of a file."""
+class Class(msgspec.Struct, frozen=True):
+    """A class of the program."""
 
-    parts: Parts
-    is_bytes: bool = False
+    name: str
+    members: dict[str, Any]
+    """Functions as `ast.FunctionDef`, and the values of attributes."""
+    fields: tuple[str, ...] = ()
+    """Of a data class, those without a default first."""
 
 
 class Process(msgspec.Struct, frozen=True):
     """A program that has ended."""
 
-    stdout: Captured
+    stdout: Any
 
 
 class File(msgspec.Struct, frozen=True):
-    """`/proc/self/environ`."""
+    """An open file, or what another program writes."""
 
-    is_bytes: bool = False
-
-
-class Pattern(msgspec.Struct, frozen=True):
-    """A regular expression."""
-
-    pattern: re.Pattern[str]
+    content: Any
 
 
-class Namespace(msgspec.Struct, frozen=True):
-    """A class whose attributes are read."""
-
-    attributes: dict[str, Any]
-
-
-class Lambda(msgspec.Struct, frozen=True):
-    """A function without a name."""
-
-    node: ast.Lambda
+class Members(list[Any]):
+    """A set, whose order is not known."""
 
 
 class Quiet(msgspec.Struct, frozen=True):
     """A value, or a function that gives one, in which no flag stands."""
 
+    name: str = ""
 
-class Foreign(msgspec.Struct, frozen=True):
-    """The value of a variable that is no flag: it may be unset."""
-
-    mark: str
-
-    def __str__(self) -> str:
-        return self.mark
-
-
-MISSING: Final = object()
-
-
-OPAQUE: Final = (
-    Namespace,
-    Captured,
-    Process,
-    File,
-    Pattern,
-    Lambda,
-    Record,
-    Selection,
-    Lines,
-    Module,
-    Foreign,
-    Method,
-    Function,
-    Quiet,
-)
-"""Values that stand for others."""
-
-
-TEXT_METHODS: Final = frozenset(
-    (
-        *("startswith", "endswith", "upper", "lower", "title", "strip", "lstrip", "rstrip", "split"),
-        *("ljust", "rjust", "center", "replace", "removeprefix", "removesuffix"),
-    )
-)
-
-
-def is_in_front(part: Any, text: Any) -> bool:
-    """Return whether a text stands in another one, before anything that is not known."""
-    return (
-        isinstance(part, str)
-        and isinstance(text, str)
-        and not has_placeholder(part)
-        and part in text.partition("Zhole")[0]
-    )
-
-
-def as_bytes(value: Any) -> Any:
-    """Return what a method of bytes gives, of what the same method of a text gives."""
-    match value:
-        case str():
-            return Bytes(value)
-        case list():
-            return [as_bytes(each) for each in value]
-        case tuple():
-            return tuple(as_bytes(each) for each in value)
-        case _:
-            return value
-
-
-def stripped(parts: Parts) -> Parts:
-    """Return a text without the blanks around it."""
-    match parts:
-        case (Choice(options=options),):
-            return (Choice(tuple(stripped(option) for option in options)),)
-        case (str() as first, *rest):
-            return (Trimmed((first.lstrip(), *rest)),) if rest else (first.strip(),)
-        case (Dump() | Hole(kind=Kind.OTHER), *_):
-            return (Trimmed(parts),)
-        case _:
-            return (ANY,)
-
-
-def is_print(node: ast.expr) -> bool:
-    """Return whether an expression is `print(…)`."""
-    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "sys.stdout.write")
+    @property
+    def can_fail(self) -> bool:
+        """Return whether a call of it may raise an exception."""
+        return SAFE.fullmatch(self.name) is None
 
 
 def flat(value: Any) -> list[Any]:
@@ -223,9 +105,6 @@ def flat(value: Any) -> list[Any]:
     return [value]
 
 
-ORDERS: Final[dict[type[ast.cmpop], Callable[[int, int], bool]]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+def decorators(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
+    """Return the names of what decorates a function or a class."""
+    return {ast.unparse(each).partition("(")[0].rpartition(".")[2] for each in node.decorator_list}

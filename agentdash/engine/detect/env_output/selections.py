@@ -27,7 +27,7 @@ class Form(Enum):
 class Bytes(msgspec.Struct, frozen=True):
     """A text as bytes, which Python writes as `b'…'`."""
 
-    text: str
+    text: Any
 
     def __str__(self) -> str:
         return f"b'{self.text}'"

@@ -22,7 +22,7 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Written,
 )
 from agentdash.engine.detect.env_output.scripting.variables import Variables
-from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
+from agentdash.engine.detect.env_output.selections import MARK, Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _MAX_ROUNDS: Final = 60
@@ -133,6 +133,7 @@ class Collections(Machine):
         """Return what a round for a variable writes, with the mark as the value of a flag."""
         out, self.out = self.out, []
         err, self.err = self.err, []
+        self._present = name
         try:
             with suppress(NextError):
                 self.for_flag(flag, lambda: run(self.entry(selection, name)))
@@ -141,6 +142,7 @@ class Collections(Machine):
             return "".join(str(part) for part in self.out)
         finally:
             self.out, self.err = out, err
+            self._present = ""
 
     def _changed_by_others(
         self,
@@ -432,6 +434,8 @@ class Collections(Machine):
 
 def _valued(item: Any, value: str) -> Any:
     """Return an item of a loop with another value in the place of the mark."""
-    if isinstance(item, list):
-        return [_valued(each, value) for each in item]
+    if isinstance(item, list | tuple):
+        return type(item)(_valued(each, value) for each in item)
+    if isinstance(item, Bytes):
+        return Bytes(_valued(item.text, value))
     return item.replace(MARK, value) if isinstance(item, str) else item

@@ -57,8 +57,8 @@ def _key(machine: Machine, key: Any) -> str:
 
 def _quoted(machine: Machine, value: str) -> str:
     hole = machine.hole(value)
-    if isinstance(hole, Hole) and hole.kind is Kind.ANY:
-        return value  # in quotes, or null
+    if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE, Kind.DIGITS):
+        return value  # in quotes, a number or null
     if has_placeholder(value):
         pieces = value.split("Zhole")
         if any(json.dumps(piece)[1:-1] != piece for piece in pieces):

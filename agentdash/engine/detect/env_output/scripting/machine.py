@@ -9,7 +9,17 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown
 from agentdash.engine.detect.env_output.hypotheses import Decisions, run_each
-from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part, Parts, Trimmed, joined
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Choice,
+    Hole,
+    Kind,
+    Part,
+    Parts,
+    Trimmed,
+    concrete,
+    joined,
+)
 from agentdash.engine.detect.env_output.placeholders import (
     has_placeholder,
     refilled,
@@ -72,6 +82,8 @@ class Machine:
         """The variables that the blocks around have declared, as they were before."""
         self._looped = ""
         """The flag whose variable a loop over the environment is at."""
+        self._present = ""
+        """The variable that a loop over the environment is at, whatever it is: it is set."""
 
     def result(self, run: Callable[[], None]) -> Result:
         """Return what a run of the program writes, and how it ends."""
@@ -136,7 +148,7 @@ class Machine:
         """Return an item of a mapping that is a part of the environment."""
         if selection.form is not Form.MAPPING:
             raise UnknownError
-        if name in FLAGS and not selection.kept[FLAGS.index(name)]:
+        if name in FLAGS and name != self._present and not selection.kept[FLAGS.index(name)]:
             return None
         return self.variable(name)
 
@@ -144,6 +156,8 @@ class Machine:
         """Return whether a variable is in a part of the environment."""
         if not isinstance(name, str) or has_placeholder(name) or selection.form is Form.ITEMS:
             raise UnknownError
+        if name == self._present:
+            return True
         if name not in FLAGS:
             return self.decide()
         return selection.kept[FLAGS.index(name)] and self.variable(name) is not None
@@ -162,7 +176,7 @@ class Machine:
             keep and self._environment[name] is not None for name, keep in zip(FLAGS, kept, strict=True)
         )
 
-    def record(self, selection: Selection, *, indent: int = 0) -> Record:
+    def record(self, selection: Selection, *, indent: int = 0, is_python: bool = False) -> Record:
         """Return a part of the environment as a dictionary."""
         if selection.form is not Form.MAPPING:
             raise UnknownError
@@ -170,7 +184,9 @@ class Machine:
             self._environment[name] is not None and keep
             for name, keep in zip(FLAGS, selection.kept, strict=True)
         )
-        return Record(shown=self.shown(selection.kept), required=(first, second), indent=indent)
+        return Record(
+            shown=self.shown(selection.kept), required=(first, second), indent=indent, is_python=is_python
+        )
 
     def lines(self, value: Lines) -> Dump:
         """Return lines about variables as they are written."""
@@ -255,11 +271,11 @@ class Machine:
                 return bool(value) or not self.empty_is_false
             case Count(at_least=number):
                 return number > 0 or not self.empty_is_false or self.decide()
-            case Selection(kept=kept) | Lines(kept=kept, is_text=False):
+            case Selection(kept=kept) | Lines(kept=kept):
                 return not self.empty_is_false or self.certain(kept) > 0 or self.decide()
             case list() | dict():
                 return bool(value) or not self.empty_is_false
-            case Written() | Lines():
+            case Written():
                 return not self.empty_is_false or self.decide()
             case Unknowable():
                 raise UnknownError
@@ -351,10 +367,20 @@ class Machine:
 
     def started(self, script: Any) -> None:
         """Run a shell that writes to the program's own output: before what is buffered, or behind it."""
-        other = self.captured(script).parts
+        self.write_past(self.captured(script).parts)
+
+    def write_past(self, other: Parts) -> None:
+        """Add what another process writes: before what is buffered, or behind it."""
         buffered = tuple(self.out)
         behind, before = joined((*buffered, *other)), joined((*other, *buffered))
         self.out = list(behind) if behind == before else [Choice((behind, before))]
+
+    def input(self) -> Written:
+        """Return what the program reads from its standard input, where that is not the program."""
+        words = self._command.arguments
+        if not words or concrete(words[0]) == "-" or self._command.stdin is None:
+            raise UnknownError
+        return Written(self._command.stdin)
 
     def content(self, path: Any) -> Written:
         """Return what a file holds."""

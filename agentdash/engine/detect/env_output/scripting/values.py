@@ -40,11 +40,12 @@ class ExitError(Exception):
 
 
 class FailedError(Exception):
-    """The program raises an exception that it may handle; `kind` is its class."""
+    """The program raises an exception that it may handle; `kind` is its class, `text` what it says."""
 
-    def __init__(self, kind: str = "") -> None:
+    def __init__(self, kind: str = "", text: Any = None) -> None:
         super().__init__()
         self.kind = kind
+        self.text = text
 
 
 SURPRISES: Final = (
