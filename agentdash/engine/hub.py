@@ -22,7 +22,8 @@ from msgspec.structs import replace
 
 from agentdash.engine.latest import LatestFleet, LatestValue
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import WorkerCache, build_snapshot
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model.clock import Clock
 from agentdash.model.engine_failure import EngineFailure, FailedStep
 from agentdash.model.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from enum import IntFlag
 from typing import Final
 
-from agentdash.engine.snapshot import WorkerCache, build_snapshot
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded, Thread

@@ -1,0 +1,210 @@
+"""The worker that a thread is: its state and its sandbox as judged, and what its row shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from agentdash.engine.judge.findings.inheritance import ParentPolicy
+from agentdash.engine.judge.findings.state_paths import DenialPredictor
+from agentdash.engine.judge.findings.verdict import judge_sandbox
+from agentdash.engine.judge.source_names import by_transcript
+from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.model.events import LabelRead
+from agentdash.model.findings import Finding
+from agentdash.model.fleet import Thread
+from agentdash.model.links import ThreadPane
+from agentdash.model.pane import Pane
+from agentdash.model.process import THREAD_VARIABLES
+from agentdash.model.remedies import PathFacts
+from agentdash.model.requested import Requested
+from agentdash.model.sanitize import clean_line
+from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Worker
+
+_THREAD_KINDS: Final[dict[str, Literal["codex-thread", "claude-session"]]] = {
+    "codex": "codex-thread",
+    "claude": "claude-session",
+}
+"""Kind of worker of the threads of each CLI."""
+MAX_NAME_CHARS: Final = 60
+"""Characters of a prompt that serves as a name: the widest name column."""
+_MAX_LINE_CHARS: Final = 300
+"""Characters of the activity line: the widest terminal in use."""
+_MAX_ARGV_CHARS: Final = 200
+"""Characters of a command line in a link."""
+FIELDS_OF_TALK: Final = frozenset(
+    (
+        *("last_at", "last_message", "last_prompt", "prompt", "name", "moments", "activity", "tokens"),
+        *("turn", "turns", "children", "lines", "file", "skipped"),
+    )
+)
+"""Fields of a thread on which its sandbox does not depend; they change with nearly every line. The Codex home
+that `file` lies in is among the places."""
+_FIELDS_OF_SANDBOX: Final = tuple(name for name in Thread.__struct_fields__ if name not in FIELDS_OF_TALK)
+
+
+class RowInputs(msgspec.Struct, frozen=True):
+    """Everything that the row of a thread is derived from."""
+
+    case: ThreadFacts
+    parent: str | None
+    link: ThreadPane | None
+    pane: Pane | None
+    platform: str | None
+    parent_policy: ParentPolicy | None
+    server_findings: tuple[Finding, ...] = ()
+    """Findings about the tmux server of its pane."""
+    predictor: DenialPredictor | None = None
+    """What policies would deny the worker CLIs of this machine."""
+    places: PathFacts = PathFacts()
+    """What is known of the places that its remedies name."""
+    requests: tuple[Requested, ...] = ()
+    """What the processes that ran it were asked for."""
+    label: LabelRead | None = None
+    """What its screen states."""
+
+    def is_same(self, other: RowInputs) -> bool:
+        """Return whether judging again would give the same; large facts are frozen, so identity is enough for
+        them.
+
+        The time of the pass over processes matters only while the thread's turn is open.
+        """
+        case, theirs = self.case, other.case
+        return (
+            case.thread is theirs.thread
+            and self.pane is other.pane
+            and (self.parent, self.link) == (other.parent, other.link)
+            and (case.owner, case.orphaned, case.commands, case.trouble)
+            == (theirs.owner, theirs.orphaned, theirs.commands, theirs.trouble)
+            and (case.reading, case.pushed, case.session) == (theirs.reading, theirs.pushed, theirs.session)
+            and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
+            and self.server_findings == other.server_findings
+            and self._has_same_surroundings(other)
+        )
+
+    def has_same_sandbox(self, other: RowInputs) -> bool:
+        """Return whether judging the sandbox again, in the same state, would give the same: what the model
+        writes, and when, does not matter."""
+        thread, theirs = self.case.thread, other.case.thread
+        return self._has_same_surroundings(other) and all(
+            getattr(thread, name) is getattr(theirs, name) for name in _FIELDS_OF_SANDBOX
+        )
+
+    def _has_same_surroundings(self, other: RowInputs) -> bool:
+        return (
+            self.platform == other.platform
+            and self.parent_policy == other.parent_policy
+            and self.predictor is other.predictor
+            and self.places.is_same(other.places)
+            and self.requests is other.requests
+            and self.label is other.label
+        )
+
+
+def thread_sandbox(inputs: RowInputs, assessment: Assessment) -> Sandbox:
+    """Return the layers of a thread's sandbox, compared."""
+    return judge_sandbox(
+        inputs.case.thread,
+        assessment,
+        platform=inputs.platform,
+        parent_policy=inputs.parent_policy,
+        predictor=inputs.predictor,
+        places=inputs.places,
+        requests=inputs.requests,
+        label=inputs.label,
+    )
+
+
+def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -> Worker:
+    """Return the worker that a thread is.
+
+    Args:
+        inputs: what it is derived from.
+        assessment: its state.
+        sandbox: as judged by `thread_sandbox`.
+    """
+    case, thread = inputs.case, inputs.case.thread
+    if thread.agent != "codex":
+        assessment, sandbox = by_transcript(assessment, sandbox)
+    return Worker(
+        id=thread.id,
+        kind=_THREAD_KINDS[thread.agent],
+        name=_thread_name(thread),
+        agent=Agent(thread.agent, thread.version),
+        assessment=assessment,
+        parent=inputs.parent,
+        sandbox=add_findings(sandbox, inputs.server_findings),
+        pane=inputs.pane,
+        pids=tuple(process.pid for process in case.commands),
+        cwd=thread.cwd,
+        started=thread.created_at,
+        tokens=thread.tokens,
+        activity=thread.activity,
+        last_activity=_last_activity(thread),
+        line=_activity_line(thread, assessment),
+        links=tuple(_thread_links(inputs)),
+        policies=thread.policies,
+        moments=thread.moments,
+        calls=(*reversed(thread.open_calls), *reversed(thread.calls)),
+        model=thread.model,
+        file=thread.file.path if thread.file else None,
+        turns=thread.turns,
+        notes=_notes(thread),
+    )
+
+
+def _thread_name(thread: Thread) -> str:
+    prompt = clean_line(thread.prompt or "", MAX_NAME_CHARS)
+    return thread.name or thread.nickname or prompt or thread.id[:8]
+
+
+def _thread_links(inputs: RowInputs) -> Iterator[Link]:
+    owner = inputs.case.owner
+    if owner:
+        yield Link(f"pid {owner.pid}", owner.by)
+    if inputs.link:
+        yield Link(f"pane {inputs.link.key}", inputs.link.by)
+    for process in inputs.case.commands:
+        command = " ".join(process.argv)[:_MAX_ARGV_CHARS] or process.name
+        variable = THREAD_VARIABLES.get(inputs.case.thread.agent, "a variable")
+        yield Link(f"pid {process.pid}", f"{variable} in its environment: {command}")
+
+
+def _last_activity(thread: Thread) -> float | None:
+    """Return the time of the newest line; of a file of which only a bare header was read, its mtime."""
+    if thread.version or thread.last_at != thread.created_at:
+        return thread.last_at
+    return thread.file.modified if thread.file else None
+
+
+def _activity_line(thread: Thread, assessment: Assessment) -> str:
+    """Return what a thread needs, or does, or last did."""
+    if assessment.state.needs_you:
+        text = assessment.why
+    elif thread.open_calls:
+        call = thread.open_calls[-1]
+        text = f"$ {call.text}" if call.kind == "command" else f"{call.tool} {call.text}"
+    else:
+        text = thread.last_message or thread.last_prompt or ""
+    return clean_line(text, _MAX_LINE_CHARS)
+
+
+def _notes(thread: Thread) -> tuple[str, ...]:
+    notes = [f"{count} × {what} skipped" for what, count in thread.skipped]
+    if thread.file and thread.file.skimmed:
+        notes.insert(0, f"only head and tail of {thread.file.size / 1e6:.0f} MB read")
+    if thread.denials_dropped:
+        notes.append(f"{thread.denials_dropped} older denials dropped")
+    return tuple(notes)
+
+
+def add_findings(sandbox: Sandbox, findings: tuple[Finding, ...]) -> Sandbox:
+    """Return a sandbox with more findings."""
+    return replace(sandbox, findings=(*sandbox.findings, *findings)) if findings else sandbox
+
+
+def _is_at_rest(thread: Thread) -> bool:
+    return thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
