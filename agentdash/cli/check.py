@@ -19,6 +19,7 @@ from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import Recall, audit, file_size, find_rollouts
 from agentdash.report.check import CheckReport
@@ -189,15 +190,14 @@ def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
 
 
 def _recalled(home: CodexHome, paths: Sequence[Path]) -> Recall:
-    """Return what the processes of threads were asked for, as agentdash saw them start; nothing where its
-    memory cannot be read."""
+    """Return what agentdash saw of threads while they ran; nothing where its memory cannot be read."""
     memory = Memory(state_folder(), home.root.expanduser().resolve())
     try:
-        known = {each.thread: each.requests for each in memory.threads(map(_thread, paths))}
+        known = {each.thread: each for each in memory.threads(map(_thread, paths))}
     except MemoryFileError as error:
         click.echo(f"agentdash: {clean_line(str(error))}", err=True)
         known = {}
-    return lambda thread: known.get(thread, ())
+    return lambda thread: known.get(thread) or ThreadMemory(thread)
 
 
 def _thread(path: Path) -> str:

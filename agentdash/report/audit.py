@@ -1,7 +1,7 @@
 """Audit rollouts from their files, for `agentdash check`.
 
-No live source is read: a turn without an end counts as abandoned. What the processes were asked for is
-recalled where an earlier agentdash saw them. `check.py` has the document and its
+No live source is read: a turn without an end counts as abandoned. What an earlier agentdash saw of its
+commands and processes is recalled. `check.py` has the document and its
 rendering, `file_audit.py` the audit of one file, `audit_digest.py` what is kept of it.
 """
 
@@ -20,7 +20,7 @@ from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.model.fleet import Thread
-from agentdash.model.requested import Requested
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit_digest import (
     AuditDigest,
@@ -112,7 +112,7 @@ def audit(
     paths: Iterable[Path],
     on_read: Callable[[Path], None] = lambda _: None,
     unreadable: Sequence[UnreadableReport] = (),
-    recall: Recall = lambda _: (),
+    recall: Recall = ThreadMemory,
     digests: DigestStore | None = None,
 ) -> CheckReport:
     """Audit rollouts in the given order; children are compared with their parents among them.
@@ -123,7 +123,7 @@ def audit(
         paths: the files.
         on_read: called with each file when it has been read.
         unreadable: directories that may contain more, but cannot be listed.
-        recall: returns what a thread's processes were asked for, where an earlier agentdash saw them start.
+        recall: returns what an earlier agentdash saw of a thread.
         digests: of earlier audits; None: every file is read.
     """
     return check_report(_Audit(on_read, recall, digests).reports(tuple(paths)), unreadable)
@@ -142,7 +142,7 @@ class _Audit:
 
     Args:
         on_read: called with each file when it has been read.
-        recall: returns what a thread's processes were asked for.
+        recall: returns what an earlier agentdash saw of a thread.
         digests: of earlier audits.
     """
 
@@ -212,7 +212,7 @@ class _Audit:
         )
 
 
-def _read_all(wanted: Sequence[tuple[Path, Sequence[Requested]]]) -> Iterator[FileRead]:
+def _read_all(wanted: Sequence[tuple[Path, ThreadMemory]]) -> Iterator[FileRead]:
     """Yield the files, in order; read by as many processes as processors if there is much."""
     if not wanted:
         return
@@ -223,7 +223,7 @@ def _read_all(wanted: Sequence[tuple[Path, Sequence[Requested]]]) -> Iterator[Fi
     is_much = sum(file_size(path) for path, _ in wanted) >= _MIN_PARALLEL_BYTES
     pool = _started_pool(processors) if processors > 1 and is_much else None
     if pool is None:
-        yield from (read_file(path, recalled) for path, recalled in wanted)
+        yield from (read_file(path, memory) for path, memory in wanted)
         return
     with pool:
         yield from pool.imap(_read_wanted, wanted, chunksize=4)
@@ -243,7 +243,7 @@ def _started_pool(processors: int) -> Pool | None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _read_wanted(wanted: tuple[Path, Sequence[Requested]]) -> FileRead:
+def _read_wanted(wanted: tuple[Path, ThreadMemory]) -> FileRead:
     from agentdash.report.file_audit import read_file  # noqa: PLC0415 - see `_read_all`
 
     return read_file(*wanted)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.model.fleet import Thread
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 END_OF_TIME: Final = 4e9
 """Unix seconds after every rollout: a time at which no process holds the files."""
 
-Recall = Callable[[str], Sequence[Requested]]
-"""Returns what the processes of a thread were asked for."""
+Recall = Callable[[str], ThreadMemory]
+"""Returns what an earlier agentdash saw of a thread: its live commands, and what was asked of them."""
 
 
 class AuditDigest(msgspec.Struct, array_like=True):
@@ -41,7 +42,7 @@ class AuditDigest(msgspec.Struct, array_like=True):
     report: ThreadReport | None
     """None: its threads are helpers of Codex."""
     inputs: bytes
-    """Identifies parents, requests and places on the disk that the report was made with."""
+    """Identifies parents, memories and places on the disk that the report was made with."""
     threads: tuple[Thread, ...]
     """The threads of the file, as far as other threads are compared with them, and requests are read."""
     parents: tuple[str, ...] = ()
@@ -56,7 +57,8 @@ class Inputs(NamedTuple):
     """What a report depends on besides the file."""
 
     parents: tuple[Thread, ...]
-    requests: tuple[tuple[str, Requested], ...]
+    memories: tuple[ThreadMemory, ...]
+    """Of its threads and their parents."""
     kinds: tuple[tuple[str, PathKind], ...]
 
     def fingerprint(self) -> bytes:
@@ -95,19 +97,24 @@ def has_secrets(digest: AuditDigest) -> bool:
 
 def inputs_of(digest: AuditDigest, recall: Recall, known: Mapping[str, Thread]) -> Inputs:
     """Return what the report of a file depends on now, besides the file."""
+    parents = tuple(known[parent] for parent in digest.parents if parent in known)
     return Inputs(
-        parents=tuple(known[parent] for parent in digest.parents if parent in known),
-        requests=tuple(
-            (thread.id, request)
-            for thread in digest.threads
-            for request in recall(thread.id) or _read_past(thread)
-        ),
+        parents=parents,
+        memories=tuple(_memory_of(thread, recall) for thread in (*parents, *digest.threads)),
         kinds=tuple(path_kinds(digest.denied).items()) if _is_any_here(digest.cwds) else (),
     )
 
 
 def _is_any_here(cwds: Sequence[str]) -> bool:
     return any(Path(cwd).is_dir() for cwd in cwds)
+
+
+def _memory_of(thread: Thread, recall: Recall) -> ThreadMemory:
+    """Return what was seen of a thread; where no request of it was, what its files ask for now."""
+    memory = recall(thread.id)
+    if memory.requests:
+        return memory
+    return msgspec.structs.replace(memory, requests=tuple(_read_past(thread)))
 
 
 def _read_past(thread: Thread) -> Sequence[Requested]:

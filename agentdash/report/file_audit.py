@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,9 +19,9 @@ from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandb
 from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.events import FileSeen, LocksSeen, PathsSeen, PolicyRequested, ProcessesCounted
+from agentdash.model.events import FileSeen, LocksSeen, ObservationsRecalled, PathsSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet, Thread
-from agentdash.model.requested import Requested
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
@@ -114,12 +114,12 @@ def _file_seen(log: SessionLog, unreadable: str | None = None, at: float = 0.0) 
     return FileSeen(at=at, thread=log.thread, path=place, size=0, modified=at, unreadable=unreadable)
 
 
-def read_file(path: Path, recalled: Sequence[Requested] = ()) -> FileRead:
+def read_file(path: Path, memory: ThreadMemory) -> FileRead:
     """Read a file, and judge it unless its threads are to be compared with others. Never raises.
 
     Args:
         path: the file.
-        recalled: what the processes of its thread were asked for.
+        memory: what an earlier agentdash saw of its thread.
     """
     fleet, error = _read_as_far(path)
     fleet = reduce(fleet, _end_of_time())
@@ -130,7 +130,7 @@ def read_file(path: Path, recalled: Sequence[Requested] = ()) -> FileRead:
     digest = _digest(fleet)
     if digest.parents:
         return FileRead(digest, pickle.dumps(fleet), is_kept=error is None)
-    judge_file(digest, fleet, lambda _: recalled, {})
+    judge_file(digest, fleet, lambda _: memory, {})
     return FileRead(digest, is_kept=error is None)
 
 
@@ -151,13 +151,11 @@ def judge_packed(read: FileRead, recall: Recall, known: Mapping[str, Thread]) ->
 def judge_file(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping[str, Thread]) -> None:
     """Complete a digest by the report of the file's threads."""
     inputs = inputs_of(digest, recall, known)
-    requested = [
-        PolicyRequested(at=END_OF_TIME, worker=thread, requested=request)
-        for thread, request in inputs.requests
-    ]
-    fleet = reduce(fleet, [*requested, PathsSeen(at=END_OF_TIME, paths=inputs.kinds)])
     parents = {parent.id: parent for parent in inputs.parents}
-    workers = build_snapshot(replace(fleet, threads={**parents, **fleet.threads}), END_OF_TIME).workers
+    recalled = [ObservationsRecalled(at=END_OF_TIME, memory=memory) for memory in inputs.memories]
+    family = replace(fleet, threads={**parents, **fleet.threads})
+    family = reduce(family, [*recalled, PathsSeen(at=END_OF_TIME, paths=inputs.kinds)])
+    workers = build_snapshot(family, END_OF_TIME).workers
     own = [worker for worker in workers if worker.id in fleet.threads]  # parents may be shown as well
     digest.report = thread_report(own[0], "") if own else None
     if digest.report is not None:

@@ -52,6 +52,14 @@ def worker(lab: Lab, target: str) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
+def check(lab: Lab, thread: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit code of `agentdash check THREAD --json`, and the thread's report."""
+    run = [sys.executable, "-m", "agentdash", "check", "--json", "--codex-home", str(lab.home), thread]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=ROOT)
+    (report,) = json.loads(done.stdout)["threads"]
+    return done.returncode, report
+
+
 def kinds(worker: dict[str, Any]) -> set[str]:
     return {finding["kind"] for finding in worker["sandbox"]["findings"]}
 
@@ -83,6 +91,9 @@ async def test_leaked_flags_are_still_a_mismatch_after_the_end(codex: OpenLab) -
     found = worker(lab, thread)
     assert (found["state"], found["sandbox"]["verdict"]) == ("completed", "mismatch")
     assert "stale-network-flag" in kinds(found)
+    done, audited = check(lab, thread)
+    assert (done, audited["verdict"]) == (1, "mismatch")
+    assert audited["findings"] == found["sandbox"]["findings"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from agentdash.agents.codex.config.roles import read_role
 from agentdash.agents.codex.config.versions import rules_for
 from agentdash.agents.codex.policy_formats import from_turn
 from agentdash.model.findings import FindingKind
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.policy import Network, Policy
 from agentdash.model.requested import Requested, RequestField
 from agentdash.report.audit import audit
@@ -112,7 +114,7 @@ def asked_for(request: Requested, lab: MatrixLab) -> dict[str, bool | None]:
 def kinds(lab: MatrixLab, *requests: Requested) -> set[str]:
     """Return the findings about requests that `agentdash check` has of the lab's thread."""
     files = sorted(lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl"))
-    (thread,) = audit(files, recall=lambda _: requests).threads
+    (thread,) = audit(files, recall=partial(ThreadMemory, requests=requests)).threads
     return {finding.kind for finding in thread.findings} & REQUEST_KINDS
 
 
@@ -346,7 +348,8 @@ def test_role(version: str, name: str) -> None:
         )
         files = sorted(lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl"))
         requests = {child: (asked,)} if asked else {}
-        threads = {each.id: each for each in audit(files, recall=lambda each: requests.get(each, ())).threads}
+        report = audit(files, recall=lambda each: ThreadMemory(each, requests=requests.get(each, ())))
+        threads = {each.id: each for each in report.threads}
         findings = [each for each in threads[child].findings if each.kind in REQUEST_KINDS]
         assert [each.kind for each in findings] == ["role-policy-ignored"] * is_ignored
         assert all("the policy of the thread that spawned it" in each.message for each in findings)

@@ -12,17 +12,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from agentdash.model.evidence import EvidenceSource
+from agentdash.model.memory import RememberedObservation, ThreadMemory
+from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
 from agentdash.report import audit_digest, diagnose, file_audit
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport
+from agentdash.report.file_audit import read_rollout
 from agentdash.store import digests
 from agentdash.store.digests import DigestStore, file_state
 
@@ -161,11 +166,37 @@ def test_a_child_is_judged_again_when_its_parent_is_there(tmp_path: Path, store:
 def test_other_requests_give_another_report(home: Path, store: DigestStore) -> None:
     asked: list[Requested] = []
     for _ in range(2):
-        report = audit(files(home), recall=lambda _: tuple(asked), digests=store)
+        recall = partial(ThreadMemory, requests=tuple(asked))
+        report = audit(files(home), recall=recall, digests=store)
         assert [thread.requested is not None for thread in report.threads] == [bool(asked)] * len(
             report.threads
         )
         asked.append(Requested())
+
+
+def test_what_was_seen_alive_gives_another_report(tmp_path: Path, store: DigestStore) -> None:
+    """The parent's commands had no flag, the child's carried one: finding B5 of the review."""
+    for path in (DATA / "recordings" / "0.114.0" / "spawn-leaked-flags").glob("*.jsonl"):
+        shutil.copy(path, tmp_path)
+    silent = files(tmp_path)
+    for path in silent:
+        path.write_text(path.read_text().replace("CODEX_SANDBOX", "NOTHING"))  # what the commands printed
+    settle()
+    threads = [thread for path in silent for thread in read_rollout(path).threads.values()]
+    since = {thread.id: thread.policies[-1].since for thread in threads}
+    parent = next(thread.id for thread in threads if thread.parent is None)
+
+    def seen(thread: str) -> ThreadMemory:
+        flag = UNSET if thread == parent else "1"
+        observation = SandboxObservation(
+            source=EvidenceSource.ENVIRONMENT, policy=-1, network_flag=flag, first=1.0, last=2.0
+        )
+        return ThreadMemory(thread, (RememberedObservation(observation, policy_since=since[thread]),))
+
+    for recall, verdicts in ((ThreadMemory, {"unverified"}), (seen, {"match", "mismatch"})) * 2:
+        report = audit(silent, recall=recall, digests=store)
+        assert {thread.verdict for thread in report.threads} == verdicts
+        assert encoded(report) == encoded(audit(silent, recall=recall))
 
 
 def test_another_kind_of_place_gives_another_remedy(
