@@ -63,8 +63,12 @@ class Inputs(NamedTuple):
 
     def fingerprint(self) -> bytes:
         """Return what identifies the inputs; not by when files were read that have not changed."""
-        undated = tuple((thread, replace(request, read_at=None)) for thread, request in self.requests)
-        return hashlib.blake2b(_encode(self._replace(requests=undated)), digest_size=16).digest()
+        undated = self._replace(memories=tuple(map(_undated, self.memories)))
+        return hashlib.blake2b(_encode(undated), digest_size=16).digest()
+
+
+def _undated(memory: ThreadMemory) -> ThreadMemory:
+    return replace(memory, requests=tuple(replace(request, read_at=None) for request in memory.requests))
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -100,7 +104,10 @@ def inputs_of(digest: AuditDigest, recall: Recall, known: Mapping[str, Thread]) 
     parents = tuple(known[parent] for parent in digest.parents if parent in known)
     return Inputs(
         parents=parents,
-        memories=tuple(_memory_of(thread, recall) for thread in (*parents, *digest.threads)),
+        memories=(
+            *(recall(parent.id) for parent in parents),
+            *(_memory_of(thread, recall) for thread in digest.threads),
+        ),
         kinds=tuple(path_kinds(digest.denied).items()) if _is_any_here(digest.cwds) else (),
     )
 
@@ -114,7 +121,7 @@ def _memory_of(thread: Thread, recall: Recall) -> ThreadMemory:
     memory = recall(thread.id)
     if memory.requests:
         return memory
-    return msgspec.structs.replace(memory, requests=tuple(_read_past(thread)))
+    return replace(memory, requests=tuple(_read_past(thread)))
 
 
 def _read_past(thread: Thread) -> Sequence[Requested]:
