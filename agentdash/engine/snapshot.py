@@ -21,6 +21,7 @@ from agentdash.engine.pane_worker import nested_worker, pane_worker
 from agentdash.engine.thread_worker import RowInputs
 from agentdash.engine.worker_cache import WorkerCache
 from agentdash.engine.worker_order import in_tree_order
+from agentdash.model.asked import awaits_request
 from agentdash.model.attention import Attention
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, Thread
@@ -187,6 +188,7 @@ class _SnapshotBuilder:
             predictor=self._predictor,
             places=facts_of(fleet, thread, case.commands),
             requests=fleet.requests.get(thread.id, ()),
+            awaits_request=awaits_request(fleet, thread),
             label=fleet.labels.get(thread.id),
         )
 

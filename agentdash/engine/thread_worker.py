@@ -62,6 +62,7 @@ class RowInputs(msgspec.Struct, frozen=True):
     places: PathFacts = PathFacts()
     """What is known of the places that its remedies name."""
     requests: tuple[Requested, ...] = ()
+    awaits_request: bool = False
     """What the processes that ran it were asked for."""
     label: LabelRead | None = None
     """What its screen states."""
@@ -100,6 +101,7 @@ class RowInputs(msgspec.Struct, frozen=True):
             and self.predictor is other.predictor
             and self.places.is_same(other.places)
             and self.requests is other.requests
+            and self.awaits_request == other.awaits_request
             and self.label is other.label
         )
 
@@ -114,6 +116,7 @@ def thread_sandbox(inputs: RowInputs, assessment: Assessment) -> Sandbox:
         predictor=inputs.predictor,
         places=inputs.places,
         requests=inputs.requests,
+        awaits_request=inputs.awaits_request,
         label=inputs.label,
     )
 

@@ -7,7 +7,8 @@ A script maps a marker to the steps that a thread takes:
 
 The marker of a thread is the last `[[name]]` in its messages: the prompt "[[parent]] go" selects `parent`,
 and a child has a script of its own. The n-th request of a thread takes the n-th step; past the end the answer
-is "(script ended)". Requests without tools (chat completions for a title) take no step. A step is one of
+is "(script ended)". An automatic reviewer of approvals takes the steps of `reviewer`. Requests without tools
+(chat completions for a title) take no step. A step is one of
 
     {"say": TEXT}                                      the final message: ends the turn
     {"run": CMD, "escalate": REASON?, "yield_ms": N?}  a shell command, by the shell tool offered
@@ -60,7 +61,7 @@ class ScriptedModel(ScriptedServer):
 
     def next_step(self, body: dict[str, Any], thread: str) -> tuple[int, Step]:
         """Return the number and the step of this request of a thread; wait at a `hold`."""
-        marker = _marker(body)
+        marker = "reviewer" if _is_review(body) else _marker(body)
         steps = self.script.get(marker, ())
         while True:
             with self._counting:
@@ -152,6 +153,12 @@ class _Handler(ScriptedHandler):
         )
         stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
         self.answer(200, "text/event-stream", stream.encode())
+
+
+def _is_review(body: dict[str, Any]) -> bool:
+    """Return whether an automatic reviewer asks if an action may be done (0.169: the form of its answer)."""
+    form = (body.get("text") or {}).get("format") or {}
+    return "outcome" in (form.get("schema") or {}).get("properties", {})
 
 
 def _marker(body: dict[str, Any]) -> str:

@@ -428,6 +428,32 @@ async def test_resume_without_the_sandbox() -> None:
         assert f"{lab.lab.home}/config.toml:{line}: {mode(FULL).strip()}" in checked.stdout
 
 
+_REVIEWED: Final = ("-c", "approvals_reviewer=auto_review", "-c", "approval_policy=on-request")
+_ANSWER: Final = '{"outcome": "%s", "risk_level": "low", "user_authorization": "high", "rationale": "x"}'
+
+
+@pytest.mark.parametrize("outcome", ["allow", "deny"])
+async def test_command_that_an_automatic_reviewer_lets_out(outcome: str) -> None:
+    """openai/codex#36570: `-s read-only`, and a command that was allowed to leave it writes the home."""
+    args = ("exec", "-s", READ_ONLY, *_REVIEWED)
+    with matrix_lab("0.169.0", Settings("x", args)) as lab:
+        (command, answer) = lab.lab.model.script["first"]
+        lab.lab.model.script = {
+            "first": [{**command, "escalate": "May I?"}, answer],
+            "reviewer": [{"say": _ANSWER % outcome}],
+        }
+        assert lab.run(*args).returncode == 0
+        checked = json.loads(agentdash(lab, "check", "--json").stdout)
+        (thread,) = [
+            each for each in checked["threads"] if each["id"] in lab.lab.threads() and not each["parent"]
+        ]
+        is_out = outcome == "allow"
+        assert any(truth.may.get("home") for truth in lab.truths()) is is_out
+        kinds_found = [each["kind"] for each in thread["findings"]]
+        assert kinds_found == ["auto-approved-outside"] * is_out
+        assert thread["policies"][0]["reviewer"] == "auto_review"
+
+
 def test_the_sample_names_settings() -> None:
     assert set(SAMPLE) <= {settings.name for settings in ALL}
     assert Path(__file__).parent.joinpath("codex_settings.py").exists()

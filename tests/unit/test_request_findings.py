@@ -6,12 +6,20 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.requests import auto_approved, newest_request, request_findings
+from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
+from agentdash.model.asked import awaits_request
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.links import FleetLinks, ThreadOwner
+from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.states import State
+from agentdash.model.worker import Assessment
 
 READ_ONLY = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")
 WORKSPACE = Policy(
@@ -198,3 +206,51 @@ def test_reviewer_that_lets_a_command_out() -> None:
     assert list(auto_approved(reviewed(replace(policy, reviewer="user"), *call("ended")))) == []
     workspace = replace(WORKSPACE, reviewer="auto_review", approval="on-request")
     assert list(auto_approved(reviewed(workspace, *call("ended")))) == []
+
+
+# ---------------------------------------------------------------- before the request is read
+
+
+def live_fleet(*requests: Requested, started: float = 5.0, now: float = 7.0) -> Fleet:
+    """Return a fleet with a thread that a process runs."""
+    key = ProcessKey(7, started)
+    owner = ThreadOwner(pid=7, by="x", source=EvidenceSource.PROCESS, key=key)
+    return Fleet(
+        threads={"t": thread((6.0, READ_ONLY))},
+        processes={key: Process(key, 1, "codex", agent="codex")},
+        links=FleetLinks(owners={"t": owner}),
+        processes_at=now,
+        requests={"t": requests} if requests else {},
+    )
+
+
+def awaits(fleet: Fleet) -> bool:
+    return awaits_request(fleet, fleet.threads["t"])
+
+
+def test_the_request_of_a_process_that_has_just_started_is_awaited() -> None:
+    assert awaits(live_fleet())
+    assert not awaits(live_fleet(asked(READ_ONLY, since=5.0)))
+    assert awaits(live_fleet(asked(READ_ONLY, since=2.0)))  # of the process before
+    assert not awaits(live_fleet(now=60.0))  # it cannot be read
+    assert not awaits(Fleet(threads={"t": thread((6.0, READ_ONLY))}))  # there are files only
+
+
+def test_nothing_matches_before_the_request_is_read() -> None:
+    observation = SandboxObservation(
+        first=6.5,
+        last=6.5,
+        source=EvidenceSource.ENVIRONMENT,
+        quote="x",
+        policy=0,
+        network_flag="1",
+        seccomp=2,
+    )
+    found = replace(thread((6.0, READ_ONLY)), observations=(observation,))
+    assessment = Assessment(State.RUNNING, 6.0, "x")
+    before, after = (
+        judge_sandbox(found, assessment, platform="linux", awaits_request=awaited)
+        for awaited in (True, False)
+    )
+    assert (before.verdict, after.verdict) == ("unverified", "match")
+    assert any("is not read yet" in each for each in before.unread)

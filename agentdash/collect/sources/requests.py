@@ -6,10 +6,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from agentdash.agents.adapter import RequestReader
 from agentdash.agents.registry import adapters
+from agentdash.model.asked import MAY_START_S, asked_process
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PolicyRequested
 from agentdash.model.fleet import Fleet, Thread
@@ -17,9 +17,6 @@ from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.model.worker import nested_worker_id
-
-_MAY_START_S: Final = 3.0
-"""Age up to which a thread without a process may get one: it has just been started."""
 
 
 class RequestSource:
@@ -54,14 +51,14 @@ class RequestSource:
         if fleet.processes_at is None:
             return
         for thread in fleet.threads.values():
-            process = _process_of(fleet, thread)
+            process = asked_process(fleet, thread)
             if thread.cwd is None or thread.helper:
                 continue
             if (thread.id, process.key if process else None) in self._read:
                 continue
             if process is None:
                 age = fleet.processes_at - (thread.created_at or 0.0)
-                if not is_following or age > _MAY_START_S:
+                if not is_following or age > MAY_START_S:
                     yield from self._past_request(fleet, thread)
                 continue
             self._read.add((thread.id, process.key))
@@ -111,18 +108,6 @@ def _request(
 def _reader(process: Process) -> RequestReader | None:
     adapter = adapters().get(process.agent or "codex")
     return adapter.request_reader if adapter else None
-
-
-def _process_of(fleet: Fleet, thread: Thread) -> Process | None:
-    """Return the process that was asked to run a thread: its owner, or where that is a shared server the
-    program in its pane, or that of its parent."""
-    owner = fleet.links.owners.get(thread.id)
-    process = fleet.processes.get(owner.key) if owner and owner.key else None
-    if process is not None and process.agent is not None:
-        return process
-    placed = fleet.links.panes.get(thread.id)
-    occupant = fleet.occupants.get(placed.key) if placed else None
-    return fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
 
 
 def _root(process: Process, fleet: Fleet) -> Path:

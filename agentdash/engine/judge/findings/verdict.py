@@ -49,6 +49,7 @@ def judge_sandbox(
     predictor: DenialPredictor | None = None,
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
+    awaits_request: bool = False,
     label: LabelRead | None = None,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
@@ -61,6 +62,7 @@ def judge_sandbox(
         predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
+        awaits_request: whether what its process was asked for is still to be read: nothing matches before.
         label: what its screen states.
     """
     policy = thread.policy
@@ -82,7 +84,8 @@ def judge_sandbox(
     applied_words = launcher_in_words(launcher) if launcher else None
     return Sandbox(
         verdict=_verdict(
-            mismatch=mismatch, comparable=any(_is_comparable(observation, thread) for observation in own)
+            mismatch=mismatch,
+            comparable=not awaits_request and any(_is_comparable(observation, thread) for observation in own),
         ),
         configured=policy,
         applied="; ".join(filter(None, (applied_words, escalation))) or None,
@@ -98,7 +101,7 @@ def judge_sandbox(
         evidence=tuple(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
-        unread=tuple(_not_observed(thread, own)),
+        unread=tuple(_not_observed(thread, own, awaits_request=awaits_request)),
         denials=tuple(ledger_remedies(thread, places)),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=_requested(thread, requests),
@@ -217,8 +220,10 @@ def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
     )
 
 
-def _not_observed(thread: Thread, own: list[SandboxObservation]) -> Iterator[str]:
+def _not_observed(thread: Thread, own: list[SandboxObservation], *, awaits_request: bool) -> Iterator[str]:
     """Yield what could not be observed, and limits the verdict."""
+    if awaits_request:
+        yield "it has just started: what it was asked for is not read yet"
     live = [s for s in own if s.source is EvidenceSource.ENVIRONMENT]
     if not own:
         yield "no command of it was seen alive, and none printed its flags"
