@@ -30,7 +30,9 @@ def asked_process(fleet: Fleet, thread: Thread) -> Process | None:
 
 def awaits_request(fleet: Fleet, thread: Thread) -> bool:
     """Return whether what a thread was asked for is still to be read: it has just started, or its process."""
-    if fleet.processes_at is None or (thread.parent is not None and thread.role is None):
+    if fleet.processes_at is None or not fleet.processes:  # read from files
+        return False
+    if thread.parent is not None and thread.role is None:
         return False
     process = asked_process(fleet, thread)
     if process is None:

@@ -20,8 +20,8 @@ from agentdash import __version__
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.layers import read_layers, request
-from agentdash.agents.codex.config.precedence import Stack
 from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
+from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lines, problem
 from agentdash.agents.codex.installed_version import installed_version

@@ -10,6 +10,12 @@ NO_NETWORK = "[sandbox_workspace_write]\nnetwork_access = false\n"
 ALL_PROFILES = (
     '[allowed_permission_profiles]\n":read-only" = true\n":workspace" = true\n":danger-full-access" = true\n'
 )
+PROXY = "features.network_proxy=true"
+DOMAINS = (
+    '[permissions.mine.filesystem]\n":root" = "read"\n'
+    "[permissions.mine.network]\nenabled = true\n"
+    '[permissions.mine.network.domains]\n"127.0.0.1" = "allow"\n'
+)
 TWO_PROFILES = '[allowed_permission_profiles]\n":read-only" = true\n":workspace" = true\n'
 READ_ONLY_PROFILE = '[allowed_permission_profiles]\n":read-only" = true\n'
 
@@ -168,6 +174,17 @@ PROFILES = (
         top=permissions("mine"),
         tables='[permissions.mine]\nextends = ":workspace"\n'
         '[permissions.mine.filesystem]\n":root" = "read"\n"/var/tmp" = "write"\n',
+    ),
+    Settings("own permissions domains", top=permissions("mine"), tables=DOMAINS),
+    Settings("domains by proxy", (_E, "-c", PROXY), top=permissions("mine"), tables=DOMAINS),
+    Settings("proxy by -c", (_E, "-c", PROXY, "-s", WORKSPACE), tables=NETWORK),
+    Settings("full access and proxy", (_E, "-s", FULL), tables="[features]\nnetwork_proxy = true\n"),
+    Settings(
+        "own permissions pattern",
+        top=permissions("mine"),
+        tables='[permissions.mine]\nextends = ":workspace"\n'
+        '[permissions.mine.filesystem]\n":workspace_roots" = { "." = "write", "**/*.env" = "deny" }\n'
+        '"/var/tmp/**" = "write"\nglob_scan_max_depth = 3\n',
     ),
     Settings(
         "own permissions deny",

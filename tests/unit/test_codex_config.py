@@ -16,9 +16,9 @@ from agentdash.agents.codex.config.argv import parse_arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import find_line, look_up, parse_config, read_config
 from agentdash.agents.codex.config.layers import ConfigLayers, read_layers, request
-from agentdash.agents.codex.config.precedence import Stack
 from agentdash.agents.codex.config.reader import CodexRequests, read_request
 from agentdash.agents.codex.config.shell_environment import environment_rules
+from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, release, rules_for
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings

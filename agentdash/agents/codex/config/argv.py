@@ -61,8 +61,10 @@ class Arguments(msgspec.Struct, frozen=True):
         return tuple(option for option in self.options if option.name == name)
 
     def overrides(self) -> Iterator[Override]:
-        """Yield the `-c` overrides in their order, the last of which wins."""
+        """Yield the overrides of `-c`, `--enable` and `--disable` in their order, the last of which wins."""
         for option in self.options:
+            if option.name in ("enable", "disable"):  # the same as -c features.NAME=true
+                yield Override(("features", option.value), option.name == "enable", option.text)
             key, equals, value = option.value.partition("=")
             if option.name == "config" and equals:
                 keys = tuple(part.strip().strip('"') for part in key.split("."))

@@ -10,9 +10,10 @@ import msgspec
 from agentdash.agents.codex.config.argv import Arguments
 from agentdash.agents.codex.config.files import ConfigFile
 from agentdash.agents.codex.config.layers import ConfigLayers
-from agentdash.agents.codex.config.precedence import Asked, statement
+from agentdash.agents.codex.config.precedence import Asked
+from agentdash.agents.codex.config.stack import statement
 from agentdash.agents.codex.config.versions import Rules
-from agentdash.model.policy import Filesystem
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 
 
@@ -54,6 +55,7 @@ def ineffective(layers: ConfigLayers, arguments: Arguments, rules: Rules, given:
         found += _sandbox_settings(file, given)
         found += _approval_settings(file, arguments, given)
         found += _profile_settings(file, rules)
+        found += _domain_settings(file, given)
     return found
 
 
@@ -87,6 +89,13 @@ def _sandbox_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
         origin = given.origin(field)
         if file.get(*keys) and not (_is_here(origin, file, keys) or (origin and file.path in origin.text)):
             yield _ineffective(file, keys, _decides(origin))
+
+
+def _domain_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
+    name = given.policy.profile
+    keys = ("permissions", name or "", "network", "domains")
+    if given.policy.network is Network.ON and file.get(*keys):
+        yield _ineffective(file, keys, "features.network_proxy is off")
 
 
 def _approval_settings(file: ConfigFile, arguments: Arguments, given: Asked) -> Iterator[Ineffective]:

@@ -24,7 +24,9 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, Option
 from agentdash.agents.codex.config.files import ConfigFile, read_config
-from agentdash.agents.codex.config.precedence import Asked, Stack, ask, constrain, dropped_options
+from agentdash.agents.codex.config.managed import constrain
+from agentdash.agents.codex.config.precedence import Asked, ask
+from agentdash.agents.codex.config.stack import Stack, dropped_options
 from agentdash.agents.codex.config.versions import Rules
 from agentdash.files import read_text
 from agentdash.model.requested import Requested, RequestLayer, RequestOrigin

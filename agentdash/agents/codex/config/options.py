@@ -76,8 +76,8 @@ def _flag(*names: str, concern: str = "", levels: Sequence[str] = _ALL, since: i
 
 OPTIONS: Final = (
     Option(("-c", "--config"), "config", "setting", repeats=True),
-    Option(("--enable",), takes="text", repeats=True),
-    Option(("--disable",), takes="text", repeats=True),
+    Option(("--enable",), "enable", "text", repeats=True),
+    Option(("--disable",), "disable", "text", repeats=True),
     Option(("-s", "--sandbox"), "sandbox", "text", _STARTS, choices=_MODES),
     Option(("-a", "--ask-for-approval"), "approval", "text", _TUI, choices=("on-request", "never")),
     Option(("-a", "--ask-for-approval"), "approval", "text", _TUI, until=147, choices=("untrusted",)),

@@ -1,7 +1,8 @@
 """Permission profiles of Codex (`default_permissions`, `[permissions.NAME]`; 0.130+) as policies.
 
 A profile has `extends` (0.133+), `[permissions.NAME.filesystem]` with paths and special paths, each `read`,
-`write`, `deny`, or a table of paths below it, and `[permissions.NAME.network]` with `enabled`.
+`write`, `deny`, or a table of paths below it, and `[permissions.NAME.network]` with `enabled` and
+`[permissions.NAME.network.domains]`, which `precedence.py` looks at.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _ROOTS: Final = {":root": "/", "/": "/", ":tmpdir": TMPDIR, ":slash_tmp": "/tmp"
 _WORKSPACES: Final = (":workspace_roots", ":project_roots", ":cwd")
 """`:project_roots` until 0.131, `:workspace_roots` since."""
 _MINIMAL: Final = ":minimal"
+_SCAN_DEPTH: Final = "glob_scan_max_depth"
 _ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
 _MAX_EXTENDS: Final = 10
 
@@ -48,40 +50,36 @@ def builtin_profile(name: str, cwd: str) -> Policy | None:
 def custom_profile(name: str, look: Look, cwd: str, *, extends: bool) -> Policy | None:
     """Return the policy of a profile of a configuration file; None where it is not wholly understood.
 
-    Domains are left to Codex's proxy, and are not understood.
-
     Args:
         name: of the profile.
         look: looks up keys in the configuration.
         cwd: the workspace.
         extends: whether this version knows `extends`.
     """
-    chain = [name]
     rules: list[PolicyRule] = []
-    while extends and isinstance(parent := look("permissions", chain[-1], "extends"), str):
-        if parent in MODES:
-            if parent == FULL_ACCESS:
-                return None
-            rules += _builtin_rules(parent, cwd)
-            break
-        if parent in chain or len(chain) > _MAX_EXTENDS:
-            return None
-        chain.append(parent)
     network = Network.OFF
-    for each in reversed(chain):
-        if look("permissions", each) is None:
-            return None
-        found = _own_rules(look("permissions", each, "filesystem"), cwd)
+    for each in reversed(profile_chain(name, look, extends=extends)):
+        if each in (READ_ONLY, WORKSPACE):
+            rules += _builtin_rules(each, cwd)
+            continue
+        found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
         if found is None:
             return None
         named = {rule.path for rule in found}
         rules = [*(rule for rule in rules if rule.path not in named), *found]
         enabled = look("permissions", each, "network", "enabled")
-        if look("permissions", each, "network", "domains"):
-            return None
         if isinstance(enabled, bool):
             network = Network.ON if enabled else Network.OFF
     return Policy(filesystem=classify(rules), network=network, rules=tuple(rules), profile=name)
+
+
+def profile_chain(name: str, look: Look, *, extends: bool) -> list[str]:
+    """Return a profile and those that it extends, the nearest first; a circle ends in a name without a
+    profile."""
+    chain = [name]
+    while extends and isinstance(parent := look("permissions", chain[-1], "extends"), str):
+        chain.append(parent if parent not in chain and len(chain) <= _MAX_EXTENDS else "")
+    return chain
 
 
 def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
@@ -90,24 +88,33 @@ def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
         yield from (PolicyRule(root, "write") for root in (cwd, "/tmp", TMPDIR))  # noqa: S108
 
 
-def _own_rules(table: Any, cwd: str) -> list[PolicyRule] | None:
-    """Return the rules of a `filesystem` table; None where an entry is not understood."""
+def _own_rules(name: str, look: Look, cwd: str) -> list[PolicyRule] | None:
+    """Return the rules of the `filesystem` table of a profile; None where an entry is not understood."""
+    table = look("permissions", name, "filesystem")
     if table is None:
         return []
     if not isinstance(table, Mapping):
         return None
-    found: list[PolicyRule] = []
+    found: list[PolicyRule | None] = []
     path: str
     for path, access in table.items():
-        if path == _MINIMAL:
+        if path in (_MINIMAL, _SCAN_DEPTH):
             continue
         root: str = cwd if path in _WORKSPACES else _ROOTS.get(path, path)
-        if not root.startswith(("/", "$")) or "*" in root or path == "glob_scan_max_depth":
-            return None
         below = access if isinstance(access, Mapping) else {".": access}
-        for sub, mode in below.items():
-            if mode not in _ACCESS or "*" in sub:
-                return None
-            where = posixpath.normpath(posixpath.join(root, sub)) if sub != "." else root
-            found.append(PolicyRule(where, _ACCESS[mode]))
-    return found
+        found += [_rule(root, sub, mode) for sub, mode in below.items()]
+    known = [rule for rule in found if rule is not None]
+    return known if len(known) == len(found) else None
+
+
+def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
+    """Return the rule of a path; None where it is not understood. Patterns can be denied only, but for a
+    `/**` at the end, which means the directory (0.169)."""
+    access = _ACCESS.get(mode) if isinstance(mode, str) else None
+    path = root if sub == "." else posixpath.normpath(posixpath.join(root, sub))
+    if access is None or not path.startswith(("/", "$")):
+        return None
+    if access == "deny":
+        return PolicyRule(path, access, glob="*" in path)
+    path = path.removesuffix("/**")
+    return None if "*" in path else PolicyRule(path, access)

@@ -24,55 +24,29 @@ automatic reviewer, and managed settings).
 
 from __future__ import annotations
 
-import json
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.codex.config.argv import Arguments, Option
-from agentdash.agents.codex.config.files import ConfigFile, look_up
 from agentdash.agents.codex.config.permission_profiles import (
     FULL_ACCESS,
     MODES,
-    READ_ONLY,
-    WORKSPACE,
     builtin_profile,
     custom_profile,
+    profile_chain,
 )
+from agentdash.agents.codex.config.stack import Setting, Stack, cap
 from agentdash.agents.codex.config.versions import Rules
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
-from agentdash.model.policy import TMPDIR, Filesystem, Policy, PolicyRule
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sanitize import clean_line
 
 _FULL_ACCESS_MODE: Final = MODES[FULL_ACCESS]
-_MAX_TEXT_CHARS: Final = 200
 _AUTO_REVIEW: Final = "auto_review"
-_TYPED: Final = ("sandbox", "bypass", "full-auto", "approve-for-me")
-_MODE_OF: Final = {
-    Filesystem.READ_ONLY: MODES[READ_ONLY],
-    Filesystem.WORKSPACE: MODES[WORKSPACE],
-    Filesystem.UNRESTRICTED: _FULL_ACCESS_MODE,
-}
 _DEFAULT: Final = RequestLayer.DEFAULT
-Keys = tuple[str, ...]
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """A value, and where it is set."""
-
-    value: Any
-    layer: RequestLayer
-    text: str
-    file: str | None = None
-    line: int | None = None
-
-    def origin(self, field: RequestField) -> RequestOrigin:
-        """Return it as the origin of a part of a policy."""
-        return RequestOrigin(field=field, layer=self.layer, text=self.text, file=self.file, line=self.line)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -86,110 +60,6 @@ class Asked(msgspec.Struct, frozen=True):
     def origin(self, field: RequestField) -> RequestOrigin | None:
         """Return where a part was set."""
         return next((origin for origin in self.origins if origin.field is field), None)
-
-
-class Stack:
-    """The settings of one Codex, by layer, the weakest first.
-
-    Args:
-        arguments: of its process.
-        files: its configuration files, the weakest first; managed ones are left out here.
-        rules: of its version.
-        managed: `managed_config.toml`, if it is to count.
-        honoured: whether arguments are left out that this version drops without a word.
-    """
-
-    def __init__(
-        self,
-        arguments: Arguments,
-        files: Sequence[ConfigFile],
-        rules: Rules,
-        *,
-        managed: ConfigFile | None = None,
-        honoured: bool = False,
-    ) -> None:
-        self.rules = rules
-        self.honoured = honoured
-        self.options = [
-            option
-            for option in arguments.options
-            if not honoured or not _is_dropped(option, arguments, rules)
-        ]
-        self.mode = arguments.mode
-        self._files = list(files)
-        self._managed = managed
-        self._overrides = list(arguments.overrides())
-        self._profile = self._profile_table() if rules.profile_tables else None
-
-    def option(self, *names: str) -> Option | None:
-        """Return the last option of these names."""
-        return next((option for option in reversed(self.options) if option.name in names), None)
-
-    def find(self, *keys: str) -> Setting | None:
-        """Return the strongest setting of a key."""
-        return next(self._settings(keys), None)
-
-    def look(self, *keys: str) -> Any:
-        """Return the strongest value of a key."""
-        found = self.find(*keys)
-        return None if found is None else found.value
-
-    def find_sandbox(self) -> tuple[str, Setting] | None:
-        """Return the strongest of `default_permissions` and `sandbox_mode`, with its key."""
-        for layer in self._layers():
-            for key in ("default_permissions", "sandbox_mode"):
-                if (found := layer((key,))) is not None:
-                    return key, found
-        return None
-
-    def refusal(self) -> str | None:
-        """Return why this version does not start with these profiles."""
-        rules, named = self.rules, self.option("profile")
-        if rules.profile_tables:
-            is_missing = named is not None and self._profile is None
-            return f"there is no [profiles.{_cap(named.value)}]" if named and is_missing else None
-        if self.find("profile") is not None:
-            return "`profile` selects no table any more: use -p NAME with NAME.config.toml"
-        if named is not None and self.find("profiles", named.value) is not None:
-            return (
-                f"-p {_cap(named.value)} beside [profiles.{_cap(named.value)}]: move it to a file of its own"
-            )
-        return None
-
-    def _settings(self, keys: Keys) -> Iterator[Setting]:
-        for layer in self._layers():
-            if (found := layer(keys)) is not None:
-                yield found
-
-    def _layers(self) -> Iterator[Any]:
-        """Yield a function for each layer that looks a key up in it, the strongest first."""
-        if self._managed is not None:
-            yield _of_file(self._managed)
-        if self._profile is not None:
-            file, name = self._profile
-            yield lambda keys: _setting(file, ("profiles", name, *keys), RequestLayer.PROFILE)
-        if self._overrides:
-            yield self._of_overrides
-        for file in reversed(self._files):
-            yield _of_file(file)
-
-    def _of_overrides(self, keys: Keys) -> Setting | None:
-        """Look a key up in all `-c`: they are one layer, and the last one that sets it counts."""
-        each = (_of_override(one.keys, one.value, one.text)(keys) for one in reversed(self._overrides))
-        return next((found for found in each if found is not None), None)
-
-    def _profile_table(self) -> tuple[ConfigFile, str] | None:
-        """Return the file and the name of the `[profiles.NAME]` table that is selected."""
-        option = self.option("profile")
-        named: list[Any] = [option.value] if option else []
-        named += [each.value for each in reversed(self._overrides) if each.keys == ("profile",)]
-        named += [file.get("profile") for file in reversed(self._files)]
-        name = next((each for each in named if isinstance(each, str)), None)
-        if name is None:
-            return None
-        tables = (file for file in reversed(self._files) if file.get("profiles", name) is not None)
-        file = next(tables, None)
-        return None if file is None else (file, name)
 
 
 def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
@@ -210,79 +80,11 @@ def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
     elif found[0] == "sandbox_mode":
         asked = _legacy(stack, found[1], cwd)
     else:
-        asked = _profile(stack, found[1], cwd)
+        asked = ask_profile(stack, found[1], cwd)
     if (refusal := stack.refusal()) is not None:
         asked = replace(asked, refusal=refusal)
     with_mode = typed is not None or (found is not None and found[0] == "sandbox_mode")
-    return _with_approval(stack, _with_directories(stack, asked, cwd, with_mode=with_mode))
-
-
-def constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], *, cwd: str) -> Asked:
-    """Return what managed settings make of a policy that was asked for.
-
-    Args:
-        asked: by all settings, `managed_config.toml` included.
-        stack: these settings.
-        managed: `managed_config.toml` and `requirements.toml`, as far as they exist.
-        cwd: the working directory.
-    """
-    for file in managed:
-        if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:
-            asked = _force_profile(asked, stack, file, cwd)
-    for file in managed:
-        asked = _restrict_modes(asked, stack, file, cwd)
-        asked = _restrict_approval(asked, file)
-    return asked
-
-
-# ---------------------------------------------------------------- settings
-
-
-def _of_file(file: ConfigFile) -> Any:
-    return lambda keys: _setting(file, keys, file.layer)
-
-
-def _setting(file: ConfigFile, keys: Keys, layer: RequestLayer) -> Setting | None:
-    value = file.get(*keys)
-    if value is None:
-        return None
-    return Setting(value, layer, statement(keys, value), file.path, file.line(*keys))
-
-
-def _of_override(keys: Keys, value: Any, text: str) -> Any:
-    def look(wanted: Keys) -> Setting | None:
-        found = value
-        if wanted[: len(keys)] != keys:
-            return None
-        if len(wanted) > len(keys):
-            found = look_up(value, wanted[len(keys) :]) if isinstance(value, Mapping) else None
-        return None if found is None else Setting(found, RequestLayer.ARGV, _cap(text))
-
-    return look
-
-
-def statement(keys: Keys, value: Any) -> str:
-    """Return a setting on one line, as in a configuration file."""
-    if isinstance(value, Mapping):
-        return f"[{'.'.join(keys)}]"
-    return _cap(f"{'.'.join(keys)} = {json.dumps(value, ensure_ascii=False, default=str)}")
-
-
-def _cap(text: str) -> str:
-    return clean_line(text, _MAX_TEXT_CHARS)
-
-
-def dropped_options(arguments: Arguments, rules: Rules) -> list[Option]:
-    """Return the options that a version may leave out without a word."""
-    found = [option for option in arguments.options if _is_dropped(option, arguments, rules)]
-    if not rules.add_dir_with_mode:
-        found += [option for option in arguments.all("add-dir") if option not in found]
-    return found
-
-
-def _is_dropped(option: Option, arguments: Arguments, rules: Rules) -> bool:
-    in_exec = arguments.mode == "exec" and option.before and not rules.root_options_reach_exec
-    return in_exec and option.name in ("sandbox", "profile", "add-dir", "full-auto", "approval")
+    return _with_approval(stack, with_proxy(stack, with_directories(stack, asked, cwd, with_mode=with_mode)))
 
 
 # ---------------------------------------------------------------- files and network
@@ -297,13 +99,13 @@ def _typed_mode(stack: Stack) -> Setting | None:
         if (option := stack.option(*names)) is not None:
             return Setting(mode, RequestLayer.ARGV, option.text)
     option = stack.option("sandbox")
-    return Setting(option.value, RequestLayer.ARGV, _cap(option.text)) if option else None
+    return Setting(option.value, RequestLayer.ARGV, cap(option.text)) if option else None
 
 
 def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     """Return the policy of a `sandbox_mode`."""
     if mode.value not in MODES.values():
-        return Asked(Policy(), refusal=f"`{_cap(str(mode.value))}` is no sandbox mode")
+        return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is no sandbox mode")
     table: dict[str, Any] = {"type": mode.value}
     network = roots = None
     if mode.value == "workspace-write":
@@ -317,7 +119,7 @@ def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     return Asked(from_sandbox_policy(table, cwd), tuple(origins))
 
 
-def _profile(stack: Stack, name: Setting, cwd: str) -> Asked:
+def ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
     """Return the policy of a permission profile; one that is not understood asks for nothing that could be
     compared."""
     wanted, rules = str(name.value), stack.rules
@@ -353,21 +155,60 @@ def _unsupported(policy: Policy, rules: Rules, cwd: str) -> str | None:
     return None
 
 
-def _with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -> Asked:
+def with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -> Asked:
     """Return a policy with the directories of `--add-dir`; they count where the workspace may be written."""
     added = [option for option in stack.options if option.name == "add-dir" and option.value]
     is_dropped = stack.honoured and with_mode and not stack.rules.add_dir_with_mode
     if asked.policy.filesystem is not Filesystem.WORKSPACE or not added or is_dropped:
         return asked
     rules = tuple(PolicyRule(posixpath.normpath(posixpath.join(cwd, each.value)), "write") for each in added)
-    texts = Setting(None, RequestLayer.ARGV, _cap(" ".join(each.text for each in added)))
+    texts = Setting(None, RequestLayer.ARGV, cap(" ".join(each.text for each in added)))
     roots = asked.origin(RequestField.WRITABLE_ROOTS)
     origin = texts.origin(RequestField.WRITABLE_ROOTS)
     if roots is not None:
-        origin = replace(origin, text=_cap(f"{origin.text}; {roots}"))
+        origin = replace(origin, text=cap(f"{origin.text}; {roots}"))
     others = tuple(each for each in asked.origins if each.field is not RequestField.WRITABLE_ROOTS)
     policy = replace(asked.policy, rules=(*asked.policy.rules, *rules))
     return replace(asked, policy=policy, origins=(*others, origin))
+
+
+def with_proxy(stack: Stack, asked: Asked) -> Asked:
+    """Return a policy of which the network is behind Codex's proxy, where that is asked for or started.
+
+    Listed domains ask for it. Codex starts it for any open network of a sandbox by `features.network_proxy`
+    (0.133+); without that the list has no effect, and every host can be reached. Through 0.130 the list alone
+    starts it.
+    """
+    policy, feature = asked.policy, stack.find("features", "network_proxy")
+    if policy.network is not Network.ON or policy.enforced_by != "codex":
+        return asked
+    if feature is not None and not isinstance(feature.value, bool):
+        return _with_network(asked, Network.UNKNOWN, None)
+    is_on = feature is not None and feature.value is True
+    domains = _domains(stack, policy.profile)
+    by_feature = feature if is_on else None
+    decisive = domains or by_feature
+    if stack.honoured:
+        decisive = by_feature if stack.rules.domains_need_feature else domains
+    if decisive is not None:
+        return _with_network(asked, Network.MEDIATED, decisive.origin(RequestField.NETWORK))
+    if domains is not None:
+        why = Setting(None, _DEFAULT, "features.network_proxy is off: the list of domains has no effect")
+        return _with_network(asked, Network.ON, why.origin(RequestField.NETWORK))
+    return asked
+
+
+def _with_network(asked: Asked, network: Network, origin: RequestOrigin | None) -> Asked:
+    others = tuple(each for each in asked.origins if each.field is not RequestField.NETWORK)
+    origins = (*others, *([origin] if origin else []))
+    return replace(asked, policy=replace(asked.policy, network=network), origins=origins)
+
+
+def _domains(stack: Stack, profile: str | None) -> Setting | None:
+    """Return the list of domains of a permission profile, or of one that it extends."""
+    chain = [] if profile is None else profile_chain(profile, stack.look, extends=stack.rules.extends)
+    lists = (stack.find("permissions", name, "network", "domains") for name in chain)
+    return next((each for each in lists if each is not None and each.value), None)
 
 
 # ---------------------------------------------------------------- approval
@@ -382,7 +223,7 @@ def _with_approval(stack: Stack, asked: Asked) -> Asked:
     origins += [reviewer.origin(RequestField.REVIEWER)] if reviewer else []
     policy = replace(
         asked.policy,
-        approval=_approval_word(approval.value) if approval else None,
+        approval=approval_word(approval.value) if approval else None,
         reviewer=str(reviewer.value) if reviewer else None,
     )
     return replace(asked, policy=policy, origins=tuple(origins))
@@ -407,81 +248,12 @@ def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
             return found
         return Setting("never", _DEFAULT, "codex exec never asks")
     if (option := stack.option("approval")) is not None:
-        return Setting(option.value, RequestLayer.ARGV, _cap(option.text))
+        return Setting(option.value, RequestLayer.ARGV, cap(option.text))
     if (option := stack.option("full-auto")) is not None:
         return Setting("on-request", RequestLayer.ARGV, option.text)
     return found
 
 
-def _approval_word(value: Any) -> str:
-    return "granular" if isinstance(value, Mapping) else _cap(str(value))
-
-
-# ---------------------------------------------------------------- managed settings
-
-
-def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
-    """Return the policy where an administrator lists the permission profiles that are allowed: sandbox modes
-    do not count any more, wherever they are set."""
-    allowed = file.get("allowed_permission_profiles")
-    wanted = stack.find("default_permissions")
-    if wanted is not None and isinstance(allowed, Mapping) and allowed.get(wanted.value) is True:
-        forced = _with_directories(stack, _profile(stack, wanted, cwd), cwd, with_mode=False)
-    else:
-        keys: Keys = ("default_permissions",)
-        name = _setting(file, keys, RequestLayer.MANAGED)
-        listed = _setting(file, ("allowed_permission_profiles",), RequestLayer.MANAGED)
-        if name is None and listed is not None:
-            name = Setting(WORKSPACE, RequestLayer.MANAGED, listed.text, listed.file, listed.line)
-        if name is None:
-            return asked
-        forced = _with_directories(stack, _profile(stack, name, cwd), cwd, with_mode=False)
-    kept = (RequestField.APPROVAL, RequestField.REVIEWER)
-    origins = (*forced.origins, *(origin for origin in asked.origins if origin.field in kept))
-    policy = replace(forced.policy, approval=asked.policy.approval, reviewer=asked.policy.reviewer)
-    return Asked(policy=policy, origins=origins, refusal=forced.refusal or asked.refusal)
-
-
-def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
-    """Return the policy where an administrator lists the sandbox modes that are allowed: another one becomes
-    read-only, or Codex does not start.
-
-    `sandbox_mode` in `managed_config.toml` is such a list, with `read-only` beside it.
-    """
-    allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
-    if (
-        allowed is None
-        and (own := file.get("sandbox_mode")) is not None
-        and stack.option(*_TYPED) is not None
-    ):
-        allowed, keys = ["read-only", own], ("sandbox_mode",)
-    mode = _MODE_OF.get(asked.policy.filesystem)
-    if not isinstance(allowed, list) or mode is None or mode in allowed:
-        return asked
-    setting = _setting(file, keys, RequestLayer.MANAGED)
-    if setting is None:
-        return asked
-    is_refused = stack.rules.refuses_forced_sandbox and mode == _FULL_ACCESS_MODE
-    if is_refused and asked.policy.approval == "never":
-        refusal = f"{mode} is not allowed by {setting.file}:{setting.line}, and approvals are off"
-        return replace(asked, refusal=refusal)
-    fallback = from_sandbox_policy({"type": "read-only"}, cwd)
-    origins = [setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK)]
-    kept = (RequestField.APPROVAL, RequestField.REVIEWER)
-    origins += [origin for origin in asked.origins if origin.field in kept]
-    policy = replace(fallback, approval=asked.policy.approval, reviewer=asked.policy.reviewer)
-    return replace(asked, policy=policy, origins=tuple(origins))
-
-
-def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
-    """Return the policy where an administrator lists the approval policies that are allowed: the first one
-    takes the place of another."""
-    allowed = file.get("allowed_approval_policies")
-    if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
-        return asked
-    setting = _setting(file, ("allowed_approval_policies",), RequestLayer.MANAGED)
-    if setting is None:
-        return asked
-    others = tuple(origin for origin in asked.origins if origin.field is not RequestField.APPROVAL)
-    policy = replace(asked.policy, approval=_approval_word(allowed[0]))
-    return replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.APPROVAL)))
+def approval_word(value: Any) -> str:
+    """Return an `approval_policy` in one word."""
+    return "granular" if isinstance(value, Mapping) else cap(str(value))

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
 from agentdash.agents.codex.config.layers import directory, read_layers, request, requested
-from agentdash.agents.codex.config.precedence import Stack
 from agentdash.agents.codex.config.roles import read_role
 from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
+from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.model.fleet import Thread
 from agentdash.model.policy import TMPDIR

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from agentdash.agents.codex.config.argv import Arguments
 from agentdash.agents.codex.config.files import ConfigFile, read_config
 from agentdash.agents.codex.config.layers import requested
-from agentdash.agents.codex.config.precedence import Stack, ask
+from agentdash.agents.codex.config.precedence import ask
+from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules
 from agentdash.model.requested import Requested, RequestField, RequestLayer
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from agentdash.agents.codex.config.precedence import Setting, Stack
+from agentdash.agents.codex.config.stack import Setting, Stack
 from agentdash.model.requested import EnvironmentRule
 
 NEEDED: Final = ("PATH", "HOME", "CODEX_HOME")

@@ -35,6 +35,9 @@ class Rules(NamedTuple):
     """Whether `:danger-full-access` is one of them (not in 0.130)."""
     extends: bool
     """Whether `extends` in a permission profile counts, and `deny` is an access (0.133+)."""
+    domains_need_feature: bool
+    """Whether the domains of a permission profile count only with `features.network_proxy` (0.133+); before,
+    they do by themselves."""
     managed_profiles: bool
     """Whether `allowed_permission_profiles` of `requirements.toml` counts (0.138+): it makes every legacy
     setting void, `-s` and `--dangerously-bypass…` too (openai/codex#47464)."""
@@ -53,6 +56,7 @@ _LATEST: Final = Rules(
     builtin_profiles=True,
     full_access_profile=True,
     extends=True,
+    domains_need_feature=True,
     managed_profiles=True,
     refuses_forced_sandbox=True,
     exec_keeps_reviewed_approval=True,
@@ -62,7 +66,7 @@ _CHANGES: Final[tuple[tuple[Release, dict[str, bool]], ...]] = (
     ((0, 138), {"managed_profiles": False}),
     ((0, 134), {"profile_tables": True}),
     ((0, 133), {"full_access_profile": False, "extends": False, "refuses_forced_sandbox": False}),
-    ((0, 133), {"add_dir_with_mode": False}),
+    ((0, 133), {"add_dir_with_mode": False, "domains_need_feature": False}),
     ((0, 130), {"builtin_profiles": False, "add_dir_with_mode": True}),
     ((0, 125), {"root_options_reach_exec": False}),
 )

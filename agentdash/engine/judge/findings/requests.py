@@ -239,7 +239,8 @@ def _differences(turn: _Turn) -> Iterator[_Difference]:
         and not is_same_profile
     ):
         yield from _difference(turn, RequestField.FILESYSTEM, asked.filesystem, got.filesystem)
-    if _is_known(asked.network, got.network) and asked.network is not got.network:
+    is_network_known = _is_known(asked.network, got.network) and not _may_be_mediated(turn)
+    if is_network_known and asked.network is not got.network:
         yield from _difference(turn, RequestField.NETWORK, asked.network, got.network)
     if asked.filesystem is Filesystem.WORKSPACE and got.filesystem is Filesystem.WORKSPACE:
         yield from _missing_roots(turn)
@@ -247,6 +248,14 @@ def _differences(turn: _Turn) -> Iterator[_Difference]:
         yield from _difference(turn, RequestField.APPROVAL, asked.approval, got.approval)
     if asked.reviewer is not None and got.reviewer is not None and asked.reviewer != got.reviewer:
         yield from _difference(turn, RequestField.REVIEWER, asked.reviewer, got.reviewer)
+
+
+def _may_be_mediated(turn: _Turn) -> bool:
+    """Return whether the network may be behind the proxy that was asked for: Codex states it as on (0.130 to
+    0.169)."""
+    asked, given, got = turn.request.policy, turn.request.given, turn.period.policy
+    is_given = given is None or given.network is not Network.ON
+    return asked.network is Network.MEDIATED and got.network is Network.ON and is_given
 
 
 def _is_known(*values: str) -> bool:
