@@ -38,7 +38,7 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
 )
 from agentdash.engine.detect.env_output.regexes import compiled
-from agentdash.engine.detect.env_output.sed_programs import SedProgram, sed_program
+from agentdash.engine.detect.env_output.sed_programs import SedProgram, numbered_lines, sed_program
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 
@@ -50,8 +50,11 @@ def cut(call: Call) -> list[Result]:
     if re.fullmatch(r"-d ?= -f ?(?:1,2|1-)", words) or (is_start and int(is_start[1]) >= _WIDE):
         # no flag's line is longer, or has another equals sign
         return [Result(out=input_of(call, []) if not operands(call.arguments, "dfcb") else (ANY,))]
-    if operands(call.arguments, "dfcb"):
-        return list(UNKNOWN)
+    files = operands(call.arguments, "dfcb")
+    if files:
+        options = tuple(argument for argument in call.arguments if argument not in files)
+        read = cut(msgspec.structs.replace(call, arguments=options, stdin=input_of(call, files)))
+        return [msgspec.structs.replace(result, err=errors_reading(call, files)) for result in read]
     content = input_of(call, [])
     if is_noise(content):
         return [Result(out=changed(content))]
@@ -199,6 +202,8 @@ def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) 
     dump = single_dump(content)
     if re.fullmatch(r"s([/,|])\\(?:x0|x00|o000|0)\1\\n\1g", text) and dump and dump.nul:
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
+    if (lines := lines_of(content)) is not None and (numbers := numbered_lines(text, len(lines))) is not None:
+        return [Result(out=joined(part for number in numbers for part in lines[number]))]
     program = sed_program(script, is_extended=is_extended, is_silent=is_silent)
     if len(content) == 1 and isinstance(content[0], Names):
         return [Result(out=(Names((None, None)),))]

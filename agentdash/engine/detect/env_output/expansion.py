@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise, permutations
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -62,8 +62,6 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+")
 
 
 QUOTES: Final = "\"'"
-_MAX_KEYS: Final = 3
-"""Of an array with keys, of which each order is followed."""
 
 
 class AbortedError(Exception):
@@ -144,6 +142,10 @@ class Expander:
                 raise UnreadableError  # in an order that is not known
             case (Parameter(name=name, index="[@]" | "[*]", prefix="", operator="", quoted=quoted, raw=raw),):
                 return self.state.array(name) if "[@]" in raw or not quoted else None
+            case (Parameter(name=name, index=None, prefix="", operator="", quoted=False),) if (
+                self.state.dialect == "zsh" and self.state.array(name) is not None
+            ):
+                return self.state.array(name)
             case (Parameter(name="@", index=None, prefix="", operator="", quoted=True),):
                 return self.state.array("@")
             case (Parameter(name=name, index="[@]" | "[*]", prefix="!", operator=""),):
@@ -164,25 +166,6 @@ class Expander:
         if start.startswith(FLAG_STEM):
             return tuple((name,) for name, is_there in sorted(zip(FLAGS, present, strict=True)) if is_there)
         return ((Words((Names((present[0], present[1])),)),),)
-
-    def orders(self, word: Word) -> list[tuple[Parts, ...]]:
-        """Return the lists that the keys or the values of an array with keys can become; none for others."""
-        match word.pieces:
-            case (Parameter(name=name, index="[@]", prefix="" | "!" as prefix, operator=""),) if (
-                self._has_keys(name)
-            ):
-                start = f"{name}["
-                entries = [
-                    ((variable[len(start) : -1],), value or ())
-                    for variable, value in self.state.variables
-                    if variable.startswith(start)
-                ]
-                if len(entries) > _MAX_KEYS:
-                    return []
-                listed = [entry[0] if prefix else entry[1] for entry in entries]
-                return [tuple(order) for order in permutations(listed)]
-            case _:
-                return []
 
     def _piece(self, piece: Piece) -> Parts:
         match piece:

@@ -11,7 +11,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.comparison import comm, diff
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.dump_maps import mapped, on_one_line
+from agentdash.engine.detect.env_output.dump_maps import LineMap, mapped, mapped_lines, on_one_line
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, PYTHON_STYLE, Dump, Presence, Shown
 from agentdash.engine.detect.env_output.editors import cut, sed
 from agentdash.engine.detect.env_output.grep import grep, ripgrep
@@ -45,6 +45,15 @@ from agentdash.engine.detect.env_output.patterns import (
 from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.streams import Call, Result
 
+_LOWER: Final = "abcdefghijklmnopqrstuvwxyz"
+_CLASSES: Final = {
+    "[:upper:]": _LOWER.upper(),
+    "[:lower:]": _LOWER,
+    "A-Z": _LOWER.upper(),
+    "a-z": _LOWER,
+    "[:digit:]": "0123456789",
+    "0-9": "0123456789",
+}
 _MAX_SORTED: Final = 4
 """Lines of known text whose orders are all tried: `sort` depends on the locale."""
 
@@ -220,7 +229,27 @@ def tr(call: Call) -> list[Result]:
         return [Result(out=out if known else (ANY,))]
     if words in ([",", "\\n"], [",", "\n"]) and (entries := _entries(content)) is not None:
         return [Result(out=entries)]
-    return [Result(out=content if content == () else (ANY,))]
+    change = _translation(words)
+    lines = lines_of(content)
+    if change is None or lines is None:
+        return [Result(out=content if content == () else (ANY,))]
+    return [Result(out=mapped_lines(lines, change))]
+
+
+def _translation(words: list[str | None]) -> LineMap | None:
+    """Return what `tr` does with a line where it replaces or deletes single characters; None for others."""
+    texts = [_CLASSES.get(word or "", word or "\\") for word in words]
+    if any("\\" in text or "\n" in text or "[" in text for text in texts) or len(texts) != len(
+        ("set", "set")
+    ):
+        return None
+    first, second = texts
+    if first in ("-d", "--delete"):
+        return lambda line: line.translate(dict.fromkeys(map(ord, second)))
+    if first.startswith("-") or not second or any("-" in text[1:-1] for text in texts):
+        return None
+    padded = second.ljust(len(first), second[-1])
+    return lambda line: line.translate({ord(a): b for a, b in reversed([*zip(first, padded, strict=False)])})
 
 
 def _entries(content: Parts) -> Parts | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM
@@ -15,6 +16,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Parts,
     concrete,
     errors_of,
+    joined,
 )
 from agentdash.engine.detect.env_output.streams import Call, Result
 
@@ -52,6 +54,7 @@ _QUIET: Final = frozenset(
                 "cal",
                 "capsh",
                 "cksum",
+                "cmp",
                 "curl",
                 "df",
                 "dig",
@@ -159,6 +162,8 @@ def inert(call: Call) -> list[Result] | None:
             *errors_of(call.name),
         )
         return [Result(out=(QUIET,) if verbose else ()), Result(err=failed, status=1)]
+    if call.name == "date" and len(texts) <= _ONE_FORMAT and (stamp := _stamp(texts)) is not None:
+        return [Result(out=stamp)]
     if call.name in _ONE_LINE:
         return [Result(out=(QUIET,) if call.name == "id" and len(texts) > 1 else ONE_LINE)]
     if call.name in _MISSING_ON_SOME:
@@ -177,6 +182,21 @@ def inert(call: Call) -> list[Result] | None:
             return [Result(out=(QUIET_TEXT,), err=(QUIET_TEXT,), status=None)]
         return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
     return None
+
+
+_ONE_FORMAT: Final = 2
+_STAMP: Final = re.compile(r"\+(?:%[FTYmdHMSsNj]|[-:/._TZ+])+")
+
+
+def _stamp(texts: list[str | None]) -> Parts | None:
+    """Return what `date +%F` writes: numbers and the signs between them; None for other formats."""
+    formats = [text or "?" for text in texts if text not in ("-u", "--utc")]
+    if len(formats) != 1 or not _STAMP.fullmatch(formats[0]):
+        return None
+    written = formats[0][1:].replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S")
+    number = Hole(Kind.DIGITS)
+    pieces = [number if piece.startswith("%") else piece for piece in re.split("(%.)", written)]
+    return joined((*pieces, "\n"))
 
 
 def version_request(call: Call) -> list[Result] | None:

@@ -11,10 +11,19 @@ import msgspec
 from agentdash.engine.detect.env_output.builtins import with_arguments
 from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
-from agentdash.engine.detect.env_output.feeding import fed, restored
+from agentdash.engine.detect.env_output.feeding import fed
 from agentdash.engine.detect.env_output.filters import xargs
-from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, errors_of, joined
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    QUIET,
+    Part,
+    Parts,
+    concrete,
+    errors_of,
+    joined,
+)
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
+from agentdash.engine.detect.env_output.sourcing import evaluate, source, without_dot
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
@@ -31,7 +40,7 @@ from agentdash.engine.detect.env_output.streams import (
 from agentdash.engine.detect.env_output.unfollowed import bounded
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.env_output.xargs import xargs_commands
-from agentdash.engine.detect.shell import Script, parse
+from agentdash.engine.detect.shell import parse
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
@@ -201,39 +210,6 @@ def exec_(interpreter: Interpreter, call: Call) -> list[Outcome]:
     return [msgspec.structs.replace(outcome, leaves="exit") for outcome in outcomes]
 
 
-def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
-    """Run `eval`."""
-    texts = [concrete(argument) for argument in call.arguments]
-    if any(text is None for text in texts):
-        raise UnreadableError
-    script = parse(" ".join(text for text in texts if text is not None), in_part=True)
-    if script is None:
-        raise UnreadableError
-    return _in_this_shell(interpreter, call, script)
-
-
-def _in_this_shell(interpreter: Interpreter, call: Call, script: Script) -> list[Outcome]:
-    """Run a script that changes the state of the shell that it is given to."""
-    inner = call.state if call.stdin is None else fed(call.state, script, call.stdin)
-    outcomes = interpreter.script(script, inner, guarded=call.guarded)
-    return [restored(outcome, call.state) for outcome in outcomes]
-
-
-def source(interpreter: Interpreter, call: Call) -> list[Outcome]:
-    """Run `source` of a file that the script wrote, or of standard input."""
-    path = concrete(call.arguments[0]) if len(call.arguments) == 1 else None
-    content = call.stdin if path in ("/dev/stdin", "/dev/fd/0") else None
-    if path is not None and content is None:
-        written = {_without_dot(name): content for name, content in call.state.files}
-        content = written.get(_without_dot(call.arguments[0]))
-    text = None if content is None else concrete(content)
-    script = None if text is None else parse(text, in_part=True)
-    if script is None:
-        raise UnreadableError
-    outcomes = _in_this_shell(interpreter, call, script)
-    return [msgspec.structs.replace(o, leaves="" if o.leaves == "return" else o.leaves) for o in outcomes]
-
-
 # ---------------------------------------------------------------- shells
 
 
@@ -294,22 +270,14 @@ def run_shell(interpreter: Interpreter, call: Call) -> list[Outcome]:
 
 def run_script_file(interpreter: Interpreter, call: Call) -> list[Outcome] | None:
     """Run a file that the script wrote before; None for other programs."""
-    path = _without_dot(call.path)
-    known = [content for name, content in call.state.files if _without_dot(name) == path]
+    path = without_dot(call.path)
+    known = [content for name, content in call.state.files if without_dot(name) == path]
     text = concrete(known[0]) if known else None
     match = re.match(r"#! ?/(?:usr/)?bin/(?:env )?(bash|sh|dash|zsh)\s*\n", text or "")
     if text is None or match is None:
         return None
     arguments: tuple[Parts, ...] = (("-c",), (text,), call.path, *call.arguments)
     return run_shell(interpreter, msgspec.structs.replace(call, name=match[1], arguments=arguments))
-
-
-def _without_dot(path: Parts) -> Parts:
-    match path:
-        case (str() as first, *rest):
-            return (first.removeprefix("./"), *rest)
-        case _:
-            return path
 
 
 def _nested(interpreter: Interpreter, call: Call, script: Parts | None, state: State) -> list[Outcome]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -48,7 +49,7 @@ from agentdash.engine.detect.env_output.streams import (
 )
 from agentdash.engine.detect.env_output.unfollowed import LOST, bounded, lost, unknown_after
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.shell import For, Group, Script, Simple, Substitution, While, Word
+from agentdash.engine.detect.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
@@ -71,7 +72,7 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
         names = _names_loop(interpreter, node, node.words[0], state)
         if names is not None:
             return names
-        if orders := expander.orders(node.words[0]):
+        if orders := _orders_of_keys(node.words[0], state):
             ways = [_rounds(interpreter, node, list(words), expander, guarded=guarded) for words in orders]
             return merged([outcome for outcomes in ways for outcome in outcomes])
     try:
@@ -89,6 +90,25 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
         return blurred(interpreter.script(node.body, unknown, guarded=True), unknown, errors=expander.errors)
     outcomes = _rounds(interpreter, node, words, expander, guarded=guarded)
     return [*outcomes, *bad_substitution(expander, state)]
+
+
+_MAX_KEYS: Final = 3
+"""Of an array with keys, of which each order is followed."""
+
+
+def _orders_of_keys(word: Word, state: State) -> list[tuple[Parts, ...]]:
+    """Return the lists that the keys or the values of an array with keys can become; none for others."""
+    match word.pieces:
+        case (Parameter(name=name, index="[@]", prefix="" | "!" as prefix, operator=""),):
+            start = f"{name}["
+            listed = [
+                (variable[len(start) : -1],) if prefix else value or ()
+                for variable, value in state.variables
+                if variable.startswith(start)
+            ]
+            return [tuple(order) for order in permutations(listed)] if 0 < len(listed) <= _MAX_KEYS else []
+        case _:
+            return []
 
 
 def _is_one_word(parts: Parts) -> bool:

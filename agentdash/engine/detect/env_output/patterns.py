@@ -122,11 +122,20 @@ _MAX_ALTERNATIVES: Final = 12
 
 def alternatives(parts: Parts) -> list[Parts]:
     """Return the texts that a text with choices can be; nothing where it has none, or they are too many."""
-    number = prod(len(part.options) for part in parts if isinstance(part, Choice))
-    if not 1 < number <= _MAX_ALTERNATIVES:
+    options = [_options(part) for part in parts]
+    if not 1 < prod(map(len, options)) <= _MAX_ALTERNATIVES:
         return []
-    options = [part.options if isinstance(part, Choice) else ((part,),) for part in parts]
     return list(dict.fromkeys(joined(p for option in chosen for p in option) for chosen in product(*options)))
+
+
+def _options(part: Part) -> tuple[Parts, ...]:
+    match part:
+        case Choice(options=options):
+            return options
+        case Trimmed(parts=(Choice(options=options),)):
+            return tuple((Trimmed(option),) if option else () for option in options)
+        case _:
+            return ((part,),)
 
 
 def concrete(parts: Parts) -> str | None:

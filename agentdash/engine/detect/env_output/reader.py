@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.colors import COLORS, without_colors
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.flags import Flags
 from agentdash.engine.detect.env_output.interpreter import Interpreter
@@ -57,7 +58,6 @@ _TRUNCATION_WORDS: Final = ("truncated", "left out", "omitted")
 """One of them is in every text that `_TRUNCATION` matches: looking for them is ten times as fast."""
 _SYNTAX_ERROR: Final = re.compile(r"^\S*(?:sh|eval)\b.*: (?:[Ss]yntax|parse) error\b", re.MULTILINE)
 """How shells report a script, or a part of it, that they cannot parse."""
-_CONTROL: Final = re.compile(r"\x1b\[[0-9;]*[mK]")
 _STOPPED: Final = 124
 """Exit codes from here on, but for `_ENDED`, are those of a script that was stopped (time-out, signals)."""
 _ENDED: Final = (126, 127)
@@ -91,7 +91,7 @@ def consistent_worlds(
 
 def _text(output: str, exit_code: int | None, *, truncated: bool) -> Text | None:
     """Return the output as it is matched; None where it is cut at a place that is not known."""
-    text = _CONTROL.sub("", output.replace("\r\n", "\n"))
+    text = COLORS.sub("", output.replace("\r\n", "\n"))
     if " error" in text and _SYNTAX_ERROR.search(text):
         return None  # the grammar took the script for another one than the shell did
     if (cut := _truncation(text)) is not None:
@@ -213,7 +213,7 @@ def _endings(outcome: Outcome) -> list[tuple[Parts, int | None]]:
         printed, errors = parts_of(stream, STDOUT), parts_of(stream, STDERR)
         if printed and errors:
             found.append(joined((*printed, *errors)))
-    return [(parts, outcome.status) for parts in dict.fromkeys(found)]
+    return [(without_colors(parts), outcome.status) for parts in dict.fromkeys(found)]
 
 
 def _consistent(possible: tuple[_Possible, ...], text: Text, exit_code: int | None) -> list[World]:

@@ -98,10 +98,12 @@ class Routing(msgspec.Struct, frozen=True):
 
 
 def _both(stream: Stream, fds: list[int]) -> Parts:
+    """Return what a stream writes to some descriptors, in order."""
     parts: list[Part] = []
     for entry in stream:
         if isinstance(entry, Fork):
-            parts.append(ANY)
+            options = tuple(dict.fromkeys(_both(option, fds) for option in entry.options))
+            parts += options[0] if len(options) == 1 else (Choice(options),)
         elif entry.fd in fds:
             parts += entry.parts
     return joined(parts)

@@ -151,3 +151,19 @@ class _Reader:
         flags = match["flags"]
         pattern = compiled(source, self._syntax, ignores_case="i" in flags.lower())
         return None if pattern is None else _Step(wants, "s", pattern=pattern, text=text, flags=flags)
+
+
+_BY_NUMBER: Final = re.compile(
+    r"(?P<silent>-n )?(?:-E )?(?P<first>\d+|\$)(?:,(?P<last>\d+|\$))?(?P<command>[pd])"
+)
+
+
+def numbered_lines(script: str, count: int) -> list[int] | None:
+    """Return which of some lines a program like `2,$p` writes, counted from 0; None for other programs."""
+    match = _BY_NUMBER.fullmatch(script)
+    if match is None or (match["command"] == "p") is not bool(match["silent"]):
+        return None
+    first = count if match["first"] == "$" else int(match["first"])
+    last = first if match["last"] is None else count if match["last"] == "$" else int(match["last"])
+    chosen = set(range(first - 1, max(first, min(last, count))))
+    return [number for number in range(count) if (number in chosen) is (match["command"] == "p")]

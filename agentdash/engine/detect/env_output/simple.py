@@ -13,10 +13,28 @@ from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.expansion import QUOTES, AbortedError, Expander
 from agentdash.engine.detect.env_output.feeding import fed
 from agentdash.engine.detect.env_output.launchers import LAUNCHERS, SHELLS, run_script_file, run_shell
-from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, concrete, joined
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Choice,
+    Hole,
+    Kind,
+    Parts,
+    alternatives,
+    concrete,
+    joined,
+)
 from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
 from agentdash.engine.detect.env_output.redirects import routed, routing
-from agentdash.engine.detect.env_output.streams import FAILED, STDERR, Call, Emit, Outcome, Stream, outcome_of
+from agentdash.engine.detect.env_output.streams import (
+    FAILED,
+    STDERR,
+    Call,
+    Emit,
+    Outcome,
+    Stream,
+    merged,
+    outcome_of,
+)
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import Assignment, Node, Simple
 
@@ -183,6 +201,14 @@ def run_command(
     stdin: Parts | None,
 ) -> list[Outcome]:
     """Return the outcomes of a command whose words are expanded."""
+    for file, content in state.files:
+        if file in words[1:] and (options := alternatives(content)):
+            states = [state.with_file(file, option) for option in options]
+            runs = [
+                run_command(interpreter, words, each, environment, guarded=guarded, stdin=stdin)
+                for each in states
+            ]
+            return merged([outcome for outcomes in runs for outcome in outcomes])
     path = concrete(words[0])
     if path is None:
         if (
