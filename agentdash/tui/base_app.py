@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Final, TypeVar
 
 from textual import constants
 from textual.app import App
+from textual.await_complete import AwaitComplete
+from textual.timer import Timer
 from textual.widgets import Input
 
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
@@ -20,6 +23,8 @@ from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES,
 
 Result = TypeVar("Result")
 _TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent")
+_COLLECT_AFTER_S: Final = 0.5
+"""After a screen was closed: the collection takes some ms, and the next key may come at once."""
 _INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code of a program that ctrl+c has ended."""
 
@@ -49,6 +54,8 @@ class BaseApp(App[Result]):
         self.set_class(options.ascii, "-ascii")
         self.options = options
         self._message_of_copy = ""
+        self._collection: Timer | None = None
+        """Of what closed screens have left."""
         self.keys = remapped(options.keys)
         """The key table by id, with the user's keys."""
         self.set_keymap(keymap(options.keys))
@@ -63,6 +70,17 @@ class BaseApp(App[Result]):
         """Show a title of the terminal, where it is wanted."""
         if self.options.title and isinstance(self._driver, TerminalDriver):
             self._driver.set_title(title)
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the top screen, and free soon after what it has held.
+
+        Its widgets refer to each other and to a snapshot of all workers; in a large heap Python collects such
+        cycles after many minutes, by when dozens of snapshots are kept.
+        """
+        if self._collection is not None:
+            self._collection.stop()
+        self._collection = self.set_timer(_COLLECT_AFTER_S, gc.collect)
+        return super().pop_screen()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action may run: none that opens an input while one has the focus, or a box is

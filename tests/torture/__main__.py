@@ -6,106 +6,31 @@ unprivileged user without a passwd entry. A fault is survived if no command hang
 every document is whole, the thread beside the fault is still there, and what was not read is stated.
 """
 
-# ruff: noqa: PLC0415, SIM115, T201 - the child imports what it runs; its files outlive every block
+# ruff: noqa: T201 - the child imports what it runs; its files outlive every block
 
 from __future__ import annotations
 
 import json
 import os
-import resource
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from tests.live.patience import scaled
-from tests.torture.faults import FAULTS, GOOD, Fault, Place, make_place
+from tests.torture.faults import FAULTS, GOOD, Fault, Place
+from tests.torture.forked import run
+from tests.torture.places import fresh_place
 from tests.torture.scenes import SCENES, Scene
 from tests.torture.stage import Stage
 
-_TIMEOUT_S: Final = 60.0
-"""On a quiet machine, where commands take under a second, and one over 50,000 sessions 40 s."""
 _UNPRIVILEGED_UID: Final = 54_321
 """A user that no passwd file has."""
 _AS_ANOTHER_USER: Final = "--as-another-user"
 """First argument of the process that runs the table as that user."""
 _MAX_STDERR_LINES: Final = 8
-
-
-class Result(NamedTuple):
-    """What a command did."""
-
-    code: int | None
-    """Exit code; None: it was still running after the timeout."""
-    out: bytes
-    err: str
-
-
-def run(place: Place, arguments: Sequence[str], uid: int) -> Result:
-    """Run a command in a forked child: an unprivileged user may not be able to start this Python."""
-    files = [tempfile.TemporaryFile() for _ in range(2)]
-    sys.stdout.flush()
-    if (pid := os.fork()) == 0:
-        _child(place, arguments, uid, [file.fileno() for file in files])
-    deadline = time.monotonic() + scaled(_TIMEOUT_S)
-    while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < deadline:
-        time.sleep(0.01)
-    if not ended[0]:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    for file in files:
-        file.seek(0)
-    out, err = (file.read() for file in files)
-    code = os.waitstatus_to_exitcode(ended[1]) if ended[0] else None
-    return Result(code, out, err.decode("utf-8", "replace"))
-
-
-def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[int]) -> None:
-    code = 70
-    try:
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for target, output in enumerate(outputs, 1):
-            os.dup2(output, target)
-        encoding = place.env.get("PYTHONIOENCODING", "utf-8")
-        sys.stdout = open(1, "w", encoding=encoding, closefd=False)
-        sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)
-        if os.geteuid() == 0 and uid:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-        os.environ.clear()
-        os.environ.update(place.env)
-        place.cwd.mkdir(exist_ok=True)
-        os.chdir(place.cwd)
-        if place.cwd_is_deleted:
-            place.cwd.rmdir()
-        for kind, value in place.limits.items():
-            resource.setrlimit(kind, (value, value))
-        for number in place.closed:
-            os.close(number)
-            setattr(sys, ("stdin", "stdout", "stderr")[number], None)
-        sys.argv = ["agentdash", *arguments]
-        from agentdash.cli import main
-
-        main()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        with suppress(AttributeError, OSError):  # a closed one
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
 
 
 def problems(fault: Fault, place: Place, uid: int) -> Iterator[str]:
@@ -139,41 +64,19 @@ def _document_problems(command: str, out: bytes, fault: Fault) -> Iterator[str]:
         yield f"`{command}`: the thread beside the fault is missing"
 
 
-@contextmanager
-def _fresh_place(uid: int, arrange: Callable[[Place], object]) -> Iterator[Place]:
-    """Create a place, and remove it after the block. Outside of /tmp, which sandboxes may write to."""
-    root = Path(tempfile.mkdtemp(prefix="torture-", dir="/var/tmp"))
-    try:
-        place = make_place(root)
-        arrange(place)
-        if os.geteuid() == 0 and uid:
-            _chown(root, uid)
-        yield place
-    finally:
-        for folder in [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]:
-            folder.chmod(0o700)
-        shutil.rmtree(root, ignore_errors=True)
-
-
 def survive(fault: Fault, uid: int) -> list[str]:
     """Run one fault in a fresh place as a user; return what was wrong."""
-    with _fresh_place(uid, fault.arrange) as place:
+    with fresh_place(uid, fault.arrange) as place:
         return list(problems(fault, place, uid))
 
 
 def survive_scene(scene: Scene, uid: int) -> list[str]:
     """Play one scene in a fresh place as a user; return what was wrong."""
-    with _fresh_place(uid, lambda place: None) as place, ExitStack() as cleanup:
+    with fresh_place(uid) as place, ExitStack() as cleanup:
         try:
             return list(scene.play(Stage(place, uid, cleanup)))
         except Exception as error:  # one scene must not end the table
             return [f"{type(error).__name__}: {error}"]
-
-
-def _chown(root: Path, uid: int) -> None:
-    for folder, folders, names in os.walk(root):
-        for name in (".", *folders, *names):
-            os.chown(Path(folder, name), uid, uid, follow_symlinks=False)
 
 
 def table(words: Sequence[str], uid: int, print_row: Callable[[str], None]) -> int:
@@ -194,6 +97,9 @@ def table(words: Sequence[str], uid: int, print_row: Callable[[str], None]) -> i
             continue
         if scene.needs_root and os.geteuid() != 0:
             print_row(f"{scene.name}: not run, only root can arrange it")
+            continue
+        if (missing := scene.missing()) is not None:
+            print_row(f"{scene.name}: not run, {missing}")
             continue
         wrong = survive_scene(scene, uid)
         failed += wrong != []
@@ -257,4 +163,8 @@ if __name__ == "__main__":
     from tests.torture.faults import preload
 
     preload()
+    if sys.argv[1:2] == ["inject"]:
+        from tests.torture import injection
+
+        sys.exit(injection.main(sys.argv[2:]))
     sys.exit(main())

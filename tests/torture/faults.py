@@ -53,6 +53,8 @@ class Place(msgspec.Struct):
     """Descriptors that the commands do not have."""
     limits: dict[int, int] = {}
     """Resource limits of the commands."""
+    injection: str | None = None
+    """Option of strace by which system calls of the commands fail."""
 
     @property
     def bad(self) -> Path:
@@ -83,7 +85,15 @@ def preload() -> None:
     for module in pkgutil.walk_packages(agentdash.__path__, "agentdash."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("encodings.ascii", "encodings.idna", "html", "platformdirs.unix", "tomllib", "zstandard"):
+    for name in (
+        "tree_sitter_bash",
+        "encodings.ascii",
+        "encodings.idna",
+        "html",
+        "platformdirs.unix",
+        "tomllib",
+        "zstandard",
+    ):
         importlib.import_module(name)
     for name in ("multiprocessing.pool", "websockets.asyncio.client", "watchfiles", "rich.table", "sqlite3"):
         importlib.import_module(name)

@@ -55,11 +55,15 @@ async def run_tmux(server: TmuxServer, limit_s: float, *args: str) -> tuple[int,
 async def _run(server: TmuxServer, limit_s: float, *args: str) -> tuple[int, str, str]:
     """Run `tmux`. With `-u`, since tmux replaces non-ASCII characters under a plain locale."""
     try:
-        transport, call = await asyncio.get_running_loop().subprocess_exec(
-            _TmuxCall, *("tmux", "-u", *server.args, *args), stdin=asyncio.subprocess.DEVNULL
-        )
+        # asyncio waits for ever for a process whose pipes it could not open
+        async with asyncio.timeout(limit_s):
+            transport, call = await asyncio.get_running_loop().subprocess_exec(
+                _TmuxCall, *("tmux", "-u", *server.args, *args), stdin=asyncio.subprocess.DEVNULL
+            )
     except FileNotFoundError:
         raise NoAnswerError(NO_TMUX) from None
+    except TimeoutError:
+        raise NoAnswerError(f"tmux does not start within {limit_s:g} s") from None
     except OSError as error:
         raise NoAnswerError(f"tmux cannot be started: {error.strerror}") from None
     try:

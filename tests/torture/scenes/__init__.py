@@ -20,19 +20,23 @@ class Scene(msgspec.Struct):
     """Yields what was wrong."""
     needs_root: bool = False
     """Whether only root can arrange it; the commands may still run as another user."""
+    missing: Callable[[], str | None] = lambda: None
+    """Returns what has to be installed to play it; None where all is."""
 
 
 SCENES: Final[list[Scene]] = []
 
 
-def scene(name: str, *, needs_root: bool = False) -> Callable[[Play], Play]:
+def scene(
+    name: str, *, needs_root: bool = False, missing: Callable[[], str | None] = lambda: None
+) -> Callable[[Play], Play]:
     """Return a decorator that adds a function to the scenes."""
 
     def add(play: Play) -> Play:
-        SCENES.append(Scene(name, play, needs_root))
+        SCENES.append(Scene(name=name, play=play, needs_root=needs_root, missing=missing))
         return play
 
     return add
 
 
-from tests.torture.scenes import clock, files, processes, sockets, store, tmux  # noqa: E402, F401 - they add their scenes
+from tests.torture.scenes import clock, files, processes, sockets, store, syscalls, tmux  # noqa: E402, F401 - they add their scenes
