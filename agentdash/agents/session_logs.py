@@ -12,7 +12,6 @@ import msgspec
 from agentdash.agents.claude import home as claude
 from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
-from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.events import Event
 from agentdash.model.sanitize import clean_line
 
@@ -77,7 +76,7 @@ class SessionLog(NamedTuple):
         """Return a reader for its lines; without counts of tokens it reads rollouts faster."""
         if self.agent == "claude":
             return _transcript_reader(self.thread, self.path)
-        return RolloutReader(self.thread, counts_tokens=counts_tokens)
+        return _rollout_reader(self.thread, counts_tokens=counts_tokens)
 
 
 def log_of(path: Path) -> SessionLog | None:
@@ -124,7 +123,14 @@ def _first_lines(path: Path) -> list[bytes]:
 
 def reader_of_log(path: Path, thread: str) -> LogReader:
     """Return a reader for a log; files of any other name are read as rollouts."""
-    return _transcript_reader(thread, path) if is_transcript(path) else RolloutReader(thread)
+    return _transcript_reader(thread, path) if is_transcript(path) else _rollout_reader(thread)
+
+
+def _rollout_reader(thread: str, *, counts_tokens: bool = True) -> LogReader:
+    # audits of files that have not changed read none
+    from agentdash.agents.codex.rollout.reader import RolloutReader  # noqa: PLC0415
+
+    return RolloutReader(thread, counts_tokens=counts_tokens)
 
 
 def _transcript_reader(thread: str, path: Path) -> LogReader:

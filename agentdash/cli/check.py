@@ -11,7 +11,6 @@ import click
 
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.agents.session_logs import thread_of_log
-from agentdash.agents.state_paths import state_paths
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
 from agentdash.cli.options import FOLDER, NO_CACHE_OPTION, PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
@@ -20,17 +19,10 @@ from agentdash.cli.progress import Progress
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
 from agentdash.model.memory import ThreadMemory
+from agentdash.model.policy import SANDBOX_MODES
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import Recall, audit, file_size, find_rollouts
 from agentdash.report.check import CheckReport
-from agentdash.report.check_worker import (
-    MODES,
-    policy_of_mode,
-    policy_of_thread,
-    print_worker_paths,
-    worker_paths_report,
-)
-from agentdash.report.denials import denials_report, print_denials
 from agentdash.store.digests import DigestStore
 from agentdash.store.memory import Memory, MemoryFileError
 
@@ -47,18 +39,38 @@ class _CheckCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
+class _WorkerName(click.ParamType):  # type: ignore[type-arg]
+    """A worker CLI whose state paths are known. Their tables are read when the option is given."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, if there is such a worker CLI."""
+        return self._choice().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the names that begin so."""
+        return self._choice().shell_complete(ctx, param, incomplete)
+
+    @staticmethod
+    def _choice() -> click.Choice[str]:
+        from agentdash.agents.state_paths import state_paths
+
+        return click.Choice(sorted(state_paths()))
+
+
 @click.command(cls=_CheckCommand)
 @click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to audit, or to find threads in.")
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
 @click.option(
     "--worker",
-    type=click.Choice(sorted(state_paths())),
+    type=_WorkerName(),
     metavar="NAME",
     help="Predict what would be denied to this worker CLI instead.",
 )
 @click.option(
     "--policy",
-    type=click.Choice(MODES),
+    type=click.Choice(SANDBOX_MODES),
     metavar="MODE",
     help="With --worker: use this policy instead of a thread's.",
 )
@@ -146,6 +158,8 @@ def check(
             thread.file = STDIN_NAME if thread.file in copies else thread.file
     warn_unreadable(report.problems)
     if denials:
+        from agentdash.report.denials import denials_report, print_denials
+
         by_target = denials_report(report)
         if as_json:
             print_document(by_target)
@@ -162,10 +176,11 @@ def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | 
         paths, unreadable = find_rollouts(home, targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
-    with Progress("files", len(paths), sum(map(file_size, paths))) as progress:
+    sizes = {path: file_size(path) for path in paths}
+    with Progress("files", len(paths), sum(sizes.values())) as progress:
         return audit(
             paths,
-            lambda path: progress.add(file_size(path)),
+            lambda path: progress.add(sizes[path]),
             unreadable,
             recall=_recalled(home, paths),
             digests=digests,
@@ -207,6 +222,14 @@ def _thread(path: Path) -> str:
 def _check_worker(
     home: CodexHome, worker: str, mode: str | None, targets: tuple[str, ...], as_json: bool
 ) -> int:
+    from agentdash.agents.state_paths import state_paths
+    from agentdash.report.check_worker import (
+        policy_of_mode,
+        policy_of_thread,
+        print_worker_paths,
+        worker_paths_report,
+    )
+
     cwd = Path.cwd()
     errors: list[OSError] = []
     try:

@@ -9,6 +9,9 @@ from typing import Final, Literal
 
 import msgspec
 
+SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
+"""Codex's names of policies (`--sandbox`)."""
+
 
 class Filesystem(StrEnum):
     """How much of the disk may be written."""

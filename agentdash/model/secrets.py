@@ -28,7 +28,7 @@ from agentdash.model.secret_shapes import (
     WEAK_NAME,
 )
 
-__all__ = ["MASK", "is_secret_name", "mask_fields", "mask_lines", "mask_secrets"]
+__all__ = ["MASK", "Masked", "is_secret_name", "mask_fields", "mask_lines", "mask_secrets"]
 
 _SECRET_NAME: Final = re.compile(
     rf"(?:.*{STRONG_NAME}|(?:.*[^a-z])?(?:{WEAK_NAME}|access)|.*[a-z](?-i:Key|Auth|Pat|Sig|Pwd))",
@@ -255,6 +255,12 @@ def _is_name(value: str, name: str) -> bool:
 # ---------------------------------------------------------------- values
 
 
+class Masked:
+    """Base of structs whose texts are known to have no secrets: they are not searched again."""
+
+    __slots__ = ()
+
+
 def mask_fields(value: Any) -> Any:
     """Return a struct, a collection or a text in which secrets are masked in all texts; the same object where
     there are none."""
@@ -264,6 +270,8 @@ def mask_fields(value: Any) -> Any:
 
 def _mask_any(value: Any) -> Any:
     match value:
+        case Masked():
+            return value
         case str():
             masked = mask_secrets(value) if type(value) is str else value
             return value if masked == value else masked

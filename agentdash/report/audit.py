@@ -7,6 +7,7 @@ rendering, `file_audit.py` the audit of one file, `audit_digest.py` what is kept
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -207,7 +208,7 @@ class _Audit:
             [
                 (path, states[path], encode_digest(digest))
                 for path, digest in judged.items()
-                if path in states and not has_secrets(digest)
+                if path in states and not has_secrets(path, digest)
             ],
         )
 
@@ -235,6 +236,8 @@ def _started_pool(processors: int) -> Pool | None:
 
     # the children inherit the mask: ctrl-c interrupts this process alone, which terminates them
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    gc.freeze()  # what exists already is not looked through in each process
     try:
         return multiprocessing.Pool(processors)
     except OSError:

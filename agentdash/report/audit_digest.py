@@ -23,7 +23,7 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
-from agentdash.model.secrets import mask_fields
+from agentdash.model.secrets import Masked, mask_fields
 from agentdash.report.check import ThreadReport
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ END_OF_TIME: Final = 4e9
 
 Recall = Callable[[str], ThreadMemory]
 """Returns what an earlier agentdash saw of a thread: its live commands, and what was asked of them."""
+
+
+class _StoredReport(ThreadReport, Masked):
+    """A report that was stored, which those with secrets are not."""
 
 
 class AuditDigest(msgspec.Struct, array_like=True):
@@ -51,6 +55,10 @@ class AuditDigest(msgspec.Struct, array_like=True):
     """Paths that were denied."""
     cwds: tuple[str, ...] = ()
     """Working directories of the threads with denied paths: where none exists, the paths mean nothing."""
+
+
+class _StoredDigest(AuditDigest, array_like=True):
+    report: _StoredReport | None
 
 
 class Inputs(NamedTuple):
@@ -72,7 +80,7 @@ def _undated(memory: ThreadMemory) -> ThreadMemory:
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(AuditDigest).decode
+_decode: Final = msgspec.msgpack.Decoder(_StoredDigest).decode
 
 
 def encode_digest(digest: AuditDigest) -> bytes:
@@ -93,9 +101,9 @@ def thread_name(path: Path) -> str:
     return thread_of_log(path) or clean_line(path.name)
 
 
-def has_secrets(digest: AuditDigest) -> bool:
-    """Return whether a digest has text that must not be written."""
-    parts = (digest.report, digest.threads, digest.denied, digest.cwds)
+def has_secrets(path: Path, digest: AuditDigest) -> bool:
+    """Return whether the digest of a file has text that must not be written, or its path has."""
+    parts = (str(path), digest.report, digest.threads, digest.denied, digest.cwds)
     return any(mask_fields(part) != part for part in parts)
 
 

@@ -18,7 +18,7 @@ from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.state_paths import paths_under_policy
-from agentdash.model.policy import Network, Policy
+from agentdash.model.policy import SANDBOX_MODES, Network, Policy
 from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
 from agentdash.report.elements import ConfiguredReport, configured_report, remedy_fields
@@ -26,8 +26,6 @@ from agentdash.report.elements import ConfiguredReport, configured_report, remed
 if TYPE_CHECKING:
     from rich.console import Console
 
-MODES: Final = ("read-only", "workspace-write", "danger-full-access")
-"""Codex's names of policies (`--sandbox`)."""
 _PATH_VARIABLES: Final = ("HOME", "PWD", *DEFAULTS)
 """Environment variables that state paths depend on."""
 
@@ -111,9 +109,8 @@ def policy_of_thread(
         for thread in threads:
             if not thread.helper and (policy := thread.policy) is not None:
                 return f"thread {ident}", policy
-    raise LookupError(
-        f"no thread{f' {target!r}' if target else ''} here states a policy: give --policy {', '.join(MODES)}"
-    )
+    which = f" {target!r}" if target else ""
+    raise LookupError(f"no thread{which} here states a policy: give --policy {', '.join(SANDBOX_MODES)}")
 
 
 def worker_paths_report(

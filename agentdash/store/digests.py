@@ -89,10 +89,12 @@ class DigestStore:
         wanted = {_key(path): path for path in states}
         found: dict[Path, bytes] = {}
         for key, identity, body, checksum in self._rows(view, list(wanted)):
-            path = wanted.get(key) if isinstance(key, bytes) else None
-            if path is None or states[path].identity != identity or not isinstance(body, bytes):
+            if not (isinstance(key, bytes) and isinstance(identity, bytes) and isinstance(body, bytes)):
                 continue
-            if _checksum(view, _key(path), states[path].identity, body) == checksum:
+            path = wanted.get(key)
+            if path is None or states[path].identity != identity:
+                continue
+            if _checksum(view, key, identity, body) == checksum:
                 found[path] = body
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -89,8 +90,14 @@ class CodexRequests:
 
 def _sessions_of(thread: Thread) -> Path | None:
     """Return the directory of rollouts that a thread's file lies in."""
-    path = Path(thread.file.path) if thread.file is not None else Path()
-    return next((parent for parent in path.parents if parent.name in ("sessions", "archived_sessions")), None)
+    return _root_above(posixpath.dirname(thread.file.path)) if thread.file is not None else None
+
+
+@lru_cache(maxsize=256)
+def _root_above(folder: str) -> Path | None:
+    path = Path(folder)
+    above = (path, *path.parents)
+    return next((parent for parent in above if parent.name in ("sessions", "archived_sessions")), None)
 
 
 def read_request(

@@ -324,14 +324,15 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
     """Return paths of the lines that belong to this one, the numbers of the first and last of them, and
     their text."""
     line = lines[number]
+    is_next = True
     for later in range(number + 1, min(len(lines), number + _BLOCK_LINES)):
         if field := _NODE_FIELD.match(lines[later]):
             return (field["value"],), number, later, line
         if created := _OUTPUT_FILE.match(lines[later]):
             return (created["path"],), number, later, f"{line}\n{lines[later]}"
-        is_next = not any(between.strip() for between in lines.range(number + 1, later - 1))
         if is_next and line.rstrip().endswith(":") and re.match(r"\s*[~/]\S*\s*$", lines[later]):
             return (lines[later].strip(),), number, later, line  # brew's list of directories; CMake's
+        is_next = is_next and not lines[later].strip()
     chained = _CHAIN.match(line) is not None
     steps = 0
     for earlier in range(number - 1, max(-1, number - 1 - _CHAIN_LINES), -1):

@@ -112,12 +112,15 @@ class Lines:
 
     def __init__(self, output: str) -> None:
         self._raw = output.split("\n") if output else []
+        self._cleaned: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self._raw)
 
     def __getitem__(self, number: int) -> str:
-        return _clean(self._raw[number])
+        if number not in self._cleaned:
+            self._cleaned[number] = _clean(self._raw[number])
+        return self._cleaned[number]
 
     def range(self, first: int, last: int) -> list[str]:
         """Return the lines from `first` to `last`, both included, as far as there are any."""

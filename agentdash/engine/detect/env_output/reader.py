@@ -63,10 +63,12 @@ _STOPPED: Final = 124
 _ENDED: Final = (126, 127)
 
 
+@lru_cache(64)
 def read(
     script: str, output: str, *, shell: str, exit_code: int | None, truncated: bool, quoted: bool
 ) -> Flags:
-    """Return what an output shows of the flags; see `read_flags`."""
+    """Return what an output shows of the flags; see `read_flags`. Agents repeat the commands that show
+    them."""
     text = _text(output, exit_code, truncated=truncated)
     if text is None or (possible := _possible(script, shell, _missing(text))) is None:
         return Flags()
