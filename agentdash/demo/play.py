@@ -11,13 +11,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.claude.settings import (
-    Arguments,
-    parse_role,
-    parse_settings,
-)
+from agentdash.agents.claude.roles import parse_role
+from agentdash.agents.claude.roles import role_request as role_request_of_claude
+from agentdash.agents.claude.settings import Arguments, parse_settings
 from agentdash.agents.claude.settings import requested as requested_of_claude
-from agentdash.agents.claude.settings import role_request as role_request_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import parse_config

@@ -22,8 +22,20 @@ _SESSION_NAME: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 _SUBAGENT_NAME: Final = re.compile(r"(agent-[0-9a-zA-Z_-]{1,80})\.jsonl")
 _MAX_METADATA_BYTES: Final = 1 << 16
 """Size above which the metadata of a sub-agent is malformed; those of 2.1.330 have 300 bytes."""
+MAX_FILE_BYTES: Final = 1 << 20
+"""Size above which settings and roles are not read."""
+_MAX_LISTED: Final = 100
+"""Files of one directory that are read."""
 _MAX_DEPTH: Final = 3
 """Levels of directories below `projects`: the project, the session, `subagents`."""
+
+
+def listed(directory: Path, pattern: str) -> list[Path]:
+    """Return the first files of a directory by name; none where it cannot be read."""
+    try:
+        return sorted(directory.glob(pattern))[:_MAX_LISTED]
+    except OSError:
+        return []
 
 
 def default_home() -> Path:

@@ -8,7 +8,6 @@ file is parsed. Keys of 2.1.197 to 2.1.330.
 from __future__ import annotations
 
 import posixpath
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
+from agentdash.agents.claude.roles import read_role
 from agentdash.files import read_bytes
 from agentdash.model.fleet import Thread
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -24,9 +24,8 @@ from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
 
-_MAX_FILE_BYTES: Final = 1 << 20
 _MAX_LISTED: Final = 100
-"""Entries of one list in a file, files of a directory."""
+"""Entries of one list in a file."""
 _CLOCK_TOLERANCE_S: Final = 1.0
 """A file that was written so shortly after a process began was read by it, too."""
 _MANAGED: Final = (
@@ -36,7 +35,6 @@ _PLATFORM: Final = "macos" if sys.platform == "darwin" else "linux"
 """Its name in `sandbox.enabledPlatforms`."""
 _SKIP_PERMISSIONS: Final = "--dangerously-skip-permissions"
 _BYPASS: Final = "bypassPermissions"
-_FRONT_MATTER: Final = re.compile(r"\A---\n(.*?)\n---\s*\n", re.DOTALL)
 
 
 class _Sandbox(msgspec.Struct, rename="camel"):
@@ -137,7 +135,7 @@ class ClaudeRequests:
         home = config_directory(process)
         if home is None or not thread.cwd or thread.created_at is None or thread.file is None:
             return None
-        found = _read_role(Path(thread.file.path), home, thread.cwd, root)
+        found = read_role(Path(thread.file.path), home, thread.cwd, root)
         return _since(found, thread.created_at, at) if found else None
 
     def read_past(self, thread: Thread, at: float) -> Requested | None:
@@ -158,7 +156,7 @@ def request_of_transcript(path: Path, thread: Thread, at: float) -> Requested | 
         return None
     home, root = ClaudeHome(projects.parent), Path("/")
     if thread.parent is not None:
-        role = _read_role(path, str(home.root), thread.cwd, root)
+        role = read_role(path, str(home.root), thread.cwd, root)
         return _since(role, thread.created_at, at) if role else None
     found = read_request(Arguments(), str(home.root), thread.cwd, root)
     found = msgspec.structs.replace(found, are_arguments_known=False)
@@ -248,7 +246,7 @@ def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[Se
             path = posixpath.join(cwd, arguments.settings)
             yield from _file(RequestLayer.ARGV, path, root, required=True)
     yield from _file(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.json", root)
-    for each in _listed(root / f"{_MANAGED}/managed-settings.d".lstrip("/"), "*.json"):
+    for each in listed(root / f"{_MANAGED}/managed-settings.d".lstrip("/"), "*.json"):
         yield from _file(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.d/{each.name}", root)
 
 
@@ -257,7 +255,7 @@ def _file(layer: RequestLayer, path: str, root: Path, *, required: bool = False)
     shown = clean_line(path)
     try:
         modified = place.stat().st_mtime
-        text = read_bytes(place, _MAX_FILE_BYTES).decode("utf-8-sig", "replace")
+        text = read_bytes(place, MAX_FILE_BYTES).decode("utf-8-sig", "replace")
     except FileNotFoundError:
         if required:
             yield SettingsFile(
@@ -280,13 +278,6 @@ def parse_settings(layer: RequestLayer, path: str | None, modified: float, text:
     return SettingsFile(
         layer=layer, path=path, modified=modified, text=text, settings=settings, problem=problem
     )
-
-
-def _listed(directory: Path, pattern: str) -> list[Path]:
-    try:
-        return sorted(directory.glob(pattern))[:_MAX_LISTED]
-    except OSError:
-        return []
 
 
 # ---------------------------------------------------------------- values
@@ -352,69 +343,3 @@ def _expanded(path: str, cwd: str, home: str) -> str:
 def _since(found: Requested, since: float, at: float, read_until: float = 0.0) -> Requested:
     is_newer = (found.files_written or 0.0) > max(since, read_until) + _CLOCK_TOLERANCE_S
     return msgspec.structs.replace(found, since=since, read_at=at if is_newer else None)
-
-
-# ---------------------------------------------------------------- roles
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    agent_type: str | None = None
-
-
-_meta: Final = msgspec.json.Decoder(_Meta)
-
-
-def _read_role(transcript: Path, home: str, cwd: str, root: Path) -> Requested | None:
-    """Return the permission mode in the file of a sub-agent's role: of the project, or else of the user."""
-    try:
-        content = read_bytes(transcript.with_suffix(".meta.json"), _MAX_FILE_BYTES)
-        name = _meta.decode(content).agent_type
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
-        return None
-    directories = (posixpath.join(cwd, ".claude/agents"), posixpath.join(home, "agents"))
-    for directory in directories if name else ():
-        for place in _listed(root / directory.lstrip("/"), "*.md"):
-            if (found := _role_mode(place, name or "")) is None:
-                continue
-            mode, line, modified = found
-            if mode is None:
-                return None
-            file = clean_line(posixpath.join(directory, place.name))
-            return msgspec.structs.replace(role_request(mode, file, line), files_written=modified)
-    return None
-
-
-def role_request(mode: str, file: str, line: int) -> Requested:
-    """Return what a role asks for that sets a permission mode."""
-    origin = RequestOrigin(
-        field=RequestField.APPROVAL,
-        layer=RequestLayer.ROLE,
-        text=f"permissionMode: {mode}",
-        file=file,
-        line=line,
-    )
-    return Requested(policy=Policy(approval=mode), origins=(origin,))
-
-
-def _role_mode(path: Path, name: str) -> tuple[str | None, int, float] | None:
-    """Return the mode of the role with this name, its line, and its file's time; None for other roles."""
-    try:
-        modified = path.stat().st_mtime
-        text = read_bytes(path, _MAX_FILE_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return None
-    found, mode, line = parse_role(text)
-    return (mode, line, modified) if found == name else None
-
-
-def parse_role(text: str) -> tuple[str | None, str | None, int]:
-    """Return the name of a role, its permission mode, and the line that sets it, of the text of its file."""
-    head = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
-    values: dict[str, tuple[str, int]] = {}
-    for number, line in enumerate(head[1].split("\n") if head else (), 2):
-        key, colon, value = line.partition(":")
-        if colon:
-            values[key.strip()] = (clean_line(value).strip("'\""), number)
-    name, _ = values.get("name", (None, 0))
-    mode, at = values.get("permissionMode", (None, 0))
-    return name, mode or None, at
