@@ -18,60 +18,29 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
+from agentdash.engine.judge.findings.request_differences import (
+    RequestDifference,
+    RequestTurn,
+    differences_of,
+    is_certain,
+    winner_of,
+    with_parent,
+)
 from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
+from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.fleet import PolicyPeriod, Thread
 from agentdash.model.layers import DifferingField, LayerField, Reference
-from agentdash.model.policy import Filesystem, Network, Policy
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
-_FREEDOM: Final = {
-    Filesystem.READ_ONLY: 0,
-    Filesystem.WORKSPACE: 1,
-    Filesystem.CUSTOM: 1,
-    Filesystem.UNRESTRICTED: 2,
-    Network.OFF: 0,
-    Network.MEDIATED: 1,
-    Network.ON: 2,
-    "never": 0,
-}
-"""How much a value allows, to tell narrower from wider. An approval policy that asks allows more than one
-that never does."""
-_ASKING: Final = 1
 _FLAG_KINDS: Final = {
     FindingKind.STALE_NETWORK_FLAG: NETWORK_FLAG,
     FindingKind.ESCALATED_FLAG_LEFT: NETWORK_FLAG,
     FindingKind.FOREIGN_SANDBOX_FLAG: SANDBOX_FLAG,
 }
 """The variable that each finding is about."""
-_AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
-"""`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
-
-
-class _Turn(msgspec.Struct, frozen=True):
-    """A request, and the policy that the thread stated first after it."""
-
-    request: Requested
-    period: PolicyPeriod
-    before: PolicyPeriod | None
-    """The policy of the thread before the request."""
-    earlier: Requested | None
-    """The request before."""
-
-
-class _Difference(msgspec.Struct, frozen=True):
-    """One part of a policy that is not what was asked for."""
-
-    field: RequestField
-    name: LayerField
-    asked: str
-    got: str
-    origin: RequestOrigin
-    winner: RequestOrigin | None
-    """What decided instead; None: nothing that was read."""
-    direction: Direction
 
 
 def request_findings(
@@ -88,9 +57,9 @@ def request_findings(
         if turn.request.resumes and turn.before is not None and (found := _dropped(turn)) is not None:
             yield found
             continue
-        differences = [each for each in _differences(turn) if _is_certain(each, turn)]
+        differences = [each for each in differences_of(turn) if is_certain(each, turn)]
         if differences:
-            yield _finding(turn, [_with_parent(each, turn, parent) for each in differences])
+            yield _finding(turn, [with_parent(each, turn, parent) for each in differences])
 
 
 def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested | None:
@@ -125,66 +94,10 @@ def with_environment(finding: Finding, requests: Sequence[Requested]) -> Finding
     return replace(finding, message=message, evidence=(*finding.evidence, evidence))
 
 
-def auto_approved(thread: Thread) -> Iterator[Finding]:
-    """Yield a finding where commands left a read-only sandbox while an automatic reviewer answers approvals
-    (openai/codex#36570)."""
-    let_out = []
-    for call in (*thread.calls, *thread.open_calls):
-        index = thread.policy_index_of(call)
-        if index < 0 or call.escalation is None or call.escalation.kind != "escalated":
-            continue
-        period = thread.policies[index]
-        is_auto = period.policy.reviewer in _AUTO_REVIEWERS
-        has_run = call.outcome == "running" or (call.outcome == "ended" and call.exit_code is not None)
-        if is_auto and has_run and period.policy.filesystem is Filesystem.READ_ONLY:
-            let_out.append((call, period))
-    if not let_out:
-        return
-    call, period = let_out[0]
-    info = FINDING_KINDS[FindingKind.AUTO_APPROVED_OUTSIDE]
-    yield Finding(
-        kind=FindingKind.AUTO_APPROVED_OUTSIDE,
-        direction=info.directions[0],
-        severity=info.severity,
-        configured=policy_in_words(period.policy),
-        got=f"ran outside of the sandbox: {call.text}",
-        message="A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
-        " not by the user.",
-        since=call.at,
-        last=max(each.at for each, _ in let_out),
-        count=len(let_out),
-        evidence=(
-            Evidence(
-                source=EvidenceSource.ROLLOUT,
-                at=period.since,
-                rule="policy-in-force",
-                text=f"{period_in_words(period)}, reviewer {period.policy.reviewer}",
-            ),
-            Evidence(
-                source=EvidenceSource.ROLLOUT,
-                at=call.at,
-                rule="escalation",
-                text=f"line {call.line}: {call.text}",
-            ),
-        ),
-        calls=tuple(each.id for each, _ in let_out),
-        fields=(
-            DifferingField(
-                name=LayerField.REVIEWER,
-                expected="user",
-                actual=period.policy.reviewer or "",
-                layer="configured",
-                expected_at=period.since,
-                actual_at=call.at,
-            ),
-        ),
-    )
-
-
 # ---------------------------------------------------------------- which policy answers which request
 
 
-def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
+def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[RequestTurn]:
     for number, request in enumerate(requests):
         if request.since is None or not request.are_arguments_known:
             continue
@@ -196,7 +109,7 @@ def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[_Turn]:
         if index < 0:
             continue
         before = thread.policy_index_at(request.since)
-        yield _Turn(
+        yield RequestTurn(
             request=request,
             period=thread.policies[index],
             before=thread.policies[before] if before >= 0 else None,
@@ -226,143 +139,10 @@ def _as_request(period: PolicyPeriod, request: Requested) -> Requested:
     return replace(request, policy=policy, origins=origins, since=period.since, given=None, given_origins=())
 
 
-# ---------------------------------------------------------------- comparing
-
-
-def _differences(turn: _Turn) -> Iterator[_Difference]:
-    """Yield the parts that were asked for, and are otherwise in the policy that the thread stated."""
-    asked, got = turn.request.policy, turn.period.policy
-    is_same_profile = asked.profile is not None and asked.profile == got.profile
-    if (
-        _is_known(asked.filesystem, got.filesystem)
-        and asked.filesystem is not got.filesystem
-        and not is_same_profile
-    ):
-        yield from _difference(turn, RequestField.FILESYSTEM, asked.filesystem, got.filesystem)
-    is_network_known = _is_known(asked.network, got.network) and not _may_be_mediated(turn)
-    if is_network_known and asked.network is not got.network:
-        yield from _difference(turn, RequestField.NETWORK, asked.network, got.network)
-    if asked.filesystem is Filesystem.WORKSPACE and got.filesystem is Filesystem.WORKSPACE:
-        yield from _missing_roots(turn)
-    if asked.approval is not None and got.approval is not None and asked.approval != got.approval:
-        yield from _difference(turn, RequestField.APPROVAL, asked.approval, got.approval)
-    if asked.reviewer is not None and got.reviewer is not None and asked.reviewer != got.reviewer:
-        yield from _difference(turn, RequestField.REVIEWER, asked.reviewer, got.reviewer)
-
-
-def _may_be_mediated(turn: _Turn) -> bool:
-    """Return whether the network may be behind the proxy that was asked for: Codex states it as on (0.130 to
-    0.169)."""
-    asked, given, got = turn.request.policy, turn.request.given, turn.period.policy
-    is_given = given is None or given.network is not Network.ON
-    return asked.network is Network.MEDIATED and got.network is Network.ON and is_given
-
-
-def _is_known(*values: str) -> bool:
-    return "unknown" not in values
-
-
-_ROWS: Final = {
-    RequestField.FILESYSTEM: LayerField.FILES,
-    RequestField.NETWORK: LayerField.NETWORK,
-    RequestField.WRITABLE_ROOTS: LayerField.FILES,
-    RequestField.APPROVAL: LayerField.APPROVAL,
-    RequestField.REVIEWER: LayerField.REVIEWER,
-}
-
-
-def _difference(turn: _Turn, field: RequestField, asked: str, got: str) -> Iterator[_Difference]:
-    origin = turn.request.origin(field)
-    if origin is None:
-        return
-    yield _Difference(
-        field=field,
-        name=_ROWS[field],
-        asked=str(asked),
-        got=str(got),
-        origin=origin,
-        winner=_winner(turn, field),
-        direction=_direction(field, asked, got),
-    )
-
-
-def _missing_roots(turn: _Turn) -> Iterator[_Difference]:
-    """Yield a difference where a directory that was asked for by name may not be written."""
-    origin = turn.request.origin(RequestField.WRITABLE_ROOTS)
-    if origin is None:
-        return
-    missing = turn.period.policy.grants_less_than(turn.request.policy)
-    if missing:
-        yield _Difference(
-            field=RequestField.WRITABLE_ROOTS,
-            name=LayerField.FILES,
-            asked=f"{turn.request.policy.filesystem}, {missing[0]}",
-            got=f"{turn.period.policy.filesystem}, not {missing[0]}",
-            origin=origin,
-            winner=_winner(turn, RequestField.WRITABLE_ROOTS),
-            direction="narrower",
-        )
-
-
-def _direction(field: RequestField, asked: str, got: str) -> Direction:
-    if field is RequestField.REVIEWER:
-        return "label"
-    return "wider" if _FREEDOM.get(got, _ASKING) > _FREEDOM.get(asked, _ASKING) else "narrower"
-
-
-def _winner(turn: _Turn, field: RequestField) -> RequestOrigin | None:
-    """Return what decided a part instead of the request, if the settings that were read lead to what the
-    thread has."""
-    given, changed = turn.request.given, turn.request.changed_files
-    if given is None or _value(given, field) != _value(turn.period.policy, field):
-        return None
-    origin = turn.request.given_origin(field)
-    if origin is None or origin == turn.request.origin(field):
-        return None
-    is_uncertain = bool(changed) and (origin.layer is not RequestLayer.MANAGED or origin.file in changed)
-    return None if is_uncertain else origin
-
-
-def _value(policy: Policy, field: RequestField) -> object:
-    return {
-        RequestField.FILESYSTEM: policy.filesystem,
-        RequestField.NETWORK: policy.network,
-        RequestField.WRITABLE_ROOTS: policy.filesystem,
-        RequestField.APPROVAL: policy.approval,
-        RequestField.REVIEWER: policy.reviewer,
-        RequestField.PROFILE: policy.profile,
-    }[field]
-
-
-def _is_certain(difference: _Difference, turn: _Turn) -> bool:
-    """Return whether a difference is one between request and policy, and not a gap in what was read."""
-    request = turn.request
-    if difference.origin.layer is RequestLayer.MANAGED:
-        return False
-    if not request.is_fixed:
-        return difference.winner is not None
-    if request.changed_files and difference.origin.layer is not RequestLayer.ARGV:
-        return False
-    # what a run without questions does with approvals differs between versions
-    return difference.field is not RequestField.APPROVAL or difference.winner is not None
-
-
-def _with_parent(difference: _Difference, turn: _Turn, parent: ParentPolicy | None) -> _Difference:
-    """Return a difference of a role that is explained by the parent's policy, which the sub-agent has."""
-    above = parent.policy_at(turn.period.since) if parent else None
-    is_role = difference.origin.layer is RequestLayer.ROLE
-    if above is None or not is_role or difference.winner is not None:
-        return difference
-    if _value(above.policy, difference.field) != _value(turn.period.policy, difference.field):
-        return difference
-    text = "the policy of the thread that spawned it"
-    return replace(difference, winner=RequestOrigin(difference.field, RequestLayer.PARENT, text))
-
-
 # ---------------------------------------------------------------- wording
 
 
-def _dropped(turn: _Turn) -> Finding | None:
+def _dropped(turn: RequestTurn) -> Finding | None:
     """Return the finding of a resumed thread that no longer has the policy it had (openai/codex#40149).
 
     `codex exec resume` takes its policy from the configuration (0.114 to 0.169). What its command line asks
@@ -376,20 +156,20 @@ def _dropped(turn: _Turn) -> Finding | None:
     lost = msgspec.structs.replace(turn, request=_request_of(before, turn.request))
     differences = [
         each
-        for each in _differences(lost)
+        for each in differences_of(lost)
         if each.field in (RequestField.FILESYSTEM, RequestField.NETWORK)
         and not _is_typed(turn.request, each.field)
     ]
     if not differences:
         return None
     won = [
-        replace(each, winner=_winner(turn, each.field) or turn.request.origin(each.field))
+        replace(each, winner=winner_of(turn, each.field) or turn.request.origin(each.field))
         for each in differences
     ]
     return _finding(lost, won, kind=FindingKind.RESUME_DROPPED_POLICY, reference="before")
 
 
-def _was_typed(turn: _Turn, before: PolicyPeriod) -> bool:
+def _was_typed(turn: RequestTurn, before: PolicyPeriod) -> bool:
     """Return whether the policy before came from a command line or a screen, not from the configuration."""
     earlier = turn.earlier
     if earlier is not None and (earlier.since or 0.0) <= before.since:
@@ -408,8 +188,8 @@ def _request_of(before: PolicyPeriod, request: Requested) -> Requested:
 
 
 def _finding(
-    turn: _Turn,
-    differences: Sequence[_Difference],
+    turn: RequestTurn,
+    differences: Sequence[RequestDifference],
     kind: FindingKind | None = None,
     reference: Reference = "requested",
 ) -> Finding:
@@ -433,15 +213,15 @@ def _finding(
     )
 
 
-def _asked_in_words(difference: _Difference) -> str:
+def _asked_in_words(difference: RequestDifference) -> str:
     return f"{_what(difference)} {difference.asked} ({difference.origin})"
 
 
-def _what(difference: _Difference) -> str:
+def _what(difference: RequestDifference) -> str:
     return "files" if difference.name is LayerField.FILES else difference.name.value
 
 
-def _message(kind: FindingKind, differences: Sequence[_Difference]) -> str:
+def _message(kind: FindingKind, differences: Sequence[RequestDifference]) -> str:
     asked = ", ".join(f"{_what(each)} {each.asked}" for each in differences)
     got = ", ".join(f"{_what(each)} {each.got}" for each in differences)
     origins = ", ".join(dict.fromkeys(str(each.origin) for each in differences))
@@ -456,7 +236,7 @@ def _message(kind: FindingKind, differences: Sequence[_Difference]) -> str:
     return f"Asked for: {asked} ({origins}). The thread has {got}. {because}"
 
 
-def _evidence(turn: _Turn, differences: Sequence[_Difference]) -> Iterator[Evidence]:
+def _evidence(turn: RequestTurn, differences: Sequence[RequestDifference]) -> Iterator[Evidence]:
     since = turn.request.since or turn.period.since
     asked = {str(each.origin): each.origin for each in differences}
     won = {str(each.winner): each.winner for each in differences if each.winner is not None}
@@ -478,7 +258,7 @@ def _source(origin: RequestOrigin) -> EvidenceSource:
     return EvidenceSource.ROLLOUT if origin.layer is RequestLayer.THREAD else EvidenceSource.PROCESS
 
 
-def _field(turn: _Turn, difference: _Difference, reference: Reference) -> DifferingField:
+def _field(turn: RequestTurn, difference: RequestDifference, reference: Reference) -> DifferingField:
     return DifferingField(
         name=difference.name,
         expected=difference.asked,

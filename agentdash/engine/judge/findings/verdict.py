@@ -11,17 +11,13 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from agentdash.engine.judge.findings.auto_review import auto_approved
 from agentdash.engine.judge.findings.blockers import blocker_findings, ledger_remedies
 from agentdash.engine.judge.findings.command_sandbox import child_mode_escalated, sandbox_silently_off
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.policy_checks import check_observation
-from agentdash.engine.judge.findings.requests import (
-    auto_approved,
-    newest_request,
-    request_findings,
-    with_environment,
-)
+from agentdash.engine.judge.findings.requests import newest_request, request_findings, with_environment
 from agentdash.engine.judge.findings.screen_labels import label_findings
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
