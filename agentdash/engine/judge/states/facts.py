@@ -69,6 +69,8 @@ def wants(call: Call | None, *, on_screen: ScreenRead | None = None) -> Fact:
         return Fact(
             kind=FactKind.LEAVE, what=what, object=_object(call.text), form=ObjectForm.COMMAND, why=why
         )
+    if call.kind == "other":
+        return Fact(FactKind.APPROVE, f"wants to call {call.tool}", _object(call.text))
     return Fact(kind=FactKind.RUN, what="wants to run", object=_object(call.text), form=ObjectForm.COMMAND)
 
 

@@ -49,7 +49,8 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
     if facts.pushed is None or facts.pushed.status != "active" or not facts.pushed.flags:
         return None
     call = facts.newest_open_call
-    object_ = f": {call.text}" if call else ""
+    tool = f"{call.tool} " if call and call.kind == "other" else ""
+    object_ = f": {tool}{call.text}" if call else ""
     approval = "waitingOnApproval" in facts.pushed.flags
     state = State.WAITING_APPROVAL if approval else State.WAITING_INPUT
     since, reading = facts.pushed.at, facts.reading
