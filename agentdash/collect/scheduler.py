@@ -47,7 +47,9 @@ class PollScheduler:
 
     def pause(self, fleet: Fleet) -> float:
         """Return the seconds until the next poll."""
-        return QUIET_INTERVAL_S if self.is_idle() and not _has_open_turn(fleet) else BUSY_INTERVAL_S
+        if self.is_idle() and not _has_open_turn(fleet):
+            return until_beat(QUIET_INTERVAL_S)
+        return BUSY_INTERVAL_S
 
     def burst(self) -> None:
         """Request a burst of polls: a command starts, and may end soon. Commands that start together share
@@ -64,6 +66,12 @@ class PollScheduler:
         if self._burst_polls_left:
             self._burst_polls_left -= 1
             await asyncio.sleep(_BURST_INTERVAL_S)
+
+
+def until_beat(interval_s: float) -> float:
+    """Return the seconds until the next multiple of an interval on the loop's clock: polls that rest until
+    then share one wakeup."""
+    return interval_s - asyncio.get_running_loop().time() % interval_s
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

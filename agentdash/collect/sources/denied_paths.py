@@ -23,6 +23,8 @@ from agentdash.model.source import Emit, FleetChannel
 
 _MAX_TARGETS: Final = 200
 """Denied paths that are looked at, the newest: each has some ten directories above it."""
+_INTERVAL_S: Final = 1.0
+"""Between two looks at a fleet that keeps changing."""
 _LOOK_AGAIN_S: Final = 30.0
 """After this time a path is looked at again when the fleet changes: a directory may have been created."""
 _HOME_FILES: Final = (
@@ -60,7 +62,7 @@ class DeniedPathSource:
         if not due:
             return []
         self._looked_at.update(dict.fromkeys(due, now))
-        import asyncio  # noqa: PLC0415 - audits need the functions below alone
+        import asyncio  # noqa: PLC0415 - as below
 
         kinds = await asyncio.to_thread(path_kinds, due)
         changed = tuple((path, kind) for path, kind in kinds.items() if self._known.get(path) is not kind)
@@ -69,10 +71,13 @@ class DeniedPathSource:
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit what changes."""
+        import asyncio  # noqa: PLC0415 - audits need the functions below alone
+
         fleet = channel.value
         while True:
             if events := await self.poll(fleet):
                 emit(events)
+            await asyncio.sleep(_INTERVAL_S)
             fleet = await channel.wait_for_change(fleet)
 
     def _is_due(self, path: str, now: float) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentdash.collect.git.repository import find_repository, read_repository
+from agentdash.collect.scheduler import QUIET_INTERVAL_S, until_beat
 from agentdash.collect.sources.directories import working_directories
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, RepositorySeen
@@ -20,7 +21,7 @@ _MAX_DIRECTORIES: Final = 100
 _ONCE_S: Final = 0.05
 """For all repositories of a single look: `status` must be quick; of the rest nothing is known then."""
 _READ_AGAIN_S: Final = 10.0
-_CHECK_INTERVAL_S: Final = 2.0
+_CHECK_INTERVAL_S: Final = QUIET_INTERVAL_S
 """Between two checks for directories that are new: these are read at once."""
 _COST_FACTOR: Final = 50
 """Least pause between two looks, as a multiple of the CPU time that one takes: at most 2 % of a core."""
@@ -56,7 +57,7 @@ class GitSource:
                     emit(events)
                 read = directories
                 due = time.monotonic() + max(_READ_AGAIN_S, _COST_FACTOR * self._cost)
-            await asyncio.sleep(max(_CHECK_INTERVAL_S, _COST_FACTOR * self._cost / 10))
+            await asyncio.sleep(max(until_beat(_CHECK_INTERVAL_S), _COST_FACTOR * self._cost / 10))
 
     def _read(self, fleet: Fleet, deadline: float | None) -> list[Event]:
         began = time.thread_time()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agentdash.collect.scheduler import QUIET_INTERVAL_S, until_beat
 from agentdash.collect.sources.directories import working_directories
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ReachSeen
@@ -18,7 +19,7 @@ from agentdash.model.reach import Reach, ReachTarget, union
 from agentdash.model.source import Emit, FleetChannel
 
 _LOOK_AGAIN_S: Final = 10.0
-_CHECK_INTERVAL_S: Final = 2.0
+_CHECK_INTERVAL_S: Final = QUIET_INTERVAL_S
 """Between two checks for processes that are new: these are looked at as soon as that is affordable."""
 _COST_FACTOR: Final = 100
 """Least pause between two looks, as a multiple of the CPU time that one takes: at most 1 % of a core."""
@@ -57,7 +58,7 @@ class ReachSource:
                     emit(events)
                 looked = present
                 due = time.monotonic() + _LOOK_AGAIN_S
-            await asyncio.sleep(max(_CHECK_INTERVAL_S, _COST_FACTOR * self._cost))
+            await asyncio.sleep(max(until_beat(_CHECK_INTERVAL_S), _COST_FACTOR * self._cost))
 
     def _look(self, fleet: Fleet) -> list[Event]:
         from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from agentdash.agents.adapter import RequestReader
 from agentdash.agents.registry import adapters
 from agentdash.model.asked import MAY_START_S, asked_process
 from agentdash.model.clock import Clock
@@ -17,6 +17,16 @@ from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.model.worker import nested_worker_id
+
+
+class _Unread(NamedTuple):
+    """A worker whose request is to be read."""
+
+    worker: str
+    process: Process | None
+    """None of a thread that no process runs."""
+    thread: Thread | None
+    """None of a worker without a session log."""
 
 
 class RequestSource:
@@ -34,53 +44,42 @@ class RequestSource:
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return the requests of processes that were not read yet."""
-        return list(self._requests(fleet, is_following=False))
+        return self._requests(list(self._unread(fleet, is_following=False)), fleet)
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit requests as workers and their processes are linked."""
         fleet = channel.value
         while True:
-            if events := await asyncio.to_thread(self._new_requests, fleet):
-                emit(events)
+            if unread := list(self._unread(fleet, is_following=True)):
+                emit(await asyncio.to_thread(self._requests, unread, fleet))
             fleet = await channel.wait_for_change(fleet)
 
-    def _new_requests(self, fleet: Fleet) -> list[Event]:
-        return list(self._requests(fleet, is_following=True))
-
-    def _requests(self, fleet: Fleet, *, is_following: bool) -> Iterator[Event]:
+    def _unread(self, fleet: Fleet, *, is_following: bool) -> Iterator[_Unread]:
         if fleet.processes_at is None:
             return
         for thread in fleet.threads.values():
             process = asked_process(fleet, thread)
-            if thread.cwd is None or thread.helper:
+            if thread.cwd is None or thread.helper or self._is_read(thread.id, process):
                 continue
-            if (thread.id, process.key if process else None) in self._read:
-                continue
-            if process is None:
-                age = fleet.processes_at - (thread.created_at or 0.0)
-                if not is_following or age > MAY_START_S:
-                    yield from self._past_request(fleet, thread)
-                continue
-            self._read.add((thread.id, process.key))
-            reader = _reader(process)
-            if reader is not None and (found := _request(reader, process, thread, fleet, self._clock.now())):
-                yield PolicyRequested(at=self._clock.now(), worker=thread.id, requested=found)
+            age = fleet.processes_at - (thread.created_at or 0.0)
+            may_start = is_following and age <= MAY_START_S
+            if process is not None or not (may_start or thread.id in fleet.requests):
+                yield _Unread(thread.id, process, thread)
         for worker, process in _without_threads(fleet):
-            if (worker, process.key) in self._read:
-                continue
-            self._read.add((worker, process.key))
-            reader, now = _reader(process), self._clock.now()
-            if reader is not None and (found := reader.read(process, None, _root(process, fleet), now)):
-                yield PolicyRequested(at=now, worker=worker, requested=found)
+            if not self._is_read(worker, process):
+                yield _Unread(worker, process, None)
 
-    def _past_request(self, fleet: Fleet, thread: Thread) -> Iterator[Event]:
-        """Yield the request of a thread that no process runs: of its files alone, as they are now."""
-        reader = adapters()[thread.agent].request_reader if thread.agent in adapters() else None
-        if reader is None or thread.id in fleet.requests:
-            return
-        self._read.add((thread.id, None))
-        if (found := reader.read_past(thread, self._clock.now())) is not None:
-            yield PolicyRequested(at=self._clock.now(), worker=thread.id, requested=found)
+    def _is_read(self, worker: str, process: Process | None) -> bool:
+        return (worker, process.key if process else None) in self._read
+
+    def _requests(self, unread: Sequence[_Unread], fleet: Fleet) -> list[Event]:
+        events: list[Event] = []
+        for worker, process, thread in unread:
+            now = self._clock.now()
+            self._read.add((worker, process.key if process else None))
+            if (found := _request(process, thread, fleet, now)) is not None:
+                events.append(PolicyRequested(at=now, worker=worker, requested=found))
+        return events
 
 
 def _without_threads(fleet: Fleet) -> Iterator[tuple[str, Process]]:
@@ -96,18 +95,21 @@ def _without_threads(fleet: Fleet) -> Iterator[tuple[str, Process]]:
             yield nested_worker_id(process.pid), process
 
 
-def _request(
-    reader: RequestReader, process: Process, thread: Thread, fleet: Fleet, at: float
-) -> Requested | None:
+def _request(process: Process | None, thread: Thread | None, fleet: Fleet, at: float) -> Requested | None:
+    """Return the request of a worker; of a thread that no process runs: of its files alone, as they are
+    now."""
+    if process is None:
+        past = adapters().get(thread.agent) if thread else None
+        reader = past.request_reader if past else None
+        return reader.read_past(thread, at) if reader and thread else None
+    adapter = adapters().get(process.agent or "codex")
+    reader = adapter.request_reader if adapter else None
+    if reader is None:
+        return None
     root = _root(process, fleet)
-    if thread.parent:
+    if thread is not None and thread.parent:
         return reader.read_role(process, thread, root, at)
     return reader.read(process, thread, root, at)
-
-
-def _reader(process: Process) -> RequestReader | None:
-    adapter = adapters().get(process.agent or "codex")
-    return adapter.request_reader if adapter else None
 
 
 def _root(process: Process, fleet: Fleet) -> Path:
