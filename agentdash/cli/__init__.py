@@ -40,7 +40,7 @@ COMMANDS: Final = {
     "metrics": "metrics",
     "mcp": "mcp",
     "publish": "publish",
-    "sessions": "status",
+    "sessions": "sessions",
     "since": "since",
     "check": "check",
     "explain": "explain",

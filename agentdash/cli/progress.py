@@ -18,8 +18,8 @@ class Progress:
 
     Args:
         what: plural noun of the items, such as `files`; empty to count bytes only.
-        count: total number of items.
-        size: total size in bytes.
+        count: total number of items; 0: unknown.
+        size: total size in bytes; 0: unknown.
         out: stream to write to; nothing is written unless it is a terminal.
         now: monotonic clock, in seconds.
     """
@@ -70,11 +70,17 @@ class Progress:
     def line(self, seconds: float) -> str:
         """Return the line after `seconds`: `412 of 2,000 files, 210 of 1,000 MB, 35 MB/s, 23 s left`."""
         rate = self._read / seconds if seconds else 0.0
-        left = f", {max(0.0, self._size - self._read) / rate:.0f} s left" if rate else ""
-        amount = f"{self._read / 1e6:,.0f} of {self._size / 1e6:,.0f} MB, {rate / 1e6:,.0f} MB/s"
-        items = f"{self._done:,} of {self._count:,} {self._what}, " if self._what else ""
-        return f"{items}{amount}{left}"
+        parts = [f"{self._done:,}{_of(self._count)} {self._what}"] if self._what else []
+        parts += [f"{self._read / 1e6:,.0f}{_of(self._size / 1e6)} MB", f"{rate / 1e6:,.0f} MB/s"]
+        if rate and self._size:
+            parts.append(f"{max(0.0, self._size - self._read) / rate:.0f} s left")
+        return ", ".join(parts)
 
     def _write(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
+
+
+def _of(total: float) -> str:
+    """Return the total in words; none if it is unknown."""
+    return f" of {total:,.0f}" if total else ""

@@ -1,4 +1,4 @@
-"""`agentdash status` and `agentdash sessions`: current workers, and all sessions."""
+"""`agentdash status`: the current workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from agentdash.cli import termination
 from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
-    NO_CACHE_OPTION,
     FiniteRange,
     config_of,
     options,
@@ -165,40 +164,3 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
     finally:
         if beat is not None:
             beat.cancel()
-
-
-@click.command()
-@options(FLEET_OPTIONS)
-@click.option(
-    "--limit",
-    type=click.IntRange(0),
-    default=50,
-    show_default=True,
-    help="Number of sessions, newest first; 0 for all.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
-@NO_CACHE_OPTION
-def sessions(limit: int, as_json: bool, no_cache: bool, **given: Any) -> int:
-    """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
-
-    Exit code 2: something could not be read.
-
-    \b
-    agentdash sessions --limit 10
-    agentdash sessions --json --limit 0 | jq '.sessions[].id'
-    """
-    from agentdash.cli.output import console, warn_unreadable
-    from agentdash.cli.print_document import print_document
-    from agentdash.config import state_folder
-    from agentdash.report.sessions import print_sessions, read_sessions
-    from agentdash.store.digests import DigestStore
-
-    config = config_of(given)
-    digests = None if no_cache else DigestStore(state_folder())
-    listed = read_sessions(config.codex_home, limit or None, config.claude_home, digests)
-    if as_json:
-        print_document(listed)
-    else:
-        print_sessions(listed, console())
-    warn_unreadable(listed.problems)
-    return 2 if listed.problems else 0

@@ -6,7 +6,7 @@ Of each file the head is parsed, and the lines that count tokens; what they cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
@@ -122,6 +122,7 @@ def read_sessions(
     limit: int | None,
     claude_root: Path | None = None,
     digests: DigestStore | None = None,
+    progress: Callable[[int], None] = lambda _size: None,
 ) -> SessionsReport:
     """Return the newest `limit` sessions (None: all).
 
@@ -130,7 +131,14 @@ def read_sessions(
         limit: number of sessions.
         claude_root: the configuration directory of Claude Code; None: the default one.
         digests: of sessions that were listed before; None: every file is read.
+        progress: called with the size of each file, in bytes, when it has been read.
     """
+
+    def read(path: Path) -> _Session:
+        session = _read(home, path)
+        progress(session.report.size)
+        return session
+
     home = CodexHome(root or default_home())
     claude_home = ClaudeHome(claude_root or default_claude_home())
     errors: list[OSError] = []
@@ -138,7 +146,7 @@ def read_sessions(
         *islice(home.rollouts(errors.append), limit),
         *islice(claude_home.transcripts(errors.append), limit),
     ]
-    found = _read_all(home, paths, digests) if digests is not None else [_read(home, path) for path in paths]
+    found = list(map(read, paths)) if digests is None else _read_new(home, paths, digests, read)
     found.sort(key=lambda session: session.report.started_at or "", reverse=True)
     found = found[:limit]
     return SessionsReport(
@@ -215,11 +223,13 @@ def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
     return fleet.threads.get(thread.id, thread)
 
 
-def _read_all(home: CodexHome, paths: Sequence[Path], digests: DigestStore) -> list[_Session]:
-    """Return the sessions of files; of those that have no digest from the file, which then get one."""
+def _read_new(
+    home: CodexHome, paths: Sequence[Path], digests: DigestStore, read: Callable[[Path], _Session]
+) -> list[_Session]:
+    """Return the sessions of files. Those without a digest are read, and get one."""
     states = file_states(paths)
     found = {path: _stored(home, path, body) for path, body in digests.load(_VIEW, states).items()}
-    sessions = {path: found.get(path) or _read(home, path) for path in paths}
+    sessions = {path: found.get(path) or read(path) for path in paths}
     digests.save(
         _VIEW,
         [

@@ -50,6 +50,13 @@ def test_progress_of_bytes_only() -> None:
     assert out.getvalue() == "\r\x1b[K100 of 300 MB, 100 MB/s, 2 s left\r\x1b[K"
 
 
+def test_progress_without_a_total() -> None:
+    out, seconds = Terminal(), iter([0.0, 1.0])
+    with Progress("files", 0, 0, out, lambda: next(seconds)) as progress:
+        progress.add(100_000_000)
+    assert out.getvalue() == "\r\x1b[K1 files, 100 MB, 100 MB/s\r\x1b[K"
+
+
 def test_no_progress_without_a_terminal_or_for_fast_operations() -> None:
     assert shown(io.StringIO(), [1.0, 2.0]) == ""
     assert shown(Terminal(), [0.1, 0.2]) == ""

@@ -52,6 +52,16 @@ def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
+def test_progress_counts_the_files_that_are_read(home: Path, tmp_path: Path) -> None:
+    """Files whose digest is stored are not read."""
+    store, sizes = DigestStore(tmp_path / "state"), list[int]()
+    read_sessions(home, None, tmp_path / "no-claude", store, progress=sizes.append)
+    assert sorted(sizes) == sorted(path.stat().st_size for path in home.rglob("*.jsonl"))
+    sizes.clear()
+    read_sessions(home, None, tmp_path / "no-claude", store, progress=sizes.append)
+    assert sizes == []
+
+
 def test_a_second_listing_reads_nothing_and_says_the_same(
     home: Path, tmp_path: Path, listed: Callable[[], SessionsReport], read_paths: list[Path]
 ) -> None:

@@ -1,0 +1,50 @@
+"""`agentdash sessions`: the sessions of a Codex home and of Claude Code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agentdash.cli.options import FLEET_OPTIONS, NO_CACHE_OPTION, config_of, options
+
+
+@click.command()
+@options(FLEET_OPTIONS)
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    help="Number of sessions, newest first; 0 for all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
+@NO_CACHE_OPTION
+def sessions(limit: int, as_json: bool, no_cache: bool, **given: Any) -> int:
+    """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
+
+    Exit code 2: something could not be read.
+
+    \b
+    agentdash sessions --limit 10
+    agentdash sessions --json --limit 0 | jq '.sessions[].id'
+    """
+    from agentdash.cli.output import console, warn_unreadable
+    from agentdash.cli.print_document import print_document
+    from agentdash.cli.progress import Progress
+    from agentdash.config import state_folder
+    from agentdash.report.sessions import print_sessions, read_sessions
+    from agentdash.store.digests import DigestStore
+
+    config = config_of(given)
+    digests = None if no_cache else DigestStore(state_folder())
+    with Progress("files", 0, 0) as progress:
+        listed = read_sessions(
+            config.codex_home, limit or None, config.claude_home, digests, progress=progress.add
+        )
+    if as_json:
+        print_document(listed)
+    else:
+        print_sessions(listed, console())
+    warn_unreadable(listed.problems)
+    return 2 if listed.problems else 0
