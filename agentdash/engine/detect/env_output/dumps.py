@@ -302,6 +302,9 @@ class _LineScan:
                     self._dump.shown[flag].presence is not Presence.ABSENT
                 )  # a value with a line break in it
             value = value.removesuffix(self._dump.style.suffix)
+            quote = self._dump.style.suffix[0]
+            if quote in "'\"" and quote in value.replace(f"\\{quote}", ""):
+                return False
         if self._dump.style.squeezed:
             value = value.strip()
         if self._dump.style.quoted:

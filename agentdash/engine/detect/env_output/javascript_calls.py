@@ -17,6 +17,8 @@ from agentdash.engine.detect.env_output.javascript_values import (
     Pairs,
     Path,
 )
+from agentdash.engine.detect.env_output.patterns import Hole, Kind
+from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.values import (
     Count,
     ExitError,
@@ -192,6 +194,8 @@ class Calls(Output):
                 return self.pattern(self.plain(source), self.plain(flags[0]) if flags else "")
             case "String", [value]:
                 return self.text(value)
+            case "Number" | "parseInt", [value, *_]:
+                return self._number(value)
             case "Boolean", [value]:
                 return self.truth(value)
             case "Array.isArray", [value]:
@@ -204,6 +208,15 @@ class Calls(Output):
                 return max(value for value in values if type(value) is int)
             case _:
                 raise UnknownError
+
+    def _number(self, value: Any) -> Any:
+        if isinstance(value, str) and has_placeholder(self.actual(value)):
+            return self.word(Hole(Kind.LINE))
+        if isinstance(value, str) and value.isdecimal():
+            return int(value)
+        if not isinstance(value, int):
+            raise UnknownError
+        return value
 
     # ------------------------------------------------------------ methods
 

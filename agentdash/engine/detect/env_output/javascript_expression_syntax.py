@@ -82,7 +82,7 @@ class ExpressionParser(TokenCursor):
         return left
 
     def _unary(self) -> Tree:
-        for sign in ("!", "typeof", "-", "void", "await"):
+        for sign in ("!", "typeof", "-", "void", "await", "delete"):
             if self._take(sign):
                 return ("unary", sign, self._unary())
         for sign in ("++", "--"):

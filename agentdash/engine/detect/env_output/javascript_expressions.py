@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Final
 
+from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.javascript_calls import Calls
 from agentdash.engine.detect.env_output.javascript_expression_syntax import Tree
 from agentdash.engine.detect.env_output.javascript_values import (
@@ -32,7 +33,7 @@ from agentdash.engine.detect.env_output.unknown import UnknownError
 _GLOBALS: Final = frozenset(
     (
         *("process", "console", "JSON", "Object", "require", "String", "Boolean", "Array", "Map", "Set"),
-        *("Error", "Math", "Date", "RegExp"),
+        *("Error", "Number", "parseInt", "Math", "Date", "RegExp"),
     )
 )
 _CONSTANTS: Final = {"undefined": None, "null": NULL, "true": True, "false": False}
@@ -74,6 +75,8 @@ class Expressions(Calls):
                 return self.function(parameters, body)
             case ("choice", test, first, second):
                 return self.value(first if self.truth(self.value(test)) else second)
+            case ("unary", "delete", ("member", owner, key)):
+                return self._deleted(self.value(owner), self.value(key))
             case ("unary", sign, inner):
                 return self._unary(sign, self.value(inner))
             case ("binary", sign, left, right):
@@ -256,6 +259,13 @@ class Expressions(Calls):
         return value
 
     # ------------------------------------------------------------ operators
+
+    def _deleted(self, owner: Any, key: Any) -> bool:
+        if isinstance(owner, dict):
+            owner.pop(self.plain(key), None)
+        elif not isinstance(owner, Selection) or key in FLAGS:
+            raise UnknownError
+        return True
 
     def _unary(self, sign: str, value: Any) -> Any:
         if sign == "!":

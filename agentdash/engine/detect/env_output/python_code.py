@@ -131,7 +131,7 @@ class Python(Expressions):
     def _class(self, statement: ast.ClassDef) -> Class:
         known = {"dataclass"} if statement.decorator_list else set()
         bases = {ast.unparse(base).rpartition(".")[2] for base in statement.bases}
-        if decorators(statement) != known or statement.keywords or bases - {"object", "NamedTuple"}:
+        if decorators(statement) != known or statement.keywords or bases - {"object", "NamedTuple", "Enum"}:
             raise UnknownError
         members: dict[str, Any] = {}
         fields: list[str] = []
@@ -148,6 +148,11 @@ class Python(Expressions):
                     pass
                 case _:
                     raise UnknownError
+        if "Enum" in bases:
+            members = {
+                name: Instance(Class(statement.name, {}), {"name": name, "value": value})
+                for name, value in members.items()
+            }
         return Class(statement.name, members, tuple(fields) if known or bases & {"NamedTuple"} else ())
 
     def defined_by(self, node: ast.FunctionDef) -> Routine:

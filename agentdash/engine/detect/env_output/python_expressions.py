@@ -15,6 +15,7 @@ from agentdash.engine.detect.env_output.python_values import (
     IGNORE_CASE,
     QUIET,
     Class,
+    Defaults,
     ExceptionValue,
     File,
     Members,
@@ -138,6 +139,8 @@ class Expressions(Library):
                 return Selection((True, True), is_bytes=name == "environb")
             case Module(name="os") if name in ("linesep", "pathsep"):
                 return "\n" if name == "linesep" else ":"
+            case Module(name="sys") if name == "argv":
+                return self.program_arguments()
             case Module(name="sys") if name == "stdin":
                 return File(self.input())
             case Module(name="re") if name in ("I", "IGNORECASE"):
@@ -145,6 +148,8 @@ class Expressions(Library):
             case Module(name=module):
                 whole = f"{module}.{name}"
                 return Quiet(whole) if QUIET.fullmatch(whole) else Module(whole)
+            case Instance(of=Class(name="ArgumentParser")) if name in ("add_argument", "parse_args"):
+                return Method(owner, name)
             case Instance():
                 return self.of_instance(owner, name)
             case Class(members=members) if name in members and not isinstance(members[name], ast.FunctionDef):
@@ -205,6 +210,9 @@ class Expressions(Library):
                 if not -len(owner) <= index < len(owner):
                     raise FailedError("IndexError", "list index out of range")
                 return owner[index]
+            case Defaults(factory=factory) if index not in owner:
+                owner[self.plain(index)] = self.call(factory, [], {})
+                return owner[index]
             case dict():
                 if index not in owner:
                     raise FailedError("KeyError", repr(self.plain(index)))
@@ -216,6 +224,8 @@ class Expressions(Library):
 
     def _slice(self, owner: Any, index: ast.Slice) -> Any:
         start, stop = (None if part is None else self.value(part) for part in (index.lower, index.upper))
+        if isinstance(owner, Quiet):
+            return owner
         if index.step is not None or not all(part is None or type(part) is int for part in (start, stop)):
             raise UnknownError
         if isinstance(owner, list | tuple) and not isinstance(owner, Members):

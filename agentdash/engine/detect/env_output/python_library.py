@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.patterns import Choice
+from agentdash.engine.detect.env_output.patterns import QUIET_TEXT, Choice, concrete
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled
 from agentdash.engine.detect.env_output.python_methods import Methods
 from agentdash.engine.detect.env_output.python_values import (
     IGNORE_CASE,
     Class,
+    Defaults,
     File,
     Members,
     Module,
@@ -247,6 +248,35 @@ class Library(Methods):
             raise UnknownError
         return {**found, **keywords} if isinstance(found, dict) else found
 
+    def with_defaults(self, arguments: list[Any]) -> Defaults:
+        """Run `collections.defaultdict`."""
+        found = Defaults()
+        found.factory = arguments[0]
+        return found
+
+    def program_arguments(self) -> list[str]:
+        """Return `sys.argv`."""
+        words = [self.plain(concrete(word)) for word in self._command.arguments]
+        if "-c" in words:
+            return words[words.index("-c") : words.index("-c") + 1] + words[words.index("-c") + 2 :]
+        if not words or words[0].startswith("-"):
+            return words or [""]
+        return words
+
+    def parser(self) -> Instance:
+        """Run `argparse.ArgumentParser`: of options, the values that they have where none is given."""
+        if len(self.program_arguments()) > 1:
+            raise UnknownError
+        return Instance(Class("ArgumentParser", {}), {})
+
+    def add_argument(self, parser: Instance, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `add_argument`."""
+        name = self.plain(arguments[-1])
+        if not name.startswith("--") or keywords.get("required"):
+            raise UnknownError
+        default = False if keywords.get("action") == "store_true" else keywords.get("default")
+        parser.attributes[keywords.get("dest", name.strip("-").replace("-", "_"))] = default
+
     def mapping_of(self, pairs: Any) -> Any:
         """Return a mapping of its keys and values."""
         if isinstance(pairs, Selection) and pairs.form in (Form.MAPPING, Form.ITEMS):
@@ -341,7 +371,7 @@ class Library(Methods):
             case list() | tuple():
                 return [self._jsonable(each, is_sorted=is_sorted) for each in value]
             case Quiet():
-                return self.quiet()
+                return self.word(QUIET_TEXT)
             case _:
                 return value
 
@@ -416,6 +446,8 @@ _FUNCTIONS: Final[dict[str, Callable[[Library, list[Any], dict[str, Any]], Any]]
     "sorted": Library.sort,
     "max": Library.largest,
     "enumerate": Library.numbered,
+    "collections.defaultdict": lambda machine, arguments, _: machine.with_defaults(arguments),
+    "argparse.ArgumentParser": lambda machine, *_: machine.parser(),
 }
 NAMES: Final = frozenset(name for name in (*_VALUES, *_FUNCTIONS) if "." not in name)
 """Functions that need no import."""

@@ -32,12 +32,20 @@ class Methods(PythonTexts):
         """Return a method of an object of the program, or another attribute."""
 
     @abstractmethod
+    def add_argument(self, parser: Instance, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `add_argument` of a parser of the command line."""
+
+    @abstractmethod
     def call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run a function."""
 
     def method(self, owner: Any, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run a method of a value."""
         match owner:
+            case Instance(of=Class(name="ArgumentParser")) if name == "add_argument":
+                return self.add_argument(owner, arguments, keywords)
+            case Instance(of=Class(name="ArgumentParser")) if name == "parse_args":
+                return owner
             case Instance(of=Class()):
                 return self.call(self.of_instance(owner, name), arguments, keywords)
             case str() if name == "format":
@@ -160,8 +168,10 @@ class Methods(PythonTexts):
     def _stripped(self, owner: Any, name: str, arguments: list[Any]) -> Any:
         if arguments == ["\0"]:
             return owner if isinstance(owner, Written) else self.plain(owner).strip("\0")
-        if isinstance(owner, str) and (not has_placeholder(owner) or name == "lstrip"):
-            return getattr(self.plain(owner), name)()
+        if isinstance(owner, str) and not has_placeholder(owner):
+            return getattr(owner, name)(*arguments)
+        if isinstance(owner, str) and name == "rstrip":
+            return owner.rstrip("\n")
         if isinstance(owner, Written) and name == "rstrip":
             return Written((Trimmed(owner.parts),))
         return owner if isinstance(owner, Lines) else self.stripped(owner)

@@ -15,7 +15,7 @@ IGNORE_CASE: Final = "IGNORECASE"
 MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
 """Modules whose import prints nothing; most of what they hold is unknown."""
 QUIET: Final = re.compile(
-    r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder|argv)|getpass\.getuser"
+    r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder)|getpass\.getuser"
     r"|os\.(?:name|sep|getuid|geteuid|getgid|getegid|getpid|getppid|getcwd|uname|cpu_count|getlogin|access|stat)"
     r"|os\.path\.(?:exists|isfile|isdir|islink|getsize)|socket\.\w+|time\.(?:time|strftime|ctime|sleep)"
     r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.\w+|shutil\.which|pathlib\.Path\.(?:cwd|home)"
@@ -83,6 +83,12 @@ class File(msgspec.Struct, frozen=True):
 
 class Members(list[Any]):
     """A set, whose order is not known."""
+
+
+class Defaults(dict[str, Any]):
+    """A `defaultdict`: `factory` gives the value of a new key."""
+
+    factory: Any = None
 
 
 class Quiet(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ def _key(machine: Machine, key: Any) -> str:
 
 def _quoted(machine: Machine, value: str) -> str:
     hole = machine.hole(value)
-    if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE, Kind.DIGITS):
+    if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE, Kind.QUIET_TEXT, Kind.DIGITS):
         return value  # in quotes, a number or null
     if has_placeholder(value):
         pieces = value.split("Zhole")

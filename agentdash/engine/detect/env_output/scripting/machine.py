@@ -275,8 +275,8 @@ class Machine:
                 return not self.empty_is_false or self.certain(kept) > 0 or self.decide()
             case list() | dict():
                 return bool(value) or not self.empty_is_false
-            case Written():
-                return not self.empty_is_false or self.decide()
+            case Written(parts=parts):
+                return not self.empty_is_false or is_filled(parts) or (parts != () and self.decide())
             case Unknowable():
                 raise UnknownError
             case _:
@@ -399,6 +399,21 @@ def run_all(
         return [machine.result(run(machine))], machine.decided
 
     return run_each(under, _MAX_RUNS)
+
+
+def is_filled(parts: Parts) -> bool:
+    """Return whether a text holds something for certain."""
+    match parts:
+        case (Choice(options=options),):
+            return all(is_filled(option) for option in options)
+        case (Trimmed(parts=inner), *_):
+            return is_filled(inner)
+        case (Dump() as dump, *_):
+            return True in (dump.required(0), dump.required(1))
+        case (str() as text, *_):
+            return text.strip() != ""
+        case _:
+            return False
 
 
 def dump_parts(parts: Parts) -> Dump | None:

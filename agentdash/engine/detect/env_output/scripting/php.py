@@ -7,14 +7,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
-from agentdash.engine.detect.env_output.scripting.php_library import Library
+from agentdash.engine.detect.env_output.scripting.php_objects import Objects
 from agentdash.engine.detect.env_output.scripting.values import (
     ExitError,
-    Function,
+    FailedError,
     LastError,
     NextError,
     ReturnError,
 )
+from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -38,23 +39,24 @@ _CONSTANTS: Final[dict[str, Any]] = {
 _QUIET_CONSTANTS: Final = frozenset(("PHP_VERSION", "PHP_OS", "PHP_OS_FAMILY", "PHP_SAPI", "PHP_BINARY"))
 
 
-class Php(Library):
+class Php(Objects):
     """A run of a program in PHP."""
 
     def program(self, root: Node) -> None:
         """Run a program."""
         for child in named(root):
-            if child.type == "function_definition":
-                self._define(child)
+            if child.type in ("function_definition", "class_declaration"):
+                self.define(child)
         for child in named(root):
             if child.type == "text":
                 self.out.append(text_of(child))
-            elif child.type not in ("php_tag", "function_definition", "php_end_tag"):
+            elif child.type not in ("php_tag", "function_definition", "class_declaration", "php_end_tag"):
                 self._statement(child)
 
     # ------------------------------------------------------------ statements
 
-    def _block(self, node: Node) -> None:
+    def block(self, node: Node) -> None:
+        """Run a block, or a statement."""
         if node.type in ("compound_statement", "colon_block"):
             for child in named(node):
                 self._statement(child)
@@ -78,7 +80,7 @@ class Php(Library):
             case "while_statement":
                 self._repeat(node)
             case "compound_statement":
-                self._block(node)
+                self.block(node)
             case "return_statement":
                 children = named(node)
                 raise ReturnError(self.value(children[0]) if children else None)
@@ -91,9 +93,13 @@ class Php(Library):
                 status = self.value(children[0]) if children else 0
                 raise ExitError(status if isinstance(status, int) else None)
             case "function_definition":
-                self._define(node)
-            case "empty_statement":
+                self.define(node)
+            case "declare_statement" | "namespace_use_declaration" | "empty_statement":
                 pass
+            case "switch_statement":
+                self._switch(node)
+            case "try_statement":
+                self._try(node)
             case _:
                 raise UnknownError
 
@@ -105,15 +111,38 @@ class Php(Library):
 
     def _if(self, node: Node) -> None:
         if self.truth(self.value(field(node, "condition"))):
-            self._block(field(node, "body"))
+            self.block(field(node, "body"))
             return
         for other in node.children_by_field_name("alternative"):
             if other.type == "else_clause":
-                self._block(field(other, "body"))
+                self.block(field(other, "body"))
                 return
             if self.truth(self.value(field(other, "condition"))):
-                self._block(field(other, "body"))
+                self.block(field(other, "body"))
                 return
+
+    def _switch(self, node: Node) -> None:
+        subject = self.value(field(node, "condition"))
+        cases = named(field(node, "body"))
+        tests = [each.child_by_field_name("value") for each in cases]
+        fits = (n for n, test in enumerate(tests) if test and self.computed("==", subject, self.value(test)))
+        start = next(fits, next((n for n, test in enumerate(tests) if test is None), len(cases)))
+        with suppress(LastError):
+            for case, test in list(zip(cases, tests, strict=True))[start:]:
+                for child in named(case)[0 if test is None else 1 :]:
+                    self._statement(child)
+
+    def _try(self, node: Node) -> None:
+        handler = next((child for child in named(node) if child.type == "catch_clause"), None)
+        if handler is None or any(child.type == "finally_clause" for child in named(node)):
+            raise UnknownError
+        try:
+            self.block(field(node, "body"))
+        except FailedError as failed:
+            name = handler.child_by_field_name("name")
+            if name is not None:
+                self.bind(name, Instance(None, {"getMessage": failed.text}))
+            self.block(field(handler, "body"))
 
     def _foreach(self, node: Node) -> None:
         source, target, *_ = named(node)
@@ -125,9 +154,9 @@ class Php(Library):
         def run(entry: Any) -> None:
             number_or_name, value = entry if is_mapping else (entry[0], entry[1])
             if key is not None:
-                self._bind(key, number_or_name)
-            self._bind(item, value)
-            self._block(body)
+                self.bind(key, number_or_name)
+            self.bind(item, value)
+            self.block(body)
 
         if isinstance(values, Selection):
             values = self.items_or_values(values)
@@ -148,7 +177,7 @@ class Php(Library):
             while self.truth(self.value(field(node, "condition"))):
                 self.step()
                 with suppress(NextError):
-                    self._block(field(node, "body"))
+                    self.block(field(node, "body"))
                 for each in node.children_by_field_name("update"):
                     self.value(each)
 
@@ -157,65 +186,7 @@ class Php(Library):
             while self.truth(self.value(field(node, "condition"))):
                 self.step()
                 with suppress(NextError):
-                    self._block(field(node, "body"))
-
-    # ------------------------------------------------------------ functions, variables
-
-    def _define(self, node: Node) -> None:
-        self._functions[text_of(field(node, "name")).lower()] = self._function(node, captures=False)
-
-    def _function(self, node: Node, *, captures: bool) -> Function:
-        parameters = named(field(node, "parameters"))
-        body = field(node, "body")
-
-        def run(arguments: list[Any]) -> Any:
-            outer = self._names
-            self._names = dict(outer) if captures else {}
-            try:
-                for number, parameter in enumerate(parameters):
-                    name = text_of(field(parameter, "name"))
-                    default = parameter.child_by_field_name("default_value")
-                    if number < len(arguments):
-                        self._names[name] = arguments[number]
-                    else:
-                        self._names[name] = None if default is None else self.value(default)
-                if node.type == "arrow_function":
-                    return self.value(body)
-                self._block(body)
-            except ReturnError as ended:
-                return ended.value
-            finally:
-                self._names = outer
-            return None
-
-        return Function(run, len(parameters))
-
-    def _bind(self, target: Node, value: Any) -> None:
-        match target.type:
-            case "variable_name":
-                name = text_of(target)
-                if name in ("$_SERVER", "$_ENV", "$GLOBALS"):
-                    raise UnknownError
-                self._names[name] = value
-            case "list_literal":
-                for each, inner in zip(named(target), self.list_of(value), strict=False):
-                    self._bind(each, inner)
-            case "subscript_expression":
-                self._put(named(target), value)
-            case _:
-                raise UnknownError
-
-    def _put(self, nodes: list[Node], value: Any) -> None:
-        owner = self.value(nodes[0])
-        if isinstance(owner, list) and not owner and len(nodes) > 1:
-            owner = {}  # PHP has one type for both
-            self._bind(nodes[0], owner)
-        if isinstance(owner, list) and len(nodes) == 1:
-            owner.append(value)
-        elif isinstance(owner, dict) and len(nodes) > 1:
-            owner[self.plain(self.value(nodes[1]))] = value
-        else:
-            raise UnknownError
+                    self.block(field(node, "body"))
 
     # ------------------------------------------------------------ expressions
 
@@ -237,6 +208,18 @@ class Php(Library):
                 return self._constant(text_of(node))
             case "variable_name":
                 return self._variable(text_of(node))
+            case "object_creation_expression" | "member_call_expression" | "member_access_expression":
+                return self.of_objects(node)
+            case "scoped_call_expression" | "class_constant_access_expression":
+                return self.of_objects(node)
+            case "match_expression":
+                return self._matched(node)
+            case "throw_expression":
+                thrown = only_child(node)
+                arguments = [
+                    each for child in named(thrown) if child.type == "arguments" for each in named(child)
+                ]
+                raise FailedError("Exception", self.value(arguments[0]) if arguments else "")
             case "parenthesized_expression" | "argument":
                 return self.value(only_child(node))
             case "subscript_expression":
@@ -245,7 +228,7 @@ class Php(Library):
             case "array_creation_expression":
                 return self._array(node)
             case "arrow_function" | "anonymous_function":
-                return self._function(node, captures=True)
+                return self.function(node, captures=True)
             case "function_call_expression":
                 return self._called(node)
             case "print_intrinsic":
@@ -253,7 +236,7 @@ class Php(Library):
                 return 1
             case "assignment_expression":
                 value = self.value(field(node, "right"))
-                self._bind(field(node, "left"), value)
+                self.bind(field(node, "left"), value)
                 return value
             case _:
                 return self._operation(node)
@@ -271,13 +254,13 @@ class Php(Library):
                 sign = text_of(field(node, "operator")).removesuffix("=")
                 right = self.value(field(node, "right"))
                 value = self.computed(sign, self.value(left), right)
-                self._bind(left, value)
+                self.bind(left, value)
                 return value
             case "update_expression":
                 target = field(node, "argument")
                 before = self.value(target)
                 after = self.computed("+", before, 1 if "++" in text_of(node) else -1)
-                self._bind(target, after)
+                self.bind(target, after)
                 return before
             case "cast_expression":
                 return self.cast(text_of(field(node, "type")), self.value(field(node, "value")))
@@ -302,6 +285,14 @@ class Php(Library):
                 case _:
                     out += self.text(self.value(child))
         return out
+
+    def _matched(self, node: Node) -> Any:
+        subject = self.value(field(node, "condition"))
+        for each in named(field(node, "body")):
+            tests = each.child_by_field_name("conditional_expressions")
+            if tests is None or any(self.equal(subject, self.value(test)) for test in named(tests)):
+                return self.value(field(each, "return_expression"))
+        raise FailedError("UnhandledMatchError")
 
     def _constant(self, name: str) -> Any:
         if name in _QUIET_CONSTANTS:
@@ -342,6 +333,12 @@ class Php(Library):
             return self._tested(name, [only_child(tree) for tree in trees])
         if name == "ksort":
             return True  # of mappings that are not looked at by order
+        if name == "exec" and len(trees) == 2:
+            self.bind(only_child(trees[1]), self.output_lines(self.value(trees[0])))
+            return self.quiet()
+        if name in ("sort", "usort", "asort"):
+            self.bind(only_child(trees[0]), self.in_order(self.value(trees[0])))
+            return True
         arguments = [self.value(tree) for tree in trees]
         if not name:
             return self.call(self.value(function), arguments)

@@ -10,6 +10,7 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import Count, Function, Pattern
+from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -37,6 +38,7 @@ class Library(Texts):
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         super().__init__(call, holes, decisions)
         self._functions: dict[str, Function] = {}
+        self._classes: dict[str, Class] = {}
 
     def value(self, node: Node) -> Any:
         """Return the value of an expression."""
@@ -114,6 +116,16 @@ class Library(Texts):
         if not (isinstance(left, int) and isinstance(right, int)):
             raise UnknownError
         return {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}[sign]
+
+    def output_lines(self, script: Any) -> Any:
+        """Return the lines that a program writes."""
+        return self.entries_of(self.captured(script), "\n")
+
+    def in_order(self, values: Any) -> Any:
+        """Return what `sort` makes of a list."""
+        if isinstance(values, Selection | Lines):
+            return values
+        return sorted(values, key=self.plain) if isinstance(values, list) else values
 
     # ------------------------------------------------------------ functions
 
@@ -278,6 +290,7 @@ class Library(Texts):
         if not isinstance(flags, int) or flags & ~(_PRETTY | _FORCES_OBJECT | _SLASHES | 256 | 4_194_304):
             raise UnknownError
         pretty = bool(flags & _PRETTY)
+        value = value.attributes if isinstance(value, Instance) else value
         empty = "{}" if flags & _FORCES_OBJECT else "[]"
         layout = Layout(
             indent=4 if pretty else 0,

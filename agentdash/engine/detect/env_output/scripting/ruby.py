@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
-from agentdash.engine.detect.env_output.scripting.ruby_library import Library
+from agentdash.engine.detect.env_output.scripting.ruby_objects import Objects
 from agentdash.engine.detect.env_output.scripting.values import (
     FailedError,
     Function,
@@ -37,7 +37,7 @@ _MISSING_FAILS: Final = ("KeyError", "StandardError", "IndexError", "")
 _BLOCKS: Final = ("then", "do", "body_statement", "block_body", "begin", "program")
 
 
-class Ruby(Library):
+class Ruby(Objects):
     """A run of a program in Ruby."""
 
     def program(self, root: Node) -> None:
@@ -63,7 +63,8 @@ class Ruby(Library):
             value = self.value(node)
         return value
 
-    def _body(self, node: Node | None) -> Any:
+    def body(self, node: Node | None) -> Any:
+        """Run the body of something, and return the value of its last statement."""
         if node is None:
             return None
         if node.type not in _BLOCKS:
@@ -87,7 +88,7 @@ class Ruby(Library):
                 variable = handler.child_by_field_name("variable")
                 if variable is not None:
                     self._names[text_of(only_child(variable))] = self.word_of_error()
-                return self._body(handler.child_by_field_name("body"))
+                return self.body(handler.child_by_field_name("body"))
         raise failed
 
     def value(self, node: Node) -> Any:
@@ -104,11 +105,15 @@ class Ruby(Library):
                 return int(text_of(node))
             case "nil" | "true" | "false":
                 return {"nil": None, "true": True, "false": False}[node.type]
+            case "instance_variable":
+                return self.own_variables().get(text_of(node))
+            case "self":
+                return self._names["@self"]
             case "identifier" | "constant" | "global_variable" | "scope_resolution":
                 return self._named(text_of(node))
             case "parenthesized_statements" | "begin" | "then" | "body_statement":
                 return (
-                    self._body(node)
+                    self.body(node)
                     if node.type != "parenthesized_statements"
                     else self._sequence(named(node))
                 )
@@ -122,7 +127,7 @@ class Ruby(Library):
             case "call":
                 return self._call(node)
             case "lambda":
-                return self._block(field(node, "body"), node.child_by_field_name("parameters"))
+                return self.block(field(node, "body"), node.child_by_field_name("parameters"))
             case _:
                 return self._statement(node)
 
@@ -147,7 +152,11 @@ class Ruby(Library):
             case "while" | "until":
                 return self._while(node)
             case "method":
-                return self._define(node)
+                return self.define(node)
+            case "class":
+                return self.define_class(node)
+            case "case":
+                return self._case(node)
             case "next":
                 raise NextError
             case "break":
@@ -176,11 +185,26 @@ class Ruby(Library):
     def _if(self, node: Node) -> Any:
         holds = self._holds(field(node, "condition"))
         if holds is (node.type != "unless"):
-            return self._body(node.child_by_field_name("consequence"))
+            return self.body(node.child_by_field_name("consequence"))
         other = node.child_by_field_name("alternative")
         if other is None:
             return None
         return self._if(other) if other.type == "elsif" else self._sequence(named(other))
+
+    def _case(self, node: Node) -> Any:
+        subject = self.value(field(node, "value"))
+        for child in named(node):
+            if child.type == "else":
+                return self._sequence(named(child))
+            patterns = [self.value(only_child(each)) for each in child.children_by_field_name("pattern")]
+            if child.type == "when" and any(self._fits(subject, each) for each in patterns):
+                return self.body(field(child, "body"))
+        return None
+
+    def _fits(self, subject: Any, pattern: Any) -> bool:
+        if isinstance(pattern, Pattern):
+            return isinstance(subject, str) and self.matches(pattern, subject)
+        return self.equal(subject, pattern)
 
     def _for(self, node: Node) -> None:
         pattern, body = field(node, "pattern"), field(node, "body")
@@ -198,63 +222,14 @@ class Ruby(Library):
                 with suppress(NextError):
                     self._sequence(named(field(node, "body")))
 
-    def _define(self, node: Node) -> Symbol:
-        name, body = text_of(field(node, "name")), field(node, "body")
-        parameters = named(node.child_by_field_name("parameters"))
-
-        def run(arguments: list[Any]) -> Any:
-            outer, self._names = self._names, {n: v for n, v in self._names.items() if n[:1] in "$%"}
-            try:
-                self._bind_parameters(parameters, arguments)
-                return self._body(body)
-            except ReturnError as ended:
-                return ended.value
-            finally:
-                self._names = outer
-
-        self.functions[name] = Function(run, len(parameters))
-        return Symbol(name)
-
-    # ------------------------------------------------------------ blocks, variables
-
-    def _block(self, node: Node, parameters: Node | None = None) -> Function:
-        """Return a block as a function; `next` gives its value."""
-        given = parameters if parameters is not None else node.child_by_field_name("parameters")
-        targets = [child for child in named(given) if child.type != "block_parameter"]
-        body = node.child_by_field_name("body")
-
-        def run(arguments: list[Any]) -> Any:
-            def inside() -> Any:
-                if len(targets) > 1 and len(arguments) == 1 and isinstance(arguments[0], list):
-                    self._bind_parameters(targets, arguments[0])
-                elif targets:
-                    self._bind_parameters(targets, arguments)
-                else:
-                    for name in ("_1", "it"):
-                        self.declare(name, arguments[0] if arguments else None)
-                return self._body(body)
-
-            return self.scoped(inside)
-
-        return Function(run, max(len(targets), 1))
-
-    def _bind_parameters(self, targets: list[Node], values: list[Any]) -> None:
-        for number, target in enumerate(targets):
-            given = values[number] if number < len(values) else None
-            if target.type == "optional_parameter":
-                value = given if number < len(values) else self.value(field(target, "value"))
-                self.declare(text_of(field(target, "name")), value)
-            elif target.type == "destructured_parameter":
-                self._bind_parameters(named(target), self.list_of(given))
-            elif target.type == "identifier":
-                self.declare(text_of(target), given)
-            else:
-                raise UnknownError
+    # ------------------------------------------------------------ variables
 
     def _bind(self, target: Node, value: Any) -> None:
         match target.type:
             case "identifier" | "constant" | "global_variable":
                 self._names[text_of(target)] = value
+            case "instance_variable":
+                self.own_variables()[text_of(target)] = value
             case "left_assignment_list":
                 values = self.list_of(value)
                 for number, each in enumerate(named(target)):
@@ -286,8 +261,6 @@ class Ruby(Library):
     def _named(self, name: str) -> Any:
         if name in self._names:
             return self._names[name]
-        if name in self.functions:
-            return self.functions[name].run([])
         return self.constant(name)
 
     # ------------------------------------------------------------ literals
@@ -398,7 +371,7 @@ class Ruby(Library):
         arguments: list[Any] = []
         pairs: dict[Any, Any] = {}
         inner = node.child_by_field_name("block")
-        block = None if inner is None else self._block(inner)
+        block = None if inner is None else self.block(inner)
         for child in named(node.child_by_field_name("arguments")):
             match child.type:
                 case "pair":

@@ -164,6 +164,8 @@ class Library(Methods):
                 return self._pretty(value)
             case (("::File" | "::IO"), ("read" | "binread"), [path]):
                 return self.content(path)
+            case "::IO", "popen", [script, *_]:
+                return self.captured(script)
             case "::Process", ("pid" | "ppid" | "uid"), []:
                 return self.quiet()
             case "::Dir", "pwd", []:

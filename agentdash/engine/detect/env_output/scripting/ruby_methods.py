@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Final
 
+from agentdash.engine.detect.env_output.patterns import Choice
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.line_programs import LinePrograms
@@ -111,8 +112,12 @@ class Methods(LinePrograms):
                 return self.text(owner)
             case "nil?", []:
                 return not self.defined(owner)
+            case "freeze" | "dup" | "itself" | "clone", []:
+                return owner
             case "to_json", _:
                 return json_text(self, owner, Layout())
+            case "to_yaml", []:
+                return self._yaml(owner)
             case "tap" | "then", [] if block is not None:
                 found = block.run([owner])
                 return owner if name == "tap" else found
@@ -120,10 +125,15 @@ class Methods(LinePrograms):
                 pass
         match owner:
             case Symbol() if owner.startswith("::"):
-                return self.object_method(owner, name, arguments)
+                found = self.object_method(owner, name, arguments)
+                if block is not None and name != "popen":
+                    raise UnknownError
+                return found if block is None else block.run([found])
             case Selection() | Lines() | list() | dict():
                 return self._of_collection(owner, name, arguments, block)
-            case str() | Written():
+            case str() | Written() if block is not None and name in ("each_line", "each"):
+                return self._with_block(self.with_ends(self.entries_of(owner, "\n"), "\n"), "each", [], block)
+            case str() | Written() if block is None:
                 return self._of_text(owner, name, arguments)
             case Count():
                 return self._of_count(owner, name)
@@ -169,6 +179,8 @@ class Methods(LinePrograms):
                 return self.replaced(owner, "\0" if source == "\\0" else source, other)
             case "length" | "size", []:
                 return self.size(owner)
+            case "read" | "readlines", [] if isinstance(owner, Written):
+                return owner if name == "read" else self._of_text(owner, "lines", [])
             case "to_sym", []:
                 return Symbol(self.plain(owner))
             case "freeze" | "dup" | "to_str" | "message" | "force_encoding" | "encode" | "scrub", _:
@@ -214,6 +226,8 @@ class Methods(LinePrograms):
                 return is_some is (name == "any?")
             case "size" | "length" | "count", []:
                 return self.size(owner)
+            case "max", [] if isinstance(owner, list) and all(type(value) is int for value in owner):
+                return max(owner)
             case "first" | "last", [] if isinstance(owner, list):
                 return (owner or [None])[0 if name == "first" else -1]
             case "join", separator:
@@ -268,10 +282,12 @@ class Methods(LinePrograms):
             case "each" | "each_pair" | "each_entry":
                 self.each(values, lambda item: block.run([item]))
                 return owner
-            case "each_with_index":
-                if not isinstance(values, list):
-                    raise UnknownError
-                self.each([[item, number] for number, item in enumerate(values)], block.run)
+            case "each_with_index" | "each.with_index" | "with_index":
+                start = arguments[0] if arguments else 0
+                if isinstance(values, list):
+                    self.each([[item, number] for number, item in enumerate(values, start=start)], block.run)
+                else:
+                    self.each(values, lambda item: block.run([item, Count(start)]))
                 return owner
             case "select" | "filter" | "reject" | "keep_if":
                 kept = self.kept(values, lambda item: self._tested(block, item) is (name != "reject"))
@@ -332,3 +348,17 @@ class Methods(LinePrograms):
         """Return what a block may have changed in place."""
         block.run([item, kept])
         return kept
+
+    def _yaml(self, value: Any) -> str:
+        """Return a hash of texts as `to_yaml` gives it."""
+        if not isinstance(value, dict):
+            raise UnknownError
+        if not value:
+            return "--- {}\n"
+        out = "---\n"
+        for key, each in value.items():
+            out += f":{key}:" if isinstance(key, Symbol) else f"{key}:"
+            text = self.text(each) if each is not None else ""
+            forms = (("",), (" ",)) if each is None else ((f" {text}",), (f" '{text}'",), (f' "{text}"',))
+            out += self.word(Choice(forms)) + "\n"
+        return out

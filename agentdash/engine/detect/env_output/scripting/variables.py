@@ -8,6 +8,13 @@ from typing import Any
 import msgspec
 
 
+class Class(msgspec.Struct, frozen=True):
+    """A class of the program: its functions as the grammar gives them, and values, by name."""
+
+    name: str
+    members: dict[str, Any]
+
+
 class Instance(msgspec.Struct, frozen=True):
     """An object of a class of the program."""
 
