@@ -288,6 +288,8 @@ class Awk(Library):
                 raise UnknownError
             case ("name", name):
                 self._names[name] = value
+            case ("field", number):
+                self._set_field(self.number(self.value(number)), self.text(value))
             case ("item", "PROCINFO", _):
                 pass
             case ("item", name, index) if name != _ENVIRON:

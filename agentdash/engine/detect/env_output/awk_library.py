@@ -37,6 +37,16 @@ class Library(Texts):
         """Return a field."""
         return self.fields[number] if number < len(self.fields) else ""
 
+    def _set_field(self, number: int, text: str) -> None:
+        """Assign to a field: `$0` is made of all fields again."""
+        if number == 0:
+            self.split_fields(text)
+            return
+        if number >= len(self.fields):
+            raise UnknownError
+        self.fields[number] = text
+        self.fields[0] = self.text(self._names.get("OFS", " ")).join(self.fields[1:])
+
     def array(self, name: str) -> dict[str, Any]:
         """Return an array of the program."""
         found = self._names.setdefault(name, {})

@@ -206,7 +206,7 @@ class _Parser(TokenCursor):
         if self._peek() in ("=", "+=", "-="):
             sign = self._peek()
             self._at += 1
-            if left[0] not in ("name", "item"):
+            if left[0] not in ("name", "item", "field"):
                 raise UnknownError
             return ("assign", sign, left, self._expression(in_print=in_print))
         return left

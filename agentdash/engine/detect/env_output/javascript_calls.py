@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from functools import cmp_to_key
 from typing import Any
 
 from agentdash.engine.detect.env_output.javascript_output import Output
@@ -278,6 +279,9 @@ class Calls(Output):
                 return self._searched(owner, name, function)
             case "reduce", [function, first]:
                 return self.reduced(owner, first, lambda before, item: self.call(function, [before, item]))
+            case "sort", [function] if isinstance(owner, list):
+                owner.sort(key=cmp_to_key(lambda one, other: self._order(function, one, other)))
+                return owner
             case "sort" | "reverse", _:
                 return self._arranged(owner, name)
             case "join", separator:
@@ -307,6 +311,12 @@ class Calls(Output):
         kept = self.kept(owner, lambda item: self.truth(self.call(function, [item])) is (name == "some"))
         is_some = bool(kept) if isinstance(kept, list) else self.certain(kept.kept) > 0 or self.decide()
         return is_some is (name == "some")
+
+    def _order(self, function: Any, one: Any, other: Any) -> int:
+        found = self.call(function, [one, other])
+        if type(found) is not int:
+            raise UnknownError
+        return found
 
     def _arranged(self, owner: Any, name: str) -> Any:
         if not isinstance(owner, list):
@@ -350,8 +360,9 @@ class Calls(Output):
                 return self.replaced(owner, source, other)
             case "slice" | "substring", [int() as start, *stop]:
                 return self.cut(owner, start, stop[0] - start if stop else None)
-            case "localeCompare", _:
-                return 0
+            case "localeCompare", [other]:
+                one, another = self.plain(owner).lower(), self.plain(other).lower()
+                return (one > another) - (one < another)
             case "concat", values:
                 return "".join(self.text(value) for value in (owner, *values))
             case _:

@@ -299,13 +299,10 @@ class Expressions(Calls):
                 return self._alike(left, right) is (sign == "==")
             case "in":
                 return self.has(right, left)
-            case ">" | "<" if isinstance(left, Count) and right == 0:
-                return sign == ">" and (left.at_least > 0 or self.decide())
             case "-":
                 return self.counted(sign, left, right)
-            case "<" | ">" | "<=" | ">=" if type(left) is int and type(right) is int:
-                values = {"<": left < right, ">": left > right, "<=": left <= right}
-                return values.get(sign, left >= right)
+            case "<" | ">" | "<=" | ">=":
+                return self.ordered(sign, left, right)
             case _:
                 raise UnknownError
 

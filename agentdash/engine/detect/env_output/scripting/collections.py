@@ -396,8 +396,16 @@ class Collections(Machine):
                 return len(values)
             case str() if not has_placeholder(values):
                 return len(values)
+            case str():
+                is_filled = bool(values.partition("Zhole")[0]) or self.other_value(values)
+                return Count(int(is_filled))
             case _:
                 raise UnknownError
+
+    def other_value(self, text: str) -> bool:
+        """Return whether a text is another value of a flag, which is not empty."""
+        hole = self.hole(text)
+        return isinstance(hole, Hole) and hole.kind is Kind.OTHER
 
     def joined(self, values: Any, separator: Any) -> Any:
         """Return values as one text."""

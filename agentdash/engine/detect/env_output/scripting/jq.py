@@ -141,6 +141,10 @@ class Jq(Library):
                 return self._defaults(first, second, value)
             case ("at", owner, key):
                 return self._items(owner, key, value)
+            case ("slice", owner, start, stop):
+                first = self.one(self.outputs(start, value)[0])
+                last = None if stop is None else self.one(self.outputs(stop, value)[0])
+                return [self.sliced_at(each, first, last) for each in self.outputs(owner, value)]
             case ("each", owner):
                 return [inner for each in self.outputs(owner, value) for inner in self.each_of(each)]
             case ("list", inner):
@@ -210,7 +214,10 @@ class Jq(Library):
             outer = dict(self.functions)
             try:
                 for parameter, argument in zip(parameters, arguments, strict=True):
-                    self.functions[parameter, 0] = ((), argument)
+                    self.functions[parameter.removeprefix("$"), 0] = ((), argument)
+                    if parameter.startswith("$"):
+                        found = self.one(self.outputs(argument, value)[0])
+                        body = ("bind", ("constant", found), parameter, body)
                 return self.outputs(body, value)
             finally:
                 self.functions = outer

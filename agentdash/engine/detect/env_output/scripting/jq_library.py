@@ -90,6 +90,12 @@ class Library(Texts):
             case _:
                 raise FailedError
 
+    def sliced_at(self, owner: Any, start: Any, stop: Any) -> Any:
+        """Return a part of a list or a text."""
+        if isinstance(owner, list):
+            return owner[start:stop]
+        return self.cut(owner, start, None if stop is None else stop - start)
+
     def computed(self, sign: str, left: Any, right: Any) -> Any:
         """Return what an operator gives."""
         match sign:
@@ -159,6 +165,8 @@ class Library(Texts):
             case "with_entries", [change]:
                 steps = ("pipe", ("call", "map", (change,)), ("call", "from_entries", ()))
                 return self.outputs(("pipe", ("call", "to_entries", ()), steps), value)
+            case "sort_by" | "unique_by", [key]:
+                return [self._sorted_by(value, key)]
             case "error", _:
                 raise FailedError
             case _, [argument]:
@@ -243,6 +251,11 @@ class Library(Texts):
                 return self.replaced(value, first, second)
             case _:
                 raise UnknownError
+
+    def _sorted_by(self, value: Any, key: Tree) -> Any:
+        if isinstance(value, Selection | Lines):
+            return value
+        return sorted(self.list_of(value), key=lambda each: self.plain(self.one(self.outputs(key, each)[0])))
 
     def _joined(self, value: Any, separator: Any) -> Any:
         if isinstance(value, list):

@@ -175,7 +175,11 @@ class _Parser(TokenCursor):
     def _subscript(self, tree: Tree) -> Tree:
         if self._take("]"):
             return ("each", tree)
-        key = self._pipe()
+        key = ("number", 0) if self._peek() == ":" else self._pipe()
+        if self._take(":"):
+            stop = None if self._peek() == "]" else self._pipe()
+            self._need("]")
+            return ("slice", tree, key, stop)
         self._need("]")
         return ("at", tree, key)
 

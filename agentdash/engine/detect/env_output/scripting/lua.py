@@ -31,6 +31,16 @@ _PATTERN: Final = re.compile(r"\^?[\w=]+(?:\[[A-Z_%w]+\]\*|\.\*|\.\+)?")
 """Patterns of Lua that mean the same as a regular expression."""
 
 
+_GLOBALS: Final = (
+    *("print", "tostring", "ipairs", "pairs", "os", "io", "string", "table", "type", "error", "assert"),
+    *("pcall", "setmetatable"),
+)
+
+
+class Several(list[Any]):
+    """What a function gives that has several values."""
+
+
 class Handle(msgspec.Struct, frozen=True):
     """An open file or program."""
 
@@ -55,7 +65,7 @@ class Lua(Texts):
 
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         super().__init__(call, holes, decisions)
-        for name in ("print", "tostring", "ipairs", "pairs", "os", "io", "string", "table", "type", "error"):
+        for name in _GLOBALS:
             self._names[name] = Library(name)
 
     def text_of_none(self) -> str:
@@ -84,8 +94,11 @@ class Lua(Texts):
             case "variable_declaration" | "assignment_statement":
                 self._assign(node)
             case "function_declaration":
-                name = text_of(field(node, "name"))
-                self.declare(name, self._function(node))
+                name = field(node, "name")
+                if name.type == "identifier":
+                    self.declare(text_of(name), self._function(node))
+                else:
+                    self._put(name, self._function(node))
             case "if_statement":
                 self._if(node)
             case "for_statement":
@@ -153,6 +166,7 @@ class Lua(Texts):
             return
         targets, expressions = named(inner)[:2]
         values = [self.value(child) for child in named(expressions)]
+        values = [*values[:-1], *values[-1]] if values and isinstance(values[-1], Several) else values
         for number, target in enumerate(named(targets)):
             value = values[number] if number < len(values) else None
             if target.type == "identifier":
@@ -167,6 +181,9 @@ class Lua(Texts):
     def _put(self, target: Node, value: Any) -> None:
         owner, key = self.value(field(target, "table")), field(target, "field")
         index = text_of(key) if target.type == "dot_index_expression" else self.value(key)
+        if owner == [] and isinstance(index, str):  # Lua has one type for both
+            empty, owner = owner, {}
+            self._names |= {name: owner for name, each in self._names.items() if each is empty}
         if isinstance(owner, list) and isinstance(index, int) and index == len(owner) + 1:
             owner.append(value)
         elif isinstance(owner, dict) and isinstance(index, str):
@@ -303,10 +320,7 @@ class Lua(Texts):
     def _calculated(self, sign: str, left: Any, right: Any) -> Any:
         if sign in "+-":
             return self.counted(sign, left, right)
-        if not isinstance(left, int) or not isinstance(right, int):
-            raise UnknownError
-        values = {"<": left < right, ">": left > right}
-        return values.get(sign, left <= right if sign == "<=" else left >= right)
+        return self.ordered(sign, left, right)
 
     # ------------------------------------------------------------ calls
 
@@ -335,6 +349,17 @@ class Lua(Texts):
                     raise FailedError
                 self.out += [self.text(value) for value in values]
                 return None
+            case "assert", [value, *_]:
+                if not self.truth(value):
+                    raise FailedError
+                return value
+            case "error", [message, *level]:
+                raise FailedError("error", self.text(message) if level == [0] else self.quiet())
+            case "pcall", [Function() as function, *given]:
+                try:
+                    return Several([True, function.run(given)])
+                except FailedError as failed:
+                    return Several([False, failed.text or self.quiet()])
             case "tostring", [value]:
                 return self.text(value)
             case "ipairs" | "pairs", [list() as values]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -53,6 +54,12 @@ from agentdash.engine.detect.env_output.world import shown
 _MAX_RUNS: Final = 24
 """Runs of a program that differ in conditions which are not known."""
 _MISSING: Final = object()
+_ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _MAX_STEPS: Final = 2_000
 """Statements and expressions that are run; longer programs are not read."""
 
@@ -336,6 +343,17 @@ class Machine:
         if not isinstance(left, int) or not isinstance(right, int) or sign not in ("+", "-"):
             raise UnknownError
         return left + right if sign == "+" else left - right
+
+    def ordered(self, sign: str, left: Any, right: Any) -> bool:
+        """Return the truth of a comparison of two numbers or texts; the first number may not be known."""
+        if isinstance(left, Count) and type(right) is int:
+            is_larger = left.at_least > right if sign in (">", "<=") else left.at_least >= right
+            return (is_larger or self.decide()) is (sign in (">", ">="))
+        if isinstance(left, str) and isinstance(right, str):
+            left, right = self.plain(left), self.plain(right)
+        elif type(left) is not int or type(right) is not int:
+            raise UnknownError
+        return bool(_ORDERS[sign](left, right))
 
     # ------------------------------------------------------------ other programs, files
 

@@ -86,7 +86,7 @@ class Expressions(Calls):
             case "map_grep_expression":
                 return self._map_or_grep(node)
             case "sort_expression":
-                return self._sorted(self.values(field(node, "list")))
+                return self._sorted(self.values(field(node, "list")), self._compares(node))
             case "command_string":
                 written = self.captured(self._string(node))
                 return self._lines(written)
@@ -282,6 +282,12 @@ class Expressions(Calls):
         if isinstance(values, Selection | Lines):
             return self.mapped(values, lambda item: self._one_or_pair(run(item)))
         return self._flat([[], *(run(item) for item in self.list_of(values)), []])
+
+    def _compares(self, node: Node) -> bool:
+        """Return whether values are sorted as texts."""
+        signs = text_of(node).partition("{")[0].strip(" (")
+        block = text_of(node).partition("{")[2].partition("}")[0].strip()
+        return signs != "sort" or block == "$a cmp $b"
 
     def _one_or_pair(self, found: Any) -> Any:
         return found[0] if isinstance(found, list) and len(found) == 1 else found

@@ -125,9 +125,11 @@ class Library(LinePrograms):
             return text.removesuffix(self.record_end)
         return self.stripped(text)
 
-    def _sorted(self, values: Any) -> Any:
+    def _sorted(self, values: Any, as_texts: bool) -> Any:
         if isinstance(values, Selection | Lines):
             return values
+        if not as_texts:
+            raise UnknownError
         return sorted(self.plain(value) for value in self.list_of(values))
 
     # ------------------------------------------------------------ output
@@ -208,8 +210,6 @@ class Library(LinePrograms):
     def _length(self, value: Any) -> Any:
         if value is None:
             return None
-        if isinstance(value, str) and has_placeholder(value):
-            return Count(1) if self.truth(value) else Count(0)
         return self.size(value)
 
     def _opened(self, path: Any) -> int:

@@ -29,6 +29,8 @@ class PerlTexts(Library):
         return self.special(name)
 
     def _named_list(self, name: str) -> Any:
+        if name.startswith(("@$", "@{$")):  # what a reference stands for
+            return self.list_of(self._scalar(name[1:]))
         if name not in self._names:
             return self._names.setdefault(name, [])
         return self._names[name]

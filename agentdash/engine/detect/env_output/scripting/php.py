@@ -336,7 +336,7 @@ class Php(Objects):
         if name == "exec" and len(trees) == 2:
             self.bind(only_child(trees[1]), self.output_lines(self.value(trees[0])))
             return self.quiet()
-        if name in ("sort", "usort", "asort"):
+        if name in ("sort", "asort"):
             self.bind(only_child(trees[0]), self.in_order(self.value(trees[0])))
             return True
         arguments = [self.value(tree) for tree in trees]

@@ -9,7 +9,7 @@ from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.texts import Texts
-from agentdash.engine.detect.env_output.scripting.values import Count, Function, Pattern
+from agentdash.engine.detect.env_output.scripting.values import Function, Pattern
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
@@ -96,7 +96,7 @@ class Library(Texts):
             case "+" | "-":
                 return self.counted(sign, left, right)
             case "<" | ">" | "<=" | ">=":
-                return self._compared(sign, left, right)
+                return self.ordered(sign, left, right)
             case _:
                 raise UnknownError
 
@@ -109,13 +109,6 @@ class Library(Texts):
             if isinstance(value, str) and isinstance(other, int):
                 return self.equal(value, str(other)) if value != "" else False
         return self.equal(left, right)
-
-    def _compared(self, sign: str, left: Any, right: Any) -> bool:
-        if isinstance(left, Count) and right == 0 and sign == ">":
-            return self.truth(left)
-        if not (isinstance(left, int) and isinstance(right, int)):
-            raise UnknownError
-        return {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}[sign]
 
     def output_lines(self, script: Any) -> Any:
         """Return the lines that a program writes."""

@@ -96,8 +96,8 @@ class Methods(LinePrograms):
                 return left + self.text(right)
             case "==" | "!=":
                 return self.equal(left, right) is (sign == "==")
-            case ">" if isinstance(left, Count) and right == 0:
-                return left.at_least > 0 or self.decide()
+            case ">" | "<" | ">=" | "<=":
+                return self.ordered(sign, left, right)
             case _:
                 raise UnknownError
 

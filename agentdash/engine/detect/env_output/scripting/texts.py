@@ -46,6 +46,8 @@ class Texts(Collections):
     def position(self, text: Any, part: Any) -> int:
         """Return where a text holds another one; -1 where it does not."""
         at = self._known(text).find(self.plain(part))
+        if at < 0 and self._present and self._present not in FLAGS:
+            return text.replace(MARK, "").find(part)  # type: ignore[no-any-return]
         return at if at >= 0 else self.plain(self.actual(text)).find(str(part))
 
     def _known(self, text: Any) -> str:
