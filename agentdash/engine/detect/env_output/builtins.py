@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -139,11 +140,31 @@ def _set(call: Call) -> list[Result]:
             else:
                 state = _with_option(state, _LONG_OPTIONS.get(letter), on=on)
         number += 1
-    results = [Result(state=state)]
-    if state.pipefail and call.state.dialect not in ("bash", "zsh"):
-        message: Parts = (Hole(Kind.QUIET_LINE), "set: ", Hole(Kind.QUIET_LINE), "\n")
-        results.append(Result(err=message, status=2, leaves="exit"))
-    return results
+    return _in_shells_with(words, call, Result(state=state))
+
+
+_OPTIONS_OF: Final = {
+    "bash": frozenset("abefhmnuvxBCEHPT"),
+    "zsh": frozenset("aefhnuvxBCEHPT"),
+    "dash": frozenset("abefmnuvxCEIV"),
+}
+"""Letters that `set` of each shell takes."""
+_COMMON_OPTIONS: Final = frozenset(
+    ("errexit", "nounset", "allexport", "xtrace", "verbose", "noglob", "notify", "noclobber", "noexec")
+)
+
+
+def _in_shells_with(words: list[str | None], call: Call, result: Result) -> list[Result]:
+    """Return what `set` does in shells with and without its options: those without them end at it."""
+    letters = {char for word in words if word is not None and word[0] in "-+" for char in word[1:]} - {"o"}
+    names = {word for before, word in pairwise(words) if before is not None and before.endswith("o")}
+    ending: set[bool] = set()
+    for shell in (call.state.dialect,) if call.state.dialect else _OPTIONS_OF:
+        known = _COMMON_OPTIONS | ({"pipefail"} if shell != "dash" else set())
+        ending.add(not (shell == "bash" or (letters <= _OPTIONS_OF[shell] and names <= known)))
+    message: Parts = (Hole(Kind.QUIET_LINE), "set: ", Hole(Kind.QUIET_LINE), "\n")
+    failed = Result(err=message, status=None, leaves="exit")
+    return [*([result] if False in ending else []), *([failed] if True in ending else [])]
 
 
 _LONG_OPTIONS: Final = {
@@ -281,6 +302,8 @@ def _unknown_status(call: Call) -> list[Result]:
 def _complete(call: Call) -> list[Result]:
     """Return what `compgen -e` and `compgen -v` write: the names of variables."""
     letters, operands = split_options(call.arguments)
+    if letters == "A" and operands and concrete(operands[0]) in ("export", "variable"):
+        letters = (concrete(operands.pop(0)) or "")[0]
     if letters in ("e", "v") and len(operands) <= 1:
         prefix = concrete(operands[0]) if operands else ""
         values = call.environment if letters == "e" else variables(call.state)

@@ -102,7 +102,9 @@ def fields(content: Parts, field: str) -> list[Result]:
     if dump is not None and field == "1" and not dump.nul and dump.style == ENV_STYLE:
         return [Result(out=(Names((dump.required(0), dump.required(1))),))]
     if dump is not None:
-        content = _pinned(dump)
+        if (pinned := pinned_line(dump)) is None:
+            return [Result(out=(ANY,))]
+        content = pinned
     lines = lines_of(content)
     if lines is None:
         return [Result(out=(ANY,))]
@@ -125,8 +127,8 @@ def fields(content: Parts, field: str) -> list[Result]:
 _PIN: Final = re.compile(r"(?:\\A)?(?:\(\?:)?\^(\w+)(?:=|\\=)\)*")
 
 
-def _pinned(dump: Dump) -> Parts:
-    """Return a dump of which a filter left one flag's line alone, as text; any text for other dumps."""
+def pinned_line(dump: Dump) -> Parts | None:
+    """Return a dump of which a filter left one flag's line alone, as text; None for other dumps."""
     for line_filter in dump.filters:
         match = _PIN.match(line_filter.pattern.pattern)
         if (
@@ -137,15 +139,15 @@ def _pinned(dump: Dump) -> Parts:
         ):
             number = FLAGS.index(match[1])
             shown = dump.shown[number]
-            if dump.numbered or dump.style != ENV_STYLE or dump.required(number) is None:
-                return (ANY,)
+            if dump.numbered or dump.nul or dump.style != ENV_STYLE or dump.required(number) is None:
+                return None
             if not dump.required(number):
                 return ()
             value: Parts = (shown.text,)
             if shown.presence is Presence.OTHER:
                 value = (Hole(Kind.OTHER, exclude=shown.exclude),)
             return joined((f"{match[1]}=", *value, "\n"))
-    return (ANY,)
+    return None
 
 
 def sed(call: Call) -> list[Result]:

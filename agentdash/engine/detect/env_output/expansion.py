@@ -11,7 +11,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.braces import braced
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS, Dump
 from agentdash.engine.detect.env_output.emptiness import is_many, is_set
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
@@ -20,6 +20,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Kind,
     Names,
     Parts,
+    Trimmed,
     Words,
     concrete,
     joined,
@@ -121,7 +122,7 @@ class Expander:
         if re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", unquoted):
             return [(ANY,)]
         text = concrete(parts)
-        if text is None and any(isinstance(p, Substitution) and not p.quoted for p in word.pieces):
+        if text is None and any(self._is_split(piece) for piece in word.pieces):
             return split_substitution(parts, self.state, is_alone=len(word.pieces) == 1)
         if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
             if len(word.pieces) > 1:
@@ -129,6 +130,12 @@ class Expander:
             is_parameter = not isinstance(word.pieces[0], Substitution)
             return [(field,) for field in split_text(text, self.state, is_parameter=is_parameter)]
         return [parts]
+
+    def _is_split(self, piece: Piece) -> bool:
+        """Return whether the shell splits what an expansion gives."""
+        if piece.quoted or not isinstance(piece, Parameter):
+            return isinstance(piece, Substitution) and not piece.quoted
+        return self.state.dialect == "bash" and _is_listing(self._value(piece.name))
 
     def is_list(self, word: Word) -> bool:
         """Return whether a word is `"${name[@]}"` of known elements: each is one argument, whatever it is."""
@@ -368,6 +375,11 @@ class Expander:
         if parameter.argument is None:
             return (ANY,)
         return self.word(parameter.argument)
+
+
+def _is_listing(value: Parts | None) -> bool:
+    """Return whether a value holds names or lines of an environment."""
+    return any(isinstance(part, Dump | Names | Trimmed) for part in value or ())
 
 
 def _has_bare_index(word: Word) -> bool:

@@ -11,9 +11,13 @@ import msgspec
 
 from agentdash.engine.detect.env_output.comparison import comm, diff
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.dump_maps import LineMap, mapped, mapped_lines, on_one_line
+from agentdash.engine.detect.env_output.dump_maps import (
+    LineMap,
+    mapped_lines,
+    on_one_line,
+)
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, PYTHON_STYLE, Dump, Presence, Shown
-from agentdash.engine.detect.env_output.editors import cut, sed
+from agentdash.engine.detect.env_output.editors import cut, pinned_line, sed
 from agentdash.engine.detect.env_output.grep import grep, ripgrep
 from agentdash.engine.detect.env_output.inputs import (
     UNKNOWN,
@@ -105,11 +109,15 @@ def excerpt(call: Call) -> list[Result]:
         return [Result(out=content)]
     by_bytes = any((concrete(a) or "").startswith(("-c", "--bytes", "-z")) for a in call.arguments)
     limit = _limit(call)
-    if is_noise(content):
+    if (dump := single_dump(content)) is not None and (pinned := pinned_line(dump)) is not None:
+        content = pinned
+    if content == ():
+        out: Parts = ()
+    elif is_noise(content):
         single = any(concrete(a) in ("-1", "-n1") for a in call.arguments) or " ".join(
             concrete(a) or "?" for a in call.arguments
         ).startswith("-n 1")
-        out: Parts = (Choice(((), ONE_LINE)),) if single else content
+        out = (Choice(((), ONE_LINE)),) if single else content
     elif limit and (lines := lines_of(content)) is not None:
         kept = lines[:limit] if call.name == "head" else lines[-limit:]
         out = joined(part for line in kept for part in line)
@@ -274,52 +282,6 @@ def strings(call: Call) -> list[Result]:
     if dump and dump.nul and all(concrete(a) in ("-a", "-") or a in files for a in call.arguments):
         return [Result(out=(msgspec.structs.replace(dump, nul=False),)), not_found(call.name)]
     return list(UNKNOWN)
-
-
-def xargs(call: Call) -> list[Result] | None:
-    """Return what `xargs` writes where it prints its input: entries by line, or separated by blanks."""
-    arguments = list(call.arguments)
-    files: list[Parts] = []
-    for number, argument in enumerate(arguments[:-1]):
-        if concrete(argument) in ("-a", "--arg-file"):
-            files = [arguments[number + 1]]
-            del arguments[number : number + 2]
-            break
-    words = [concrete(a) for a in arguments]
-    dump = single_dump(input_of(call, files))
-    text = " ".join(word or "?" for word in words)
-    if call.stdin == () and not files and re.fullmatch(r"(?:-I ?\S+ )?(?:echo\b.*)?|-n ?1( echo)?", text):
-        return [Result(out=() if text.startswith("-I") else ("\n",))]  # it runs once without arguments
-    if dump is None or any(word is None for word in words):
-        return None
-    if not dump.nul:
-        return _xargs_lines(dump, text)
-    text = re.sub(r"^(?:-r|--no-run-if-empty) |(?<=-0) -r\b", "", text)
-    by_line = r"(?:-0 ?-?(?:n ?1|L ?1)|-n ?1 -0|-0 -I ?(?P<mark>\S+))(?: echo(?: (?P=mark))?)?"
-    if (match := re.fullmatch(by_line, text)) or re.fullmatch(r"-0(?: -n ?1)? printf %s(?:\\n|\n)", text):
-        if match and match["mark"] and not text.endswith(f"echo {match['mark']}"):
-            return None
-        return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
-    if text in ("-0", "-0 echo", "--null", "--null echo"):
-        return [Result(out=(msgspec.structs.replace(dump, nul=False, separator=" "),))]
-    return None
-
-
-def _xargs_lines(dump: Dump, text: str) -> list[Result] | None:
-    """Return what `xargs` writes of the lines of a dump; at quotes in them it may stop."""
-    failed = Result(out=(ANY,), err=(Hole(Kind.QUIET_LINE), "xargs: ", ANY), status=1)
-    if text in ("", "echo", "-r", "-r echo") and dump.style == ENV_STYLE and not dump.numbered:
-        lines = on_one_line(dump, " ")
-        return [Result(out=(*lines, "\n")), failed]
-    match = re.fullmatch(r"(?:-I ?(?P<mark>\S+)|-n ?1|-L ?1|-d \\n -n ?1) echo(?P<text>(?: .*)?)", text)
-    if match is None:
-        return None
-    mark = match["mark"]
-    template = match["text"][1:] if mark else f"{match['text'][1:]} {{}}".lstrip()
-    if template.count(mark or "{}") != 1:
-        return None
-    before, _, after = template.partition(mark or "{}")
-    return [Result(out=mapped(dump, lambda line: f"{before}{line}{after}")), failed]
 
 
 def tee(call: Call) -> list[Result]:

@@ -12,7 +12,6 @@ from agentdash.engine.detect.env_output.builtins import with_arguments
 from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.feeding import fed
-from agentdash.engine.detect.env_output.filters import xargs
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     QUIET,
@@ -39,7 +38,7 @@ from agentdash.engine.detect.env_output.streams import (
 )
 from agentdash.engine.detect.env_output.unfollowed import bounded
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
-from agentdash.engine.detect.env_output.xargs import xargs_commands
+from agentdash.engine.detect.env_output.xargs import xargs, xargs_commands
 from agentdash.engine.detect.shell import parse
 
 if TYPE_CHECKING:

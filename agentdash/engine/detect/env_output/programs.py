@@ -10,11 +10,12 @@ import msgspec
 from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.encoders import ENCODERS
-from agentdash.engine.detect.env_output.filters import FILTERS, xargs
+from agentdash.engine.detect.env_output.filters import FILTERS
 from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request
 from agentdash.engine.detect.env_output.languages import LANGUAGES
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, concrete, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.xargs import xargs
 
 _SYSTEM_FOLDERS: Final = frozenset(
     ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")

@@ -84,8 +84,8 @@ def read(call: Call) -> list[Result]:
                 state = state.with_variable(name or "", value)
             return [Result(state=state)]
     array = names[-1] if len(names) in (2, 3) else None
-    options = "".join(name or "?" for name in names[:-1])
-    if array and NAME.fullmatch(array) and options in ("-a", "-ra", "-r-a"):
+    options = " ".join(name or "?" for name in names[:-1])
+    if array and NAME.fullmatch(array) and options in ("-a", "-ra", "-ar", "-r -a"):
         return _read_elements(call, array)
     for name in names or ["REPLY"]:
         if name is None:
