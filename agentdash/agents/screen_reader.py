@@ -15,9 +15,11 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.screen_rules import Layout, Region, ScreenRule, ScreenRules, package_rules
+from agentdash.agents.screen_rules import AgentRules, Layout, Region, ScreenRule, ScreenRules, package_rules
+from agentdash.agents.screen_usage import read_usage
 from agentdash.agents.user_patterns import Pattern
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.screen_usage import ScreenUsage
 
 _MAX_LINES: Final = 200
 """Of a screen, from the bottom: more than a terminal shows."""
@@ -52,6 +54,8 @@ class ScreenReading(msgspec.Struct, frozen=True):
     """Half of a menu is not visible."""
     source: EvidenceSource = EvidenceSource.SCREEN
     """Where the words stand: `screen` or `title`."""
+    usage: ScreenUsage | None = None
+    """What it states of model, context and cost; None: the line that does is out of sight."""
 
 
 NO_READING: Final = ScreenReading(None, None, "")
@@ -85,6 +89,11 @@ def read_screen(
     if known is None:
         return NO_READING
     page = _Page(screen, title, known.layout, width, height)
+    return msgspec.structs.replace(_read(page, known, cursor_visible), usage=page.usage)
+
+
+def _read(page: _Page, known: AgentRules, cursor_visible: bool | None) -> ScreenReading:
+    """Return the reading of the first rule that matches."""
     half: ScreenReading | None = None
     for rule in known.rules:
         if not _preconditions_hold(rule, page, cursor_visible):
@@ -163,6 +172,13 @@ class _Page:
     def prompt(self) -> Sequence[str]:
         """The lines of the input box; none where there is no box."""
         return self.lines[slice(*self.box)] if self.box else ()
+
+    @property
+    def usage(self) -> ScreenUsage | None:
+        """What the box and the lines below it state of model, context and cost; None without a box."""
+        if self.box is None or not self._layout.usage:
+            return None
+        return read_usage("\n".join(self.lines[self.box[0] :]), self._layout.usage)
 
     @cached_property
     def _turn(self) -> Sequence[str]:

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 
 from agentdash.agents.registry import adapters, shared_rules_text
+from agentdash.agents.screen_usage import FIELDS
 from agentdash.agents.user_patterns import Pattern, UserPattern
 from agentdash.files import read_text
 from agentdash.model.states import State
@@ -64,6 +65,7 @@ class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     menu: str = _NEVER
     scrollbar: str = _NEVER
     clip: bool = False
+    usage: tuple[str, ...] = ()
     bare: _BareTable | None = None
 
 
@@ -109,6 +111,8 @@ class Layout(msgspec.Struct, frozen=True):
     """The scroll bar at the right end of every line above the box."""
     clip: bool
     """Whether text to the right of the box belongs to a sidebar."""
+    usage: tuple[Pattern, ...] = ()
+    """What the box and the lines below it state of model, context and cost (`screen_usage`)."""
     bare: Layout | None = None
     """The layout with another box, where there is none of this one: as drawn without true colour."""
 
@@ -282,7 +286,16 @@ def _parse_layout(screen: _ScreenTable, where: str, *, of_user: bool) -> Layout:
         menu=pattern("menu"),
         scrollbar=pattern("scrollbar"),
         clip=screen.clip,
+        usage=tuple(_usage(text, f"{where}: usage", of_user=of_user) for text in screen.usage),
     )
+
+
+def _usage(text: str, where: str, *, of_user: bool) -> Pattern:
+    pattern = _compile(text, where, of_user=of_user)
+    names = set(pattern.groupindex)
+    if not names or not names <= FIELDS:
+        raise RulesProblem(f"{where}: {text!r} needs groups with names: {', '.join(sorted(FIELDS))}")
+    return pattern
 
 
 def _parse_rule(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 _TIMEOUT_S: Final = 0.2
@@ -49,6 +49,7 @@ class UserPattern:
         self._where = where
         self.pattern = pattern
         self.groups = self._compiled.groups
+        self.groupindex: Mapping[str, int] = self._compiled.groupindex
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match; None where there is none.

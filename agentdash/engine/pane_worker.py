@@ -11,12 +11,13 @@ from agentdash.engine.judge.states.nested_state import judge_nested
 from agentdash.engine.judge.states.pane_state import judge_pane, pane_session
 from agentdash.engine.thread_worker import MAX_NAME_CHARS, add_findings
 from agentdash.model.chat import Chat
-from agentdash.model.events import SessionSeen
+from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, PaneOccupant, Tokens
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
+from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.worker import Agent, Link, Worker, nested_worker_id
 
 _NO_CHAT: Final = Chat(by="")
@@ -50,6 +51,7 @@ def pane_worker(
         sandbox=add_findings(sandbox, findings),
         tokens=Tokens(total=chat.total, by_model=chat.by_model, context=chat.context),
         model=chat.model,
+        on_screen=_usage_on_screen(fleet.readings.get(pane.key), occupant.agent),
         pane=pane,
         pids=tuple(process.pid for process in below),
         cwd=main.cwd if main else None,
@@ -96,6 +98,13 @@ def _pane_links(occupant: PaneOccupant, by: str, session: SessionSeen | None) ->
     yield Link(f"pid {occupant.key.pid}", by)
     if session is not None and session.chat is not None:
         yield Link(f"session {session.session}", session.chat.by)
+
+
+def _usage_on_screen(reading: ScreenRead | None, agent: str) -> ScreenUsage | None:
+    """Return what a screen states of model, context and cost; None where it states nothing."""
+    if reading is None or reading.agent != agent or reading.usage == ScreenUsage():
+        return None
+    return reading.usage
 
 
 def _nested_name(process: Process) -> str:

@@ -28,6 +28,7 @@ from agentdash.model.reach import Reach
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.screen_label import ScreenLabel
+from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.state_paths import Installed, PathAccess
 from agentdash.model.tokens import ModelUsage
 
@@ -371,6 +372,9 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     """The pane is too small for what is on it: part of a menu may be out of sight."""
     source: EvidenceSource = EvidenceSource.SCREEN
     """Where the words stand: `screen`, or `title` where the rule reads the pane's title."""
+    usage: ScreenUsage | None = None
+    """What the screen states of model, context and cost; None: a dialog hides that, and what it stated before
+    still holds."""
 
 
 class LabelRead(Event, frozen=True, kw_only=True, tag="label-read"):

@@ -28,6 +28,7 @@ from agentdash.model.process import Launcher, Process
 from agentdash.model.reach import Reach, Reached, ReachTarget
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
 from agentdash.model.screen_label import ScreenLabel
+from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.state_paths import Installed, PathAccess, StatePath
 from agentdash.model.tokens import ModelUsage
 
@@ -225,6 +226,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "text": TextUse.SCREEN,
         "object": TextUse.SCREEN,
     },
+    ScreenUsage: {"model": TextUse.SCREEN},
     e.LabelRead: {},
     e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN},
     e.PaneSessionRead: {"thread": TextUse.PLAIN, "agent": TextUse.PLAIN},

@@ -31,6 +31,7 @@ from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
+from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import State
 
@@ -178,6 +179,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     host. `id` and `parent` have its name in front of them, and `pane` is a pane here that shows it."""
     pane_there: str | None = None
     """Of a worker of another host: its pane there."""
+    on_screen: ScreenUsage | None = None
+    """What the screen of its pane states of model, context and cost; None: nothing."""
     ssh_connection: str | None = None
     """The ssh session that shows it, by the `SSH_CONNECTION` of its host; None: none is known."""
 

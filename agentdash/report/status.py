@@ -9,6 +9,7 @@ import msgspec
 from agentdash.model import worker as w
 from agentdash.model.findings import Verdict
 from agentdash.model.limits import MAX_INDENT
+from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.source import NOT_READ
 from agentdash.model.times import ago, iso
 from agentdash.report.elements import (
@@ -118,6 +119,8 @@ class WorkerReport(msgspec.Struct):
     ssh_connection: str | None = None
     """The ssh session that shows it: addresses and ports of client and server, by which a dashboard on the
     client's machine knows its pane; null: none is known."""
+    on_screen: ScreenUsage | None = None
+    """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
 
 
 class StatusReport(msgspec.Struct):
@@ -181,6 +184,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         host=worker.host,
         shown_in=pane if worker.host is not None else None,
         ssh_connection=worker.ssh_connection,
+        on_screen=worker.on_screen,
     )
 
 

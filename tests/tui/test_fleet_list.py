@@ -229,7 +229,7 @@ def test_the_chosen_row_in_words():
     ],
 )
 def test_token_usage(tokens, shown):
-    assert token_usage(tokens) == shown
+    assert token_usage(replace(BY_NAME["api-worker"], tokens=tokens)) == shown
 
 
 def test_empty_state_shows_what_each_source_did_not_find():

@@ -4,8 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model.fleet import Moment, StatePeriod, Tokens
+from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.states import State
-from agentdash.tui.primitives.spans import width
+from agentdash.tui.fleet.cells import COLUMNS, token_usage
+from agentdash.tui.fleet.rows import Row
+from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.theme import STATE_WIDTH, UNICODE, sign
 from agentdash.tui.worker.pane_view import pane_view
 from agentdash.tui.worker.panel import heading, summary
@@ -127,3 +130,12 @@ def test_a_context_that_is_nearly_full_is_marked():
     full = replace(BY_NAME["api-worker"], tokens=Tokens(context=230_000, window=272_000))
     (line,) = usage_lines(full, (), 80, LOOK)
     assert [span.tone for span in line if "━" in span.text or "84%" in span.text] == ["ask", "ask"]
+
+
+def test_figures_of_a_screen_are_said_to_be_its():
+    shown = ScreenUsage(model="GPT-5.2 Codex", context=41_200, percent=15.0, cost=0.12)
+    worker = replace(BY_NAME["api-worker"], tokens=Tokens(), on_screen=shown)
+    line = "from its screen  GPT-5.2 Codex ⋅ context 41.2k (15%) ⋅ $0.12"
+    assert text(usage_lines(worker, (), 80, LOOK)) == line
+    assert token_usage(worker) == "15%"
+    assert "$0.12" in plain(COLUMNS.layout(118, UNICODE, {"costs"}).line((Row(worker.id), worker), LOOK))

@@ -91,9 +91,11 @@ def _shown_since(draft: FleetDraft, reading: e.ScreenRead) -> float:
 
 def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead:
     """A pager or a picker hides the prompt: the reading before it still holds. An unchanged state keeps its
-    time."""
+    time, and figures that a dialog hides are kept."""
     if old is None or old.agent != new.agent:
         return new
+    if new.usage is None:
+        new = replace(new, usage=old.usage)
     if new.frozen:
         return replace(old, frozen=True)
     return replace(new, at=old.at) if (new.state, new.rule) == (old.state, old.rule) else new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeAlias
@@ -9,7 +10,6 @@ from typing import Final, TypeAlias
 from rich.cells import cell_len
 
 from agentdash.model.activity import MINUTES
-from agentdash.model.fleet import Tokens
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
 from agentdash.tui.fleet.activity import activity
@@ -19,7 +19,7 @@ from agentdash.tui.format import age, count, elide, pad
 from agentdash.tui.primitives.columns import Column, Columns
 from agentdash.tui.primitives.spans import Line, Span, Tone
 from agentdash.tui.theme import STATE_WIDTH, Glyphs, Look, sign, verdict
-from agentdash.tui.worker.usage import is_nearly_full
+from agentdash.tui.worker.usage import context_share, is_nearly_full
 
 Item: TypeAlias = tuple[Row, Worker]
 
@@ -48,15 +48,18 @@ _COST_CELLS: Final = 7
 """The longest usual cost, `$123.45`."""
 _AGENT_CELLS: Final = 8
 """`opencode`, `codex`, `claude`, `gemini`, `copilot`."""
+_ROUNDING: Final = 1e-9
+"""29 of 100 is 28.999… % in binary."""
 _AGENTS_FROM_CELLS: Final = 100
 _COSTS_FROM_CELLS: Final = 118
 
 
-def token_usage(tokens: Tokens) -> str:
+def token_usage(worker: Worker) -> str:
     """Return how full the context is, `37%`; where that is not known, the total of tokens, `12.4k`."""
-    if tokens.context is not None and tokens.window:
-        return f"{100 * tokens.context // tokens.window}%"
-    return count(tokens.total)
+    share, shown = context_share(worker), worker.on_screen
+    if share is not None:
+        return f"{math.floor(100 * share + _ROUNDING)}%"
+    return count(worker.tokens.total or (shown.total if shown else None))
 
 
 def in_state_for(worker: Worker, look: Look) -> str:
@@ -145,14 +148,19 @@ def _activity_cell(item: Item, _: int, look: Look) -> Line:
 
 
 def _tokens_cell(item: Item, cells: int, _: Look) -> Line:
-    tokens = item[1].tokens
-    return (Span(elide(token_usage(tokens), cells, ""), "ask" if is_nearly_full(tokens) else "muted"),)
+    tone: Tone = "ask" if is_nearly_full(context_share(item[1])) else "muted"
+    return (Span(elide(token_usage(item[1]), cells, ""), tone),)
 
 
 def _cost_cell(item: Item, cells: int, look: Look) -> Line:
-    found = cost(item[1].tokens.by_model)
-    known = found is not None and (found.usd is not None or found.priced_usd > 0)
-    return (Span(elide(cost_text(found) if known else "", cells, look.glyphs.ellipsis), "muted"),)
+    """Return the cost by list prices; of a worker without token counts, what its screen states."""
+    found, shown = cost(item[1].tokens.by_model), item[1].on_screen
+    text = ""
+    if found is not None and (found.usd is not None or found.priced_usd > 0):
+        text = cost_text(found)
+    elif found is None and shown is not None and shown.cost is not None:
+        text = f"${shown.cost:.2f}"
+    return (Span(elide(text, cells, look.glyphs.ellipsis), "muted"),)
 
 
 def _age_cell(item: Item, _: int, look: Look) -> Line:
@@ -244,5 +252,6 @@ def features(workers: Iterable[Worker], *, has_hosts: bool) -> frozenset[str]:
     workers = tuple(workers)
     found = {"hosts"} if has_hosts else set()
     found |= {"agents"} if len({worker.agent.name for worker in workers}) > 1 else set()
-    found |= {"costs"} if any(worker.tokens.by_model for worker in workers) else set()
+    costs = (worker.tokens.by_model or (worker.on_screen and worker.on_screen.cost) for worker in workers)
+    found |= {"costs"} if any(costs) else set()
     return frozenset(found)

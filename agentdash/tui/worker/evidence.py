@@ -45,10 +45,11 @@ def link_lines(worker: Worker, cells: int) -> list[Line]:
 
 def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
     """Return the Evidence tab: evidence for the state, links, and where the worker's data is found."""
+    shown = worker.on_screen.model if worker.on_screen else None
     facts = (
         ("id", worker.id),
         ("in", worker.cwd),
-        ("model", worker.model),
+        ("model", worker.model or (f"{shown}, from its screen" if shown else None)),
         ("file", worker.file),
         ("pids", ", ".join(map(str, worker.pids))),
         ("missing", "; ".join(worker.notes)),

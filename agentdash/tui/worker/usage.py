@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentdash.model.fleet import Tokens
+from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.tokens import merged_usage
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
@@ -21,11 +22,9 @@ _FULL_FROM: Final = 0.8
 _FAMILY_FROM_THREADS: Final = 2
 
 
-def is_nearly_full(tokens: Tokens) -> bool:
+def is_nearly_full(share: float | None) -> bool:
     """Return whether a context is so full that the CLI will soon compact it."""
-    if tokens.context is None or not tokens.window:
-        return False
-    return tokens.context >= _FULL_FROM * tokens.window
+    return share is not None and share >= _FULL_FROM
 
 
 def usage_lines(worker: Worker, family: Sequence[Worker], cells: int, look: Look) -> list[Line]:
@@ -34,6 +33,10 @@ def usage_lines(worker: Worker, family: Sequence[Worker], cells: int, look: Look
     total = f"{count(tokens.total)} tokens" if tokens.total else ""
     facts = [total, cost_text(cost(tokens.by_model))]
     lines = [_line(_context(tokens, look), facts, cells, look)]
+    if worker.on_screen is not None:
+        lines.append(
+            _line((Span("from its screen  ", "muted"),), _screen_facts(worker.on_screen), cells, look)
+        )
     counted = [member for member in family if member.tokens.by_model]
     if len(counted) >= _FAMILY_FROM_THREADS:
         usage = merged_usage(each for member in counted for each in member.tokens.by_model)
@@ -49,7 +52,7 @@ def _context(tokens: Tokens, look: Look) -> Line:
     share = min(1.0, tokens.context / tokens.window)
     full, rest = _BAR[look.glyphs is ASCII]
     filled = max(1, round(share * _BAR_CELLS)) if tokens.context else 0
-    tone: Tone = "ask" if is_nearly_full(tokens) else "live"
+    tone: Tone = "ask" if is_nearly_full(share) else "live"
     percent = 100 * tokens.context // tokens.window
     return (
         Span("context ", "muted"),
@@ -57,6 +60,26 @@ def _context(tokens: Tokens, look: Look) -> Line:
         Span(rest * (_BAR_CELLS - filled), "rule"),
         Span(f"  {percent}% of {count(tokens.window)}  ", tone if tone == "ask" else ""),
     )
+
+
+def _screen_facts(shown: ScreenUsage) -> list[str]:
+    """Return what a screen states, as it does: rounded, and by the CLI's own prices."""
+    of = f" of {count(shown.window)}" if shown.window else ""
+    percent = f" ({shown.percent:g}%)" if shown.percent is not None else ""
+    return [
+        shown.model or "",
+        f"context {count(shown.context)}{of}{percent}" if shown.context is not None else percent.strip(" ()"),
+        f"{count(shown.total)} tokens" if shown.total is not None else "",
+        f"${shown.cost:.2f}" if shown.cost is not None else "",
+    ]
+
+
+def context_share(worker: Worker) -> float | None:
+    """Return how full the context of a worker is, by its file, else by its screen; None: not known."""
+    tokens, shown = worker.tokens, worker.on_screen
+    if tokens.context is not None and tokens.window:
+        return tokens.context / tokens.window
+    return shown.percent / 100 if shown is not None and shown.percent is not None else None
 
 
 def _line(head: Line, facts: Sequence[str], cells: int, look: Look) -> Line:
