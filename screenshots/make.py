@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.demo.play import demo_events, demo_hub
+from agentdash.demo.play import demo_conversations, demo_events, demo_hub
 from agentdash.engine.hub import Hub
 from agentdash.model.events import Event, decode, encode
 from agentdash.replay.clock import VirtualClock
@@ -104,7 +104,8 @@ def today(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
     """Provide the demo at a time (seconds)."""
     hub, clock = demo_hub(at=at)
     clock.set(paused=True)
-    yield hub, AgentDash(hub, clock, options=Options(theme=theme))
+    options = Options(theme=theme, open_conversation=demo_conversations(clock).open)
+    yield hub, AgentDash(hub, clock, options=options)
 
 
 class EventLineReader:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agentdash.store.recorder import Recorder
     from agentdash.tui.app import AgentDash
     from agentdash.tui.notifier import Notifier
-    from agentdash.tui.options import OnSnapshot
+    from agentdash.tui.options import OnSnapshot, OpenConversation
 
 _PANE_POLL_INTERVAL_S: Final = 0.5
 """Between two checks whether the pane to close with exists."""
@@ -54,10 +54,10 @@ def demo(speed: float, **given: Any) -> None:
     """
     config = config_of(given)
     with terminal():
-        from agentdash.demo.play import demo_hub
+        from agentdash.demo.play import demo_conversations, demo_hub
 
         hub, clock = demo_hub(speed)
-        show(hub, clock, config, banner="DEMO")
+        show(hub, clock, config, banner="DEMO", open_conversation=demo_conversations(clock).open)
 
 
 def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
@@ -123,6 +123,7 @@ def show(
     services: Sequence[Service] = (),
     close_with: PaneKey | None = None,
     attention: AttentionFile | None = None,
+    open_conversation: OpenConversation | None = None,
 ) -> None:
     """Open the screen over a hub and run both, with the services, until the screen is closed.
 
@@ -135,6 +136,7 @@ def show(
         services: coroutines to run beside the hub.
         close_with: exit when this pane closes.
         attention: where looks and acknowledgements are kept; None: only for as long as the hub runs.
+        open_conversation: reads conversations in place of the session files.
     """
     from agentdash.cli.attention import UserAttention
     from agentdash.cli.config import checked_keys
@@ -151,6 +153,7 @@ def show(
         copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),
         attach_command=_attach_commands(config) if config.hosts else None,
+        open_conversation=open_conversation,
     )
     user = UserAttention(hub, clock, attention)
     app = AgentDash(

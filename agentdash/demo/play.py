@@ -25,10 +25,12 @@ from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.screen_label import screen_label
 from agentdash.agents.screen_reader import read_screen
+from agentdash.demo.conversations import DayConversations, session_path
 from agentdash.demo.source import ScriptedSource
 from agentdash.engine.detect.env_output import read_flags
 from agentdash.engine.hub import Hub
 from agentdash.model import events as e
+from agentdash.model.clock import Clock
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
@@ -75,6 +77,11 @@ def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
     return Hub([ScriptedSource(events, clock)], clock), clock
 
 
+def demo_conversations(clock: Clock) -> DayConversations:
+    """Return the conversations of the scripted day, as they are at the time of a clock."""
+    return DayConversations(lambda: demo_events()[1], clock)
+
+
 def demo_events() -> tuple[float, list[e.Event]]:
     """Return the start of the day (unix seconds), and all its events, unordered."""
     day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
@@ -94,6 +101,7 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         end = start + family.get("until", day["length"])
         held |= dict.fromkeys({event.thread for event in events}, (pid, events[0].at, end))
         yield from events
+        yield from _files(events, "codex")
         yield from _codex_processes(family, pid, events[0].at, end)
         yield from _command_processes(events, pid, end, family)
         yield from _requests(family, events)
@@ -136,6 +144,15 @@ def _unreadable(thread: str, at: float) -> e.FileSeen:
         modified=at,
         unreadable="Permission denied",
     )
+
+
+def _files(events: Sequence[e.ThreadEvent], agent: str) -> Iterator[e.FileSeen]:
+    """Yield where the file of each session would be."""
+    first: dict[str, float] = {}
+    for event in events:
+        first.setdefault(event.thread, event.at)
+    for thread, at in first.items():
+        yield e.FileSeen(at=at, thread=thread, path=session_path(thread, agent), size=0, modified=at)
 
 
 # ---------------------------------------------------------------- Codex threads
@@ -183,6 +200,7 @@ def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> 
     begin = events[0].at
     process = Process(ProcessKey(pid, begin), 1, "claude", ("claude",), agent="claude", kernel=_HOST)
     yield from events
+    yield from _files(events, "claude")
     yield e.ProcessSeen(at=begin, process=process)
     yield e.ProcessGone(at=end, key=process.key)
     thread = events[0].thread

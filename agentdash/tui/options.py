@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+from agentdash.model.conversation import Conversation
 from agentdash.model.pane import PaneKey
 from agentdash.model.worker import Snapshot, Worker
 
@@ -15,6 +17,8 @@ GoToPane = Callable[[PaneKey], Awaitable[str | None]]
 """Makes the tmux client show a pane; returns None, or on one line why it could not."""
 
 
+OpenConversation = Callable[[Path], Callable[[float], Conversation]]
+"""Returns a function that reads the conversation of a session file up to a time (unix seconds)."""
 CopyToTmux = Callable[[str], Awaitable[str | None]]
 """Copies inside of tmux; returns what has happened, in words, or None outside of tmux."""
 
@@ -62,5 +66,7 @@ class Options:
     """None: texts are copied by the terminal alone (OSC 52)."""
     attach_command: Callable[[Worker], str] | None = None
     """Returns the shell command that shows a worker of another host; None: there are no other hosts."""
+    open_conversation: OpenConversation | None = None
+    """None: conversations are read from the session files."""
     debug_log_hint: str = "--debug-log FILE writes the traceback"
     """Where the traceback of an engine failure is, or how to get it."""

@@ -99,7 +99,9 @@ class SnapshotApp(BaseApp[None]):
         self._release: Timer | None = None
         self._seen: dict[str, tuple[State, float | None]] = {}
         """The states of workers that the user has selected."""
-        self._conversation = FileReading(_open_conversation, _CONVERSATION_INTERVAL_S)
+        self._conversation = FileReading(
+            options.open_conversation or _open_conversation, _CONVERSATION_INTERVAL_S
+        )
         self._usage = FileReading(_open_usage, _USAGE_INTERVAL_S)
         self._reread: Timer | None = None
         self._view: View | None = None

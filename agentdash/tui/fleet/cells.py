@@ -36,6 +36,8 @@ _BRANCH_FROM_CELLS: Final = 160
 """Below, the panel has the branch; reasons need the room."""
 HOSTS_FROM_CELLS: Final = 70
 """In a narrower list the host stands behind the name."""
+_NOT_STATED: Final = "?/?"
+"""A policy of which neither files nor network are known takes no room."""
 _POLICY_CELLS: Final = 13
 """The common policies, short: `workspace/off`, `read-only/off`."""
 AGE_CELLS: Final = 4
@@ -140,6 +142,7 @@ def _sandbox_cell(item: Item, cells: int, look: Look) -> Line:
     if room <= 0:
         return (mark,)
     policy = worker.sandbox.configured.short() if worker.sandbox.configured else ""
+    policy = "" if policy == _NOT_STATED else policy
     return mark, Span(f" {elide(policy, room, glyphs.ellipsis)}", "mismatch" if worker.mismatch else "muted")
 
 
@@ -177,7 +180,7 @@ def _state_width(cells: int, _: Glyphs) -> int:
 
 
 def _name_width(cells: int, _: Glyphs) -> int:
-    return max(16, min(32, cells // 4))
+    return max(18, min(32, cells * 22 // 100))
 
 
 def _host_width(cells: int, _: Glyphs) -> int:
