@@ -42,6 +42,7 @@ from agentdash.model.pane import NO_SERVER, tmux_source
 from agentdash.model.process import Kernel, Process
 from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
+from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.report.check_config import default_version
 from agentdash.report.doctor import DoctorCheck, DoctorReport
 from agentdash.store.digests import DigestStore
@@ -49,6 +50,8 @@ from agentdash.store.status_file import START, UnpublishedError, outdated, read_
 
 _MAX_VERSION_SESSIONS: Final = 200
 """Newest sessions whose headers are read for their Codex version: enough for all versions in use."""
+_COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
+"""What a terminal, or its user, states of its colours."""
 _MIN_COLUMNS: Final = 30
 _MIN_LINES: Final = 8
 """A smaller terminal shows counts only."""
@@ -88,8 +91,8 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
     return DoctorReport("agentdash.doctor/1", checks)
 
 
-def _ok(name: str, detail: str) -> DoctorCheck:
-    return DoctorCheck(name=name, level="ok", detail=detail)
+def _ok(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
+    return DoctorCheck(name=name, level="ok", detail=detail, advice=advice)
 
 
 def _warn(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
@@ -428,11 +431,11 @@ def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
 
 
 def _check_colours(environ: Mapping[str, str]) -> DoctorCheck:
-    term = environ.get("TERM", "")
-    if environ.get("NO_COLOR"):
-        return _ok("colours", "none: NO_COLOR is set")
-    if environ.get("COLORTERM", "") in ("truecolor", "24bit"):
-        return _ok("colours", "16 million")
-    if "256color" in term:
-        return _ok("colours", "256")
-    return _warn("colours", f"16 or fewer (TERM={clean_line(term)})", "agentdash --theme terminal")
+    """Check what the terminal claims, which colours are used by that, and of which theme."""
+    claims = [f"{name}={clean_line(environ[name])}" for name in _COLOUR_CLAIMS if environ.get(name)]
+    used = terminal_colours(environ)
+    detail = f"{', '.join(claims) or 'TERM is not set'}: {used} are used"
+    if used == SIXTEEN:
+        advice = "set COLORTERM=truecolor if this terminal has more; in tmux, default-terminal tmux-256color"
+        return _ok("colours", f"{detail}, the terminal's own, unless --theme names others", advice)
+    return _ok("colours", detail)

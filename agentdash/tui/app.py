@@ -211,13 +211,19 @@ class AgentDash(SnapshotApp):
         if panel.display and not panel.has_focus_within:
             panel.query_one("#tab").focus()
         else:
-            await self.open_screen(WorkerScreen(self.glyphs))
+            await self.open_screen(WorkerScreen(self.glyphs, panel.chosen_tab))
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
             panel.switch_tab(step)
         self.draw()  # a tab may need the session's file
+
+    def action_shift(self, step: int) -> None:
+        """Show what the open tab cuts at the right (1), or go back (-1)."""
+        moved = [panel.shift_tab(step) for panel in self.screen.query(WorkerPanel) if panel.display]
+        if moved and not any(moved):
+            self.show_message("Nothing more is cut here." if step > 0 else "This is the left edge.")
 
     def action_tab_named(self, name: str) -> None:
         """Open this tab of the panel."""

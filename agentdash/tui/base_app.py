@@ -14,6 +14,7 @@ from textual.await_complete import AwaitComplete
 from textual.timer import Timer
 from textual.widgets import Input
 
+from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
@@ -93,9 +94,7 @@ class BaseApp(App[Result]):
         """Return `TEXTUAL_THEME`; else the terminal's own colours where it has 16: others would be merged."""
         if constants.DEFAULT_THEME != "textual-dark":
             return constants.DEFAULT_THEME
-        term = os.environ.get("TERM", "")
-        has_16_colours = term == "linux" or term.endswith("-16color")
-        return TERMINAL_THEME if has_16_colours and not os.environ.get("COLORTERM") else THEMES[0].name
+        return TERMINAL_THEME if terminal_colours(os.environ) == SIXTEEN else THEMES[0].name
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the variables of the style sheet that only the terminal's own colours need."""

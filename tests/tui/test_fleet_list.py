@@ -150,7 +150,7 @@ def test_every_need_of_every_size_has_its_object(screen, cells, held):
             assert object_[-min(7, room // 5) :] in drawn, (fact, drawn)
         else:
             assert object_[: min(12, room // 2)] in drawn, (fact, drawn)
-    assert whole > len(NEEDS) // (6 if held == 1 else 3)
+    assert whole > len(NEEDS) // (8 if held == 1 else 3)
 
 
 def test_objects_are_cut_where_that_costs_least():
@@ -267,7 +267,7 @@ def test_activity_has_the_tone_of_the_state_of_each_minute():
     )
     spans = activity(worker, LOOK._replace(now=now))
     assert sum(len(span.text) for span in spans) == MINUTES
-    assert [span.tone for span in spans] == ["", "live", "ask"]
+    assert [span.tone for span in spans] == ["", "live", "waited"]
     assert spans[2].text == "▄" + "⋅" * 3
     rested = replace(worker, history=(StatePeriod(since=now - 480, state="completed", why=""),))
     assert "⋅" not in plain(activity(rested, LOOK._replace(now=now)))

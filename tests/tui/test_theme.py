@@ -1,5 +1,6 @@
 """Glyphs, states and colours."""
 
+import os
 import re
 import unicodedata
 from importlib.resources import files
@@ -9,9 +10,11 @@ from math import dist
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
+from rich.console import Console
 from textual.color import Color
 
 from agentdash.model.states import State
+from agentdash.model.terminal_colours import MANY, NONE, SIXTEEN, TRUE_COLOUR, terminal_colours
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import TONES
 from agentdash.tui.primitives.signs import ascii_signs
@@ -151,7 +154,12 @@ def is_default(color):
     [
         ("linux", "", "terminal"),
         ("xterm-16color", "", "terminal"),
+        ("screen", "", "terminal"),
+        ("tmux", "", "terminal"),
+        ("xterm", "", "terminal"),
         ("xterm-256color", "", "dark"),
+        ("xterm-kitty", "", "dark"),
+        ("", "", "dark"),
         ("linux", "truecolor", "dark"),
     ],
 )
@@ -160,6 +168,7 @@ def test_16_colours_have_the_terminal_theme(monkeypatch, term, colorterm, theme)
     if colorterm:
         monkeypatch.setenv("COLORTERM", colorterm)
     assert AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen()).theme == theme
+    assert (terminal_colours(os.environ) == SIXTEEN) is (theme == "terminal")
     chosen = AgentDash(
         sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen(), options=Options(theme="light")
     )
@@ -224,3 +233,14 @@ async def test_colour_blind_theme_tells_its_tones_apart_for_all_eyes(eye):
     found = {tone: seen(Color.parse(colours[tone]), eye) for tone in tones}
     for one, other in combinations(tones, 2):
         assert dist(found[one], found[other]) > 17, (one, other)
+
+
+@pytest.mark.parametrize(
+    "term", ["linux", "screen", "xterm-16color", "xterm-256color", "xterm-kitty", "dumb"]
+)
+@pytest.mark.parametrize("colorterm", ["", "truecolor", "24bit"])
+def test_colours_are_those_that_rich_uses(term, colorterm):
+    environment = {"TERM": term, "COLORTERM": colorterm}
+    console = Console(_environ=environment, force_terminal=True)
+    names = {None: NONE, "standard": SIXTEEN, "256": MANY, "truecolor": TRUE_COLOUR}
+    assert terminal_colours(environment) == names[console.color_system]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from agentdash.model.activity import MINUTES
@@ -12,8 +13,8 @@ from agentdash.tui.primitives.spans import Line, Span, Tone
 from agentdash.tui.theme import TONES_OF_STATES, Look
 
 _MINUTE_S: Final = 60.0
-_ALIVE: Final[frozenset[Tone]] = frozenset(("live", "ask", "stuck"))
-"""Tones of states in which a silent minute is drawn: it ran without a sign, or it waited."""
+_TONES: Final[Mapping[Tone, Tone]] = {"live": "live", "ask": "waited", "stuck": "stopped"}
+"""Tones of the bars by that of the state, of those in which a silent minute is drawn, too."""
 
 
 def activity(worker: Worker, look: Look) -> Line:
@@ -36,8 +37,7 @@ def activity(worker: Worker, look: Look) -> Line:
 
 
 def _minute(state: State | None, level: int, look: Look) -> tuple[str, Tone]:
-    tone: Tone = TONES_OF_STATES[state] if state is not None else ""
-    is_alive = tone in _ALIVE
+    tone = _TONES.get(TONES_OF_STATES[state]) if state is not None else None
     if level:
-        return look.glyphs.bars[level], tone if is_alive else "live"
-    return (look.glyphs.dot, tone) if is_alive else (" ", "")
+        return look.glyphs.bars[level], tone or "live"
+    return (look.glyphs.dot, tone) if tone else (" ", "")

@@ -151,7 +151,7 @@ def _activity_cell(item: Item, _: int, look: Look) -> Line:
 
 
 def _tokens_cell(item: Item, cells: int, _: Look) -> Line:
-    tone: Tone = "ask" if is_nearly_full(context_share(item[1])) else "muted"
+    tone: Tone = "waited" if is_nearly_full(context_share(item[1])) else "muted"
     return (Span(elide(token_usage(item[1]), cells, ""), tone),)
 
 
@@ -167,7 +167,7 @@ def _cost_cell(item: Item, cells: int, look: Look) -> Line:
 
 
 def _age_cell(item: Item, _: int, look: Look) -> Line:
-    return (Span(in_state_for(item[1], look), "ask" if item[1].needs_you else "muted"),)
+    return (Span(in_state_for(item[1], look), "waited" if item[1].needs_you else "muted"),)
 
 
 def _mark_cells(glyphs: Glyphs) -> int:
@@ -180,7 +180,7 @@ def _state_width(cells: int, _: Glyphs) -> int:
 
 
 def _name_width(cells: int, _: Glyphs) -> int:
-    return max(18, min(32, cells * 22 // 100))
+    return max(16, min(32, cells * 22 // 100))
 
 
 def _host_width(cells: int, _: Glyphs) -> int:

@@ -84,12 +84,13 @@ def row(group: CauseGroup, look: Look, cells: int, *, ansi: bool = False) -> Con
     finding, mark = group.cause.worst, look.glyphs.ellipsis
     tone = SEVERITY_TONES[finding.severity]
     sign = look.glyphs.directions[finding.direction]
-    words = Span(f"{sign} {pad(group.cause.words, _WORDS_CELLS, mark)}", tone)
+    words = Span(f"{sign} {elide(group.cause.words, _WORDS_CELLS, mark)}", tone)
+    fill = Span(" " * (_WORDS_CELLS + cell_len(sign) + 1 - cell_len(words.text)) + _GAP.text)
     right = (Span(f"{group.times}x  {stamp(group.cause.last, look.now)}", "muted"),)
-    room = cells - width((words, *right)) - 2 * cell_len(_GAP.text)
+    room = cells - width((words, fill, *right)) - cell_len(_GAP.text)
     names = ", ".join(worker.name for worker in group.workers)
     fact_cells = room - _MAX_NAMES_CELLS - cell_len(_GAP.text)
-    left = [words, _GAP]
+    left = [words, fill]
     if fact_cells < _MIN_FACT_CELLS:
         left.append(Span(elide(names, max(0, room), mark), "strong"))
     else:

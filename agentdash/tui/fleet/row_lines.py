@@ -44,7 +44,7 @@ def row_lines(item: Item, layout: Layout[Item], cells: int, height: int, look: L
         state._replace(text=f"{state.text[:1]} "),
         *name_cell(item, max(1, cells - 2 - AGE_CELLS - 1), look),
     )
-    first = justify(head, (Span(for_, "ask"),), cells, look.glyphs.ellipsis)
+    first = justify(head, (Span(for_, "waited"),), cells, look.glyphs.ellipsis)
     return [first, *_below(shown_fact(worker), room, height - 1, look)]
 
 

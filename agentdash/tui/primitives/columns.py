@@ -31,7 +31,7 @@ class Column(Generic[Item]):
     width: Callable[[int, Glyphs], int]
     """Cells of the column in a list of so many cells; 0: the column is left out."""
     cell: Callable[[Item, int, Look], Line]
-    """Content for an item in at most so many cells; at least one span: the filling takes its tone."""
+    """Content for an item in at most so many cells."""
     align_right: bool = False
     sorts: str | None = None
     """By what a click on the title sorts the list; None: it does not."""
@@ -94,11 +94,10 @@ def _filled(line: Line, cells: int) -> Line:
 
 
 def _spaced(line: Line, before: int, after: int) -> Line:
-    """Return a line with spaces before and after it, in the tones of its first and its last span."""
-    spans = list(line)
-    spans[0] = spans[0]._replace(text=" " * before + spans[0].text)
-    spans[-1] = spans[-1]._replace(text=spans[-1].text + " " * after)
-    return tuple(spans)
+    """Return a line with spaces before and after it. They have no tone: some are underlined, or a ground."""
+    left = (Span(" " * before),) if before > 0 else ()
+    right = (Span(" " * after),) if after > 0 else ()
+    return *left, *line, *right
 
 
 def _placed(

@@ -24,6 +24,8 @@ _STYLES: Final[dict[Tone, str]] = {
     "chosen": "bold $text-primary",
     "marked": "reverse",
     "rule": "$border-blurred",
+    "waited": "$text-warning",
+    "stopped": "$text-error",
 }
 """The styles of the tones, as in `agentdash.tcss`. `$text-muted` is an `auto` colour, which content draws
 white (Textual 8.2.8)."""
@@ -40,6 +42,8 @@ _ANSI_STYLES: Final[dict[Tone, str]] = {
     "key": "bold",
     "chosen": "bold",
     "rule": "dim",
+    "waited": "",
+    "stopped": "",
 }
 """The same for a terminal's own colours: readable on light and dark grounds."""
 

@@ -28,8 +28,12 @@ Tone = Literal[
     "chosen",
     "marked",
     "rule",
+    "waited",
+    "stopped",
 ]
-"""`ask`, `stuck`, `live`, `ready`, `gone` are kinds of states; the others are roles of a text."""
+"""`ask`, `stuck`, `live`, `ready`, `gone` are kinds of states; the others are roles of a text.
+`waited` and `stopped` are `ask` and `stuck` of numbers and graphs: with the terminal's own colours, no
+badges."""
 
 
 class Span(NamedTuple):
@@ -67,6 +71,18 @@ def fit(line: Sequence[Span], cells: int, mark: str) -> Line:
             return (*out, span._replace(text=set_cell_size(span.text, room).rstrip() + mark[: left - room]))
         out.append(span)
         left -= need
+    return tuple(out)
+
+
+def without_start(line: Sequence[Span], cells: int) -> Line:
+    """Return the line without its first `cells`."""
+    out: list[Span] = []
+    for span in line:
+        room = cell_len(span.text)
+        if cells < room:
+            text = set_cell_size(span.text[::-1], room - cells)[::-1] if cells else span.text
+            out.append(span._replace(text=text))
+        cells = max(0, cells - room)
     return tuple(out)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.events import MouseScrollDown, MouseScrollUp
 
 from agentdash.model.causes import causes
 from agentdash.model.conversation import Conversation
@@ -17,7 +18,7 @@ from agentdash.model.worker import Worker
 from agentdash.tui.format import age, elide_middle
 from agentdash.tui.primitives.content import content
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, width
+from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, plain, width, without_start
 from agentdash.tui.theme import ASCII, Look, sign
 from agentdash.tui.view import View
 from agentdash.tui.worker.conversation import READING_TABS, absent_words, conversation_tab
@@ -34,6 +35,9 @@ from agentdash.tui.worker.usage import usage_lines
 
 TABS: Final = ("Timeline", "Screen", "Talk", "Commands", "Changes", "Sandbox", "Reach", "Evidence")
 _TURNS_FROM_CELLS: Final = 50
+_WIDE_TABS: Final = ("Timeline", "Screen", "Commands", "Changes")
+"""The tabs with lines that are cut, or wrapped where that tears them apart."""
+_SHIFT_CELLS: Final = 16
 _MARK_CELLS: Final = 2
 """Of the sign that there are more tabs, and a space."""
 
@@ -145,17 +149,23 @@ def _visible_tabs(chosen: str, cells: int) -> tuple[str, ...]:
 
 
 class WorkerPanel(Vertical):
-    """The panel. It holds which tab is open; everything else comes with `show`."""
+    """The panel. It holds which tab is open; everything else comes with `show`.
 
-    def __init__(self) -> None:
+    Args:
+        tab: the tab that the user has chosen elsewhere; None: the first with content.
+    """
+
+    def __init__(self, tab: str | None = None) -> None:
         super().__init__(id="panel")
-        self._tab = TABS[0]
-        self._tab_chosen = False
+        self._tab = tab or TABS[0]
+        self._tab_chosen = tab is not None
         """Whether the user has chosen the tab: then it stays open for every worker."""
         self._view: View | None = None
         self._wrapped: tuple[Conversation, tuple[object, ...], list[Line]] | None = None
         """The newest conversation, what else its lines depend on, and the lines."""
         self._title: Content | None = None
+        self._shift = 0
+        """Cells by which the tab is scrolled to the right."""
         self._expected_cells = 0
         """Width until the first layout, for a first frame that is not blank."""
 
@@ -189,8 +199,9 @@ class WorkerPanel(Vertical):
             top.scroll_home(animate=False, immediate=True)
             tab.show([])
             tab.scroll_home(animate=False, immediate=True)  # a tab that was followed to its end is left there
+            self._shift = 0
         follow = self._tab in ("Screen", "Talk")
-        tab.show(self._content(worker, view, tab.size.height, cells), follow=follow)
+        tab.show(self._shifted(worker, view, tab.size.height, cells), follow=follow)
 
     @property
     def _summary_cells(self) -> int:
@@ -206,6 +217,11 @@ class WorkerPanel(Vertical):
             self.border_title = shown
 
     @property
+    def chosen_tab(self) -> str | None:
+        """The tab that the user has chosen; None: none."""
+        return self._tab if self._tab_chosen else None
+
+    @property
     def reads_session(self) -> bool:
         """Whether the open tab shows what is in the worker's session file."""
         return self._tab in READING_TABS
@@ -218,9 +234,48 @@ class WorkerPanel(Vertical):
         """Open this tab, from now on for every worker."""
         self._tab = name
         self._tab_chosen = True
+        self._shift = 0
         if (view := self._view) is not None:
             self._view = None
             self.show(view)
+
+    def on_mouse_scroll_right(self) -> None:
+        """Show what is cut at the right."""
+        self.shift_tab(1)
+
+    def on_mouse_scroll_left(self) -> None:
+        """Go back to the left."""
+        self.shift_tab(-1)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """Show what is cut at the right, with shift."""
+        if event.shift:
+            self.shift_tab(1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """Go back to the left, with shift."""
+        if event.shift:
+            self.shift_tab(-1)
+
+    def shift_tab(self, step: int) -> bool:
+        """Show what is cut or wrapped at the right (1), or go back to the left (-1); return whether the tab
+        has more there."""
+        view, tab = self._view, self.query_one("#tab", Lines)
+        if view is None or view.worker is None or self._tab not in _WIDE_TABS:
+            return False
+        cells, height = tab.size.width - 2, tab.size.height
+        wanted = max(0, self._shift + step * _SHIFT_CELLS)
+        now = self._content(view.worker, view, height, cells + self._shift)
+        if _words(self._content(view.worker, view, height, cells + wanted)) == _words(now):
+            return False
+        self._shift = wanted
+        self.show(view)
+        return True
+
+    def _shifted(self, worker: Worker, view: View, height: int, cells: int) -> list[Line]:
+        """Return the lines of the open tab: laid out for more room, of which the right part is shown."""
+        lines = self._content(worker, view, height, cells + self._shift)
+        return [without_start(line, self._shift) for line in lines] if self._shift else lines
 
     def _conversation_lines(self, found: Conversation, cells: int, look: Look) -> list[Line]:
         """Return the lines of the open tab; wrapping hundreds of messages takes too long for every second."""
@@ -239,6 +294,11 @@ class WorkerPanel(Vertical):
         if self._tab == "Commands" and (worker.file is None or worker.host or worker.kind not in READ_KINDS):
             return calls(worker, cells, view.look)
         return paragraph(absent_words(worker), cells, "muted")
+
+
+def _words(lines: Sequence[Line]) -> list[list[str]]:
+    """Return the words of lines: with more room they are others only where something was cut or wrapped."""
+    return [plain(line).split() for line in lines]
 
 
 def _absent(view: View, cells: int) -> list[Line]:

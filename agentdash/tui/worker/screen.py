@@ -12,7 +12,7 @@ from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
 from agentdash.tui.worker.panel import WorkerPanel
 
-HINTS = ("back", "why", "tab-right", "attention", "jump", "copy-id", "copy-remedy", "help")
+HINTS = ("back", "why", "tab-right", "shift-right", "attention", "jump", "copy-id", "copy-remedy", "help")
 
 
 class WorkerScreen(Screen[None]):
@@ -23,14 +23,15 @@ class WorkerScreen(Screen[None]):
     header = getters.query_one(Header)
     panel = getters.query_one(WorkerPanel)
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self, glyphs: Glyphs, tab: str | None) -> None:
         super().__init__()
         self.glyphs = glyphs
+        self._tab = tab
 
     def compose(self) -> ComposeResult:
         """Compose header, panel, footer."""
         yield Header()
-        yield WorkerPanel()
+        yield WorkerPanel(self._tab)
         yield Footer(self.glyphs, *HINTS)
 
     def draw(self, view: View) -> None:

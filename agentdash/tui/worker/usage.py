@@ -52,13 +52,13 @@ def _context(tokens: Tokens, look: Look) -> Line:
     share = min(1.0, tokens.context / tokens.window)
     full, rest = _BAR[look.glyphs is ASCII]
     filled = max(1, round(share * _BAR_CELLS)) if tokens.context else 0
-    tone: Tone = "ask" if is_nearly_full(share) else "live"
+    tone: Tone = "waited" if is_nearly_full(share) else "live"
     percent = 100 * tokens.context // tokens.window
     return (
         Span("context ", "muted"),
         Span(full * filled, tone),
         Span(rest * (_BAR_CELLS - filled), "rule"),
-        Span(f"  {percent}% of {count(tokens.window)}  ", tone if tone == "ask" else ""),
+        Span(f"  {percent}% of {count(tokens.window)}  ", tone if tone == "waited" else ""),
     )
 
 
