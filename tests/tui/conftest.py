@@ -5,8 +5,9 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch):
-    """Fix the time zone and unset variables that change colours: screens are compared cell by cell."""
+    """Fix the time zone the terminal, and unset variables that change colours: screens are compared cell by cell."""
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("TERM", "xterm-256color")
     for name in ("NO_COLOR", "COLORTERM", "FORCE_COLOR", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS"):
         monkeypatch.delenv(name, raising=False)
     time.tzset()

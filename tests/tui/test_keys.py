@@ -56,6 +56,11 @@ class Stage:
         return bar[bar.index("[") + 1 : bar.index("]")]
 
     @property
+    def tab_lines(self) -> list[str]:
+        tab = self.app.screen.query_one("#tab", Lines)
+        return [plain(tab.line_at(row)) for row in range(tab.size.height)]
+
+    @property
     def message(self) -> str:
         return plain(self.app.screen.query_one(Footer).line_at(0)).strip()
 
@@ -278,6 +283,24 @@ async def check_tab_left(stage):
     assert stage.tab == "Sandbox"
 
 
+async def check_shift_right(stage):
+    await stage.pilot.resize_terminal(60, 30)
+    await stage.press("enter")
+    before = stage.tab_lines
+    await stage.press("shift+right")
+    assert stage.tab_lines != before
+    assert not stage.message.startswith("Nothing more")
+
+
+async def check_shift_left(stage):
+    await check_shift_right(stage)
+    await stage.press("shift+left")
+    shown = stage.tab_lines
+    await stage.press("shift+left")
+    assert stage.message == "This is the left edge."
+    assert stage.tab_lines == shown
+
+
 async def check_findings(stage):
     await stage.press("Z")
     assert isinstance(stage.app.screen, FindingsScreen)
@@ -348,7 +371,7 @@ async def check_copy_text(stage):
     await stage.pilot.hover("#summary", offset=(6, 0))
     await stage.pilot.mouse_up("#summary", offset=(6, 0))
     await stage.press("ctrl+c")
-    assert stage.app.clipboard == "Paste"
+    assert stage.app.clipboard == "/home"
 
 
 async def check_theme(stage):
@@ -458,10 +481,10 @@ async def check_unread(stage):
 
 async def check_sort(stage):
     seen = []
-    for _ in range(5):
+    for _ in range(6):
         await stage.press("s")
         seen.append(stage.app.root.arrangement.sort)
-    assert seen == ["activity", "age", "tokens", "name", "attention"]
+    assert seen == ["activity", "age", "tokens", "cost", "name", "attention"]
     assert "Sorted by attention" in stage.message
 
 

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from agentdash.model.fleet import Moment, StatePeriod, Tokens
 from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.states import State
+from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.tui.fleet.cells import COLUMNS, token_usage
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.spans import plain, width
@@ -129,7 +130,7 @@ def test_context_is_a_bar_with_tokens_and_cost():
 def test_a_context_that_is_nearly_full_is_marked():
     full = replace(BY_NAME["api-worker"], tokens=Tokens(context=230_000, window=272_000))
     (line,) = usage_lines(full, (), 80, LOOK)
-    assert [span.tone for span in line if "━" in span.text or "84%" in span.text] == ["ask", "ask"]
+    assert [span.tone for span in line if "━" in span.text or "84%" in span.text] == ["waited", "waited"]
 
 
 def test_figures_of_a_screen_are_said_to_be_its():
@@ -139,3 +140,14 @@ def test_figures_of_a_screen_are_said_to_be_its():
     assert text(usage_lines(worker, (), 80, LOOK)) == line
     assert token_usage(worker) == "15%"
     assert "$0.12" in plain(COLUMNS.layout(118, UNICODE, {"costs"}).line((Row(worker.id), worker), LOOK))
+
+
+@pytest.mark.parametrize("cells", [20, 30, 45, 60, 80, 120])
+def test_figures_of_usage_are_whole_at_every_width(cells):
+    unread = ModelUsage(model=None, usage=TokenUsage(input=9_000))
+    tokens = Tokens(total=99_000, context=55_000, window=272_000, by_model=(unread,))
+    lines = usage_lines(replace(BY_NAME["api-worker"], tokens=tokens), (), cells, LOOK)
+    assert all(width(line) <= cells for line in lines)
+    words = " ".join(text([line]) for line in lines).split()
+    assert {"99.0k", "tokens", "no", "price"} <= set(words)
+    assert ("20%" in words) is (cells >= 30)

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
+
 from agentdash.model.fleet import Tokens
 from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.tokens import merged_usage
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
 from agentdash.tui.format import count
-from agentdash.tui.primitives.spans import Line, Span, Tone, fit
+from agentdash.tui.primitives.spans import Line, Span, Tone, paragraph, width
 from agentdash.tui.theme import ASCII, Look
 
-_BAR_CELLS: Final = 20
+_MAX_BAR_CELLS: Final = 20
+_MIN_BAR_CELLS: Final = 6
+"""A shorter bar shows nothing: then the figures stand on the next line."""
 _BAR: Final = (("━", "─"), ("=", "-"))
 """The used part and the rest."""
 _FULL_FROM: Final = 0.8
 """Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
+_GAP: Final = "  "
 _FAMILY_FROM_THREADS: Final = 2
 
 
@@ -31,35 +36,43 @@ def usage_lines(worker: Worker, family: Sequence[Worker], cells: int, look: Look
     """Return the context as a bar with tokens and cost, and those of its family; nothing is left out as 0."""
     tokens = worker.tokens
     total = f"{count(tokens.total)} tokens" if tokens.total else ""
-    facts = [total, cost_text(cost(tokens.by_model))]
-    lines = [_line(_context(tokens, look), facts, cells, look)]
+    lines = _own_lines(tokens, _joined([total, cost_text(cost(tokens.by_model))], look), cells, look)
     if worker.on_screen is not None:
-        lines.append(
-            _line((Span("from its screen  ", "muted"),), _screen_facts(worker.on_screen), cells, look)
-        )
+        head = (Span("from its screen  ", "muted"),)
+        lines += paragraph(_joined(_screen_facts(worker.on_screen), look), cells, "muted", head=head)
     counted = [member for member in family if member.tokens.by_model]
     if len(counted) >= _FAMILY_FROM_THREADS:
         usage = merged_usage(each for member in counted for each in member.tokens.by_model)
         sums = [f"{count(sum(each.usage.total for each in usage))} tokens", cost_text(cost(usage))]
-        lines.append(_line((Span(f"family of {len(counted)}  ", "muted"),), sums, cells, look))
-    return [line for line in lines if line]
+        head = (Span(f"family of {len(counted)}  ", "muted"),)
+        lines += paragraph(_joined(sums, look), cells, "muted", head=head)
+    return lines
 
 
-def _context(tokens: Tokens, look: Look) -> Line:
-    """Return `context ━━━━━─────  37% of 258k  `; nothing where it is not known."""
+def _own_lines(tokens: Tokens, facts: str, cells: int, look: Look) -> list[Line]:
+    """Return context and figures on one line; on two where they would leave no room for the bar."""
+    below = paragraph(facts, cells, "muted") if facts else []
     if tokens.context is None or not tokens.window:
-        return ()
-    share = min(1.0, tokens.context / tokens.window)
-    full, rest = _BAR[look.glyphs is ASCII]
-    filled = max(1, round(share * _BAR_CELLS)) if tokens.context else 0
+        return below
+    one_line = _context(tokens.context, tokens.window, cells - cell_len(facts) - len(_GAP), look)
+    if one_line is not None:
+        return [(*one_line, Span(_GAP + facts, "muted")) if facts else one_line]
+    alone = _context(tokens.context, tokens.window, cells, look)
+    return [*([alone] if alone is not None else []), *below]
+
+
+def _context(context: int, window: int, cells: int, look: Look) -> Line | None:
+    """Return `context ━━━━━─────  37% of 258k`, with a bar as long as there is room; None: there is none."""
+    share = min(1.0, context / window)
     tone: Tone = "waited" if is_nearly_full(share) else "live"
-    percent = 100 * tokens.context // tokens.window
-    return (
-        Span("context ", "muted"),
-        Span(full * filled, tone),
-        Span(rest * (_BAR_CELLS - filled), "rule"),
-        Span(f"  {percent}% of {count(tokens.window)}  ", tone if tone == "waited" else ""),
-    )
+    label = Span("context ", "muted")
+    percent = Span(f"  {100 * context // window}% of {count(window)}", tone if tone == "waited" else "")
+    bar_cells = min(_MAX_BAR_CELLS, cells - width((label, percent)))
+    if bar_cells < _MIN_BAR_CELLS:
+        return None
+    full, rest = _BAR[look.glyphs is ASCII]
+    filled = max(1, round(share * bar_cells)) if context else 0
+    return label, Span(full * filled, tone), Span(rest * (bar_cells - filled), "rule"), percent
 
 
 def _screen_facts(shown: ScreenUsage) -> list[str]:
@@ -82,6 +95,5 @@ def context_share(worker: Worker) -> float | None:
     return shown.percent / 100 if shown is not None and shown.percent is not None else None
 
 
-def _line(head: Line, facts: Sequence[str], cells: int, look: Look) -> Line:
-    text = f" {look.glyphs.dot} ".join(filter(None, facts))
-    return fit((*head, Span(text, "muted")), cells, look.glyphs.ellipsis) if head or text else ()
+def _joined(facts: Sequence[str], look: Look) -> str:
+    return f" {look.glyphs.dot} ".join(filter(None, facts))
