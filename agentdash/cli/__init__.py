@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import logging
@@ -66,6 +67,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"agentdash.cli.{COMMANDS[cmd_name]}")
+        gc.enable()  # the program disables it until its command is imported
         command: click.Command = getattr(module, cmd_name)
         if debug_log.OPTION not in command.params:
             command.params.append(debug_log.OPTION)

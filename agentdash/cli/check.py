@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | 
         paths, unreadable = find_rollouts(home, targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
-    sizes = {path: file_size(path) for path in paths}
+    sizes = {path: file_size(path) for path in paths} if sys.stderr.isatty() else dict.fromkeys(paths, 0)
     with Progress("files", len(paths), sum(sizes.values())) as progress:
         return audit(
             paths,

@@ -130,7 +130,8 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
     Raises:
         click.UsageError: the baseline cannot be written.
     """
-    judged = (gate or Gate()).judge(report)
+    judges = gate is not None or format_ in _FORMATS_OF_AUDITS
+    judged = (gate or Gate()).judge(report) if judges else []
     if written is not None:
         baseline = baseline_of(judged)
         _write(written, document_json(baseline) + b"\n")

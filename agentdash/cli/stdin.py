@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,6 +49,8 @@ def log_from_stdin() -> Iterator[Path]:
     """
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError("- reads a session log from the standard input, which is a terminal")
+    import tempfile  # few commands have this argument
+
     with tempfile.TemporaryDirectory(prefix="agentdash-") as folder:
         yield _copy(Path(folder))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `. Did you mean 'x'?` where a known name is close to `name`; else nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415 - few names are unknown
+
     close = get_close_matches(name, list(known), n=1)
     return f". Did you mean '{close[0]}'?" if close else ""
 

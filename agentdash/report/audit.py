@@ -179,7 +179,10 @@ class _Audit:
 
     def _stored(self, states: Mapping[Path, FileState]) -> dict[Path, AuditDigest]:
         bodies = self._digests.load(_VIEW, states) if self._digests is not None else {}
+        gc.disable()
         found = {path: digest for path, body in bodies.items() if (digest := decode_digest(body))}
+        gc.freeze()  # they are kept to the end: looking for garbage takes longer than decoding them
+        gc.enable()
         for digest in found.values():
             self._add_known(digest)
         return found

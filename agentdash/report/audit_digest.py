@@ -21,7 +21,6 @@ from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.model.fleet import Thread
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.remedies import PathKind
-from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import Masked, mask_fields
 from agentdash.report.check import ThreadReport
@@ -71,11 +70,13 @@ class Inputs(NamedTuple):
 
     def fingerprint(self) -> bytes:
         """Return what identifies the inputs; not by when files were read that have not changed."""
-        undated = self._replace(memories=tuple(map(_undated, self.memories)))
+        undated = (self.parents, tuple(map(_undated, self.memories)), self.kinds)
         return hashlib.blake2b(_encode(undated), digest_size=16).digest()
 
 
 def _undated(memory: ThreadMemory) -> ThreadMemory:
+    if not memory.requests:
+        return memory
     return replace(memory, requests=tuple(replace(request, read_at=None) for request in memory.requests))
 
 
@@ -129,14 +130,9 @@ def _memory_of(thread: Thread, recall: Recall) -> ThreadMemory:
     memory = recall(thread.id)
     if memory.requests:
         return memory
-    return replace(memory, requests=tuple(_read_past(thread)))
-
-
-def _read_past(thread: Thread) -> Sequence[Requested]:
-    """Return what the configuration files of a thread ask for, as they are now."""
     reader = _request_reader(thread.agent)
     found = reader.read_past(thread, time.time()) if reader is not None else None
-    return () if found is None else (found,)
+    return memory if found is None else replace(memory, requests=(found,))
 
 
 @cache

@@ -27,7 +27,7 @@ from agentdash.files import ensure_private_directory, open_regular, untrusted
 
 NAME: Final = "digests.sqlite"
 """The file, in the state directory of agentdash."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Of the table."""
 _MAX_BYTES: Final = 192 << 20
 """Of the file: digests of about 100,000 sessions. Of a larger one the older half is dropped."""
@@ -45,7 +45,7 @@ _IDENTITY: Final = struct.Struct("<8sQQQ16s16s")
 _TABLE: Final = f"""
 CREATE TABLE IF NOT EXISTS digest (
     view TEXT, path BLOB, identity BLOB, body BLOB, checksum INTEGER, written REAL,
-    PRIMARY KEY (view, path)) WITHOUT ROWID;
+    PRIMARY KEY (view, path));
 PRAGMA user_version = {_VERSION};
 """
 _RULE_PACKAGES: Final = ("agents", "engine", "model", "report", "replay")

@@ -17,6 +17,7 @@ from agentdash.agents.session_logs import SessionLog
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import CallEnded, CallsLeftOut, Event
 from agentdash.model.fleet import Fleet
+from agentdash.model.memory import ThreadMemory
 from agentdash.report import file_audit
 from tests.unit.rollout_files import THREAD, all_files, answer, call, event, item, line, meta, response
 
@@ -69,7 +70,7 @@ def audited(fleet: Fleet) -> bytes:
     """Return what an audit keeps of a fleet."""
     fleet = reduce(fleet, file_audit._end_of_time())
     digest = file_audit._digest(fleet)
-    file_audit.judge_file(digest, fleet, lambda _: (), {})
+    file_audit.judge_file(digest, fleet, ThreadMemory, {})
     return msgspec.json.encode(digest)
 
 

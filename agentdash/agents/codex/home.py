@@ -13,7 +13,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple
 
@@ -77,8 +76,15 @@ class CodexHome:
             key=lambda file: file.stem,
             reverse=True,
         )
-        for _, files in groupby(found, key=lambda file: file.stem):
-            yield Path(min(files, key=lambda file: file.compressed).path)
+        newest: _File | None = None
+        for file in found:
+            if newest is not None and file.stem != newest.stem:
+                yield Path(newest.path)
+            elif newest is not None and file.compressed >= newest.compressed:
+                continue
+            newest = file
+        if newest is not None:
+            yield Path(newest.path)
 
 
 class _File(NamedTuple):

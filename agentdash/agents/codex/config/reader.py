@@ -64,11 +64,13 @@ class CodexRequests:
         The arguments of its process are not known, and outrank all files: nothing is compared with it. Files
         that were written after the thread began are not what it was started with.
         """
-        sessions = _sessions_of(thread)
-        if sessions is None or thread.parent or not thread.cwd or thread.created_at is None:
+        if thread.file is None or thread.parent or not thread.cwd or thread.created_at is None:
+            return None
+        home = _home_of(posixpath.dirname(thread.file.path))
+        if home is None:
             return None
         mode: Mode = "exec" if thread.source == "exec" else "tui"
-        found = self._as_of(at, mode, str(sessions.parent), thread.cwd, thread.version)
+        found = self._as_of(at, mode, home, thread.cwd, thread.version)
         if not found.origins or (found.files_written or 0.0) > thread.created_at:
             return None
         return replace(found, since=thread.created_at)
@@ -88,16 +90,13 @@ class CodexRequests:
         return self._past[key]
 
 
-def _sessions_of(thread: Thread) -> Path | None:
-    """Return the directory of rollouts that a thread's file lies in."""
-    return _root_above(posixpath.dirname(thread.file.path)) if thread.file is not None else None
-
-
 @lru_cache(maxsize=256)
-def _root_above(folder: str) -> Path | None:
+def _home_of(folder: str) -> str | None:
+    """Return the Codex home that a directory of rollouts belongs to."""
     path = Path(folder)
     above = (path, *path.parents)
-    return next((parent for parent in above if parent.name in ("sessions", "archived_sessions")), None)
+    roots = ("sessions", "archived_sessions")
+    return next((str(parent.parent) for parent in above if parent.name in roots), None)
 
 
 def read_request(
