@@ -193,6 +193,26 @@ async def test_without_tmux(fake_tmux: FakeTmux, tmp_path: Path) -> None:
     assert tmux_version() is None
 
 
+async def test_without_tmux_and_with_a_path_that_cannot_be_searched(
+    fake_tmux: FakeTmux, tmp_path: Path
+) -> None:
+    """Looking for `tmux` gives EACCES then, as it does for a directory of that name."""
+    sensor = fake_tmux()
+    (tmp_path / "tmux").unlink()
+    (tmp_path / "tmux").mkdir()
+    assert await sensor.poll(7.0) == [
+        SourceSeen(at=7.0, name="tmux", ok=False, detail="tmux is not installed")
+    ]
+
+
+async def test_a_tmux_that_may_not_be_run(fake_tmux: FakeTmux, tmp_path: Path) -> None:
+    sensor = fake_tmux()
+    (tmp_path / "tmux").chmod(0o600)
+    assert await sensor.poll(7.0) == [
+        SourceSeen(at=7.0, name="tmux", ok=False, detail="tmux cannot be started: Permission denied")
+    ]
+
+
 # ---------------------------------------------------------------- servers
 
 

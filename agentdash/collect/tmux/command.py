@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from contextlib import suppress
 from typing import Final
 
@@ -60,12 +62,12 @@ async def _run(server: TmuxServer, limit_s: float, *args: str) -> tuple[int, str
             transport, call = await asyncio.get_running_loop().subprocess_exec(
                 _TmuxCall, *("tmux", "-u", *server.args, *args), stdin=asyncio.subprocess.DEVNULL
             )
-    except FileNotFoundError:
-        raise NoAnswerError(NO_TMUX) from None
     except TimeoutError:
         raise NoAnswerError(f"tmux does not start within {limit_s:g} s") from None
     except OSError as error:
-        raise NoAnswerError(f"tmux cannot be started: {error.strerror}") from None
+        # a directory of the PATH that cannot be searched gives EACCES, also where there is no tmux
+        is_missing = shutil.which("tmux", mode=os.F_OK) is None
+        raise NoAnswerError(NO_TMUX if is_missing else f"tmux cannot be started: {error.strerror}") from None
     try:
         async with asyncio.timeout(limit_s):
             await call.ended.wait()
