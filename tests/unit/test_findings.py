@@ -272,6 +272,7 @@ def test_policy_that_is_not_stated_is_no_change() -> None:
     assert changed_to(replace(WORKSPACE, approval=None)) == []
     assert changed_to(Policy()) == []
     assert changed_to(replace(WORKSPACE, network=Network.UNKNOWN)) == []
+    assert changed_to(replace(WORKSPACE, rules=WORKSPACE.rules[::-1])) == []
 
 
 # ---------------------------------------------------------------- launchers, and sandboxes around sandboxes
@@ -457,6 +458,25 @@ def test_reviewer_drift() -> None:
     ).sandbox
     assert [(f.kind, f.severity) for f in found.findings] == [("reviewer-drift", "info")]
     assert found.verdict == "unverified"
+
+
+def test_policy_change_names_what_changed() -> None:
+    protected = PolicyRule(f"{CWD}/.git", "read")
+    said = {
+        "approval": changes_said(replace(WORKSPACE, approval="never")),
+        "paths": changes_said(replace(WORKSPACE, rules=(*WORKSPACE.rules, protected))),
+    }
+    assert said == {
+        "approval": "Its policy changed (approval: on-request to never)",
+        "paths": "Its policy changed (paths protected inside of the writable ones)",
+    }
+
+
+def changes_said(policy: Policy) -> str:
+    """Return what is said of a policy that becomes this one, without its consequence."""
+    later = e.PolicySet(thread=T, at=101, line=6, policy=policy, origin="turn_context", cwd=CWD)
+    (finding,) = worker(begun(policy=WORKSPACE), later, done(), polled(110)).sandbox.findings
+    return finding.message.partition(": commands are held")[0]
 
 
 def test_policy_changes_are_one_finding() -> None:

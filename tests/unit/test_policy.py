@@ -92,6 +92,11 @@ def test_paths_writable_in_a_recorded_workspace(version: str) -> None:
     assert protected is (int(version.split(".")[1]) < 125)  # only profiles have an entry for .git
 
 
+def test_repeated_entries_are_one() -> None:
+    """0.169 repeats the entries of protected paths at the first turn after a `/review`."""
+    assert managed(ENTRY, ENTRY) == managed(ENTRY)
+
+
 def test_profile_outranks_legacy_policy() -> None:
     both = managed(ENTRY, sandbox_policy={"type": "danger-full-access"})
     assert both.filesystem is Filesystem.READ_ONLY

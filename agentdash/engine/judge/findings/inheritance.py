@@ -83,6 +83,8 @@ def _is_known(policy: Policy) -> bool:
 def _differs(was: Policy, now: Policy) -> bool:
     """Return whether two policies differ in what both of them state."""
     same: dict[str, Any] = {"reviewer": now.reviewer, "profile": now.profile}
+    if set(was.rules) == set(now.rules):
+        same["rules"] = now.rules  # the strictest of those that fit a path decides, whatever the order
     if None in (was.approval, now.approval):
         same |= {"approval": now.approval, "may_ask": now.may_ask}
     return msgspec.structs.replace(was, **same) != now
@@ -151,15 +153,22 @@ def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding
     online = now.policy.network is Network.ON and was.policy.network is not Network.ON
     finding = _finding(
         FindingKind.POLICY_CHANGED,
-        f"Its policy changed from {was.policy.brief()} to {now.policy.brief()}: commands are held"
-        " against the one"
-        " in force then.",
+        f"Its policy changed {_change_in_words(was, now)}: commands are held against the one in force then.",
         now=now,
         was=was,
         reference="before",
         direction="wider" if gained or online else "narrower",
     )
     return msgspec.structs.replace(finding, since=changes[0][1].since, count=len(changes))
+
+
+def _change_in_words(was: PolicyPeriod, now: PolicyPeriod) -> str:
+    """Return from what to what; of two policies with the same short form the fields that differ, or else that
+    only paths inside of the writable ones do."""
+    if was.policy.brief() != now.policy.brief():
+        return f"from {was.policy.brief()} to {now.policy.brief()}"
+    fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(now, was, "before")]
+    return f"({', '.join(fields) or 'paths protected inside of the writable ones'})"
 
 
 def _finding(
