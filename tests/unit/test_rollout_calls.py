@@ -433,3 +433,22 @@ def test_output_of_a_script_is_that_of_its_commands() -> None:
         output=[{"type": "input_text", "text": text} for text in texts],
     )
     assert ending(script, output) == ("ended", 5, "a\nb")
+
+
+MCP_FAILURE = {"content": [{"type": "text", "text": "attempt to write a readonly database"}], "isError": True}
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        item("McpToolCall", id="m", server="board", tool="done", status="failed", result=MCP_FAILURE),
+        event("mcp_tool_call_end", call_id="m", invocation={"server": "board"}, result={"Ok": MCP_FAILURE}),
+    ],
+)
+def test_mcp_tool_that_reports_an_error_has_failed(failed: bytes) -> None:
+    """0.169: the item has `isError`, the output that follows only the text; a nested call has no output."""
+    parts = ("Wall time: 32.0510 seconds\nOutput:", "attempt to write a readonly database")
+    output = answer([{"type": "input_text", "text": text} for text in parts], id_="m")
+    for lines in ((call("done", {}, id_="m", namespace="mcp__board"), failed, output), (failed,)):
+        (end,) = only(e.CallEnded, read(meta(), *lines))
+        assert (end.outcome, end.output) == ("failed", "attempt to write a readonly database")

@@ -136,7 +136,7 @@ def from_profile(profile: Mapping[str, Any], workspaces: Sequence[str]) -> Polic
     read = [_rules(entry, workspaces) for entry in entries] if isinstance(entries, list) else [None]
     if None in read:
         return Policy(network=network)
-    # 0.169 writes the entries of protected paths once more at the first turn of a thread that began with /review
+    # 0.169 repeats entries of protected paths at the first turn of a thread that began with /review
     rules = tuple(dict.fromkeys(rule for of_entry in read for rule in of_entry or ()))
     return Policy(classify(rules), network, (*rules, *_protections(rules)))
 

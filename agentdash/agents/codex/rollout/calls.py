@@ -66,6 +66,8 @@ class CallTracker:
         self._open: dict[str, Tool] = {}
         self._running: dict[str, _Running] = {}
         """By session number."""
+        self._failed: set[str] = set()
+        """Open calls that have failed by their item; the output that follows has the reason."""
         self._ended: dict[str, None] = {}
         self._user_shell = ""
 
@@ -116,6 +118,8 @@ class CallTracker:
         if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
             return
         ending = outputs.parse_output(output)
+        if call in self._failed and ending.outcome == "ended" and ending.exit_code is None:
+            ending = ending._replace(outcome="failed")
         if tool is not None and tool.kind == "poll":
             yield from self._polled(call, tool.session or "", ending, at, line)
         elif ending.outcome == "running" and ending.session:
@@ -144,6 +148,8 @@ class CallTracker:
         if call not in self._open:
             yield from self.start(call, tool, started_at, line, by_user=by_user)
         elif ending.outcome not in ("ended", "timed-out") and not self._is_running(call):
+            if ending.outcome == "failed":
+                self._failed.add(call)
             return  # its output follows, with the reason
         yield self._end(call, ending, at, line, tool.changes)
 
@@ -186,6 +192,7 @@ class CallTracker:
         self, call: str, ending: Ending, at: float, line: int, changes: tuple[FileChange, ...] = ()
     ) -> CallEnded:
         self._open.pop(call, None)
+        self._failed.discard(call)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
         self._remember(call)

@@ -3,7 +3,7 @@ commands."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentdash.agents.codex.rollout import command_lines, outputs, tools
 from agentdash.agents.codex.rollout.outputs import Ending
@@ -57,11 +57,25 @@ def patch(item: Patch) -> Finished:
 def mcp_call(item: McpCall) -> Finished:
     """Parse a call of an MCP server, or of a dynamic tool of an app."""
     invocation = item.invocation or Invocation(item.server or item.namespace or "", item.tool, item.arguments)
-    error = item.error or (item.result.get("Err") if isinstance(item.result, dict) else None)
+    result = item.result if isinstance(item.result, dict) else {}
+    printed = result.get("Ok", result)
+    is_error = isinstance(printed, dict) and printed.get("isError") is True
+    error = item.error or result.get("Err")
     output = error if isinstance(error, str) else tools.brief(error)
-    ending = outputs.item_ending("failed" if error else item.status, None, output)
+    if is_error:
+        output = output or _text_of_result(printed.get("content"))
+    ending = outputs.item_ending("failed" if error or is_error else item.status, None, output)
+    if is_error and ending.outcome == "aborted":
+        ending = ending._replace(outcome="failed")  # without words
     name = tools.mcp_name(invocation.server, invocation.tool)
     return Finished(item.call_id or item.id, Tool("other", name, tools.brief(invocation.arguments)), ending)
+
+
+def _text_of_result(content: Any) -> str:
+    """Return the text of what an MCP server's tool returns."""
+    parts = content if isinstance(content, list) else ()
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def user_command(message: str, at: float) -> Finished | None:
