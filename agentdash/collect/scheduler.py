@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Final
 
 from agentdash.agents.codex.home import thread_id
-from agentdash.model.clock import Clock
+from agentdash.model.clock import Clock, until_beat
 from agentdash.model.fleet import Fleet
 
 BUSY_INTERVAL_S: Final = 0.5
@@ -48,7 +49,7 @@ class PollScheduler:
     def pause(self, fleet: Fleet) -> float:
         """Return the seconds until the next poll."""
         if self.is_idle() and not _has_open_turn(fleet):
-            return until_beat(QUIET_INTERVAL_S)
+            return until_beat(QUIET_INTERVAL_S, time.monotonic())
         return BUSY_INTERVAL_S
 
     def burst(self) -> None:
@@ -66,12 +67,6 @@ class PollScheduler:
         if self._burst_polls_left:
             self._burst_polls_left -= 1
             await asyncio.sleep(_BURST_INTERVAL_S)
-
-
-def until_beat(interval_s: float) -> float:
-    """Return the seconds until the next multiple of an interval on the loop's clock: polls that rest until
-    then share one wakeup."""
-    return interval_s - asyncio.get_running_loop().time() % interval_s
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -15,3 +15,14 @@ class Clock(Protocol):
     async def sleep_until(self, at: float) -> None:
         """Return when `now()` has reached `at`."""
         ...
+
+
+def until_beat(interval_s: float, monotonic_s: float) -> float:
+    """Return the seconds until the next multiple of an interval: polls that rest until then share one
+    wakeup.
+
+    Args:
+        interval_s: of the polls.
+        monotonic_s: now, by `time.monotonic`.
+    """
+    return interval_s - monotonic_s % interval_s

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Final
 
 from agentdash.model.attention import Attention
-from agentdash.model.clock import Clock
+from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import AttentionRecalled, Event, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
@@ -49,7 +50,7 @@ class AttentionSource:
                 modified = now_modified
                 if events := self._events():
                     emit(events)
-            await asyncio.sleep(_CHECK_INTERVAL_S)
+            await asyncio.sleep(until_beat(_CHECK_INTERVAL_S, time.monotonic()))
 
     def _events(self) -> list[Event]:
         at = self._clock.now()

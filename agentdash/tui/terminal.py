@@ -17,6 +17,7 @@ from typing import Any, Final
 
 _CTRL_Q: Final = b"\x11"
 _ORPHAN_CHECK_INTERVAL_S: Final = 1.0
+"""Between two checks whether the shell is gone: of one that has ended, or whose end is not reported."""
 _WRITABLE_WITHIN_S: Final = 0.2
 """A terminal that takes no output for so long (ctrl+s, a dead link) is not restored."""
 _RESTORE: Final = (
@@ -138,13 +139,36 @@ def _watch(descriptor: int) -> None:
 
 
 def _wait_for_hangup(descriptor: int) -> None:
-    terminal = select.poll()
-    terminal.register(descriptor, 0)  # errors and hangups are always reported
+    poll = select.poll()
+    poll.register(descriptor, 0)  # errors and hangups are always reported
     parent = os.getppid()
-    while not terminal.poll(_ORPHAN_CHECK_INTERVAL_S * 1_000):
-        if os.getppid() != parent and not _in_foreground(descriptor):
-            break  # its shell is gone, and reading fails in an orphaned background process
+    ending = _end_of(parent)
+    if ending is not None:
+        poll.register(ending, select.POLLIN)
+    while True:
+        ready = [
+            file for file, _ in poll.poll(None if ending is not None else _ORPHAN_CHECK_INTERVAL_S * 1_000)
+        ]
+        if ending in ready:
+            poll.unregister(ending)
+            os.close(ending)
+            ending = None
+        is_orphan = os.getppid() != parent and not _in_foreground(descriptor)
+        if descriptor in ready or is_orphan:  # reading fails in an orphaned background process
+            break
     hang_up()
+
+
+def _end_of(parent: int) -> int | None:
+    """Return a file that becomes readable when the parent ends (Linux 5.3); None where there is none."""
+    try:
+        ending = os.pidfd_open(parent)
+    except (AttributeError, OSError):
+        return None
+    if os.getppid() == parent:
+        return ending
+    os.close(ending)  # it had ended, and its number may be another process's
+    return None
 
 
 def _in_foreground(descriptor: int) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -74,10 +74,15 @@ class DeniedPathSource:
         import asyncio  # noqa: PLC0415 - audits need the functions below alone
 
         fleet = channel.value
+        threads: Mapping[str, Thread] | None = None
+        looked_at = 0.0
         while True:
-            if events := await self.poll(fleet):
-                emit(events)
-            await asyncio.sleep(_INTERVAL_S)
+            if fleet.threads is not threads or self._clock.now() - looked_at >= _LOOK_AGAIN_S:
+                threads = fleet.threads
+                looked_at = self._clock.now()
+                if events := await self.poll(fleet):
+                    emit(events)
+                await asyncio.sleep(_INTERVAL_S)
             fleet = await channel.wait_for_change(fleet)
 
     def _is_due(self, path: str, now: float) -> bool:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from agentdash.collect.git.repository import find_repository, read_repository
-from agentdash.collect.scheduler import QUIET_INTERVAL_S, until_beat
+from agentdash.collect.scheduler import QUIET_INTERVAL_S
 from agentdash.collect.sources.directories import working_directories
-from agentdash.model.clock import Clock
+from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import Event, RepositorySeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.git import Repository
@@ -57,7 +57,9 @@ class GitSource:
                     emit(events)
                 read = directories
                 due = time.monotonic() + max(_READ_AGAIN_S, _COST_FACTOR * self._cost)
-            await asyncio.sleep(max(until_beat(_CHECK_INTERVAL_S), _COST_FACTOR * self._cost / 10))
+            await asyncio.sleep(
+                max(until_beat(_CHECK_INTERVAL_S, time.monotonic()), _COST_FACTOR * self._cost / 10)
+            )
 
     def _read(self, fleet: Fleet, deadline: float | None) -> list[Event]:
         began = time.thread_time()

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentdash.collect.scheduler import QUIET_INTERVAL_S, until_beat
+from agentdash.collect.scheduler import QUIET_INTERVAL_S
 from agentdash.collect.sources.directories import working_directories
-from agentdash.model.clock import Clock
+from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import Event, ReachSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Process, ProcessKey
@@ -58,7 +58,9 @@ class ReachSource:
                     emit(events)
                 looked = present
                 due = time.monotonic() + _LOOK_AGAIN_S
-            await asyncio.sleep(max(until_beat(_CHECK_INTERVAL_S), _COST_FACTOR * self._cost))
+            await asyncio.sleep(
+                max(until_beat(_CHECK_INTERVAL_S, time.monotonic()), _COST_FACTOR * self._cost)
+            )
 
     def _look(self, fleet: Fleet) -> list[Event]:
         from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only

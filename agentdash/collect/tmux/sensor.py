@@ -8,11 +8,11 @@ makes it fail for the whole server, it has no timeout, and it starts a process p
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -46,6 +46,8 @@ _FIELDS: Final = (
 _REDRAW_WINDOW_S: Final = 2.0
 """A window that drew within this time may have drawn again unnoticed: `window_activity` counts whole
 seconds."""
+_DEAD_SOCKET_S: Final = 30.0
+"""Between two attempts to connect to a socket that a server has left."""
 _MAX_SCREEN_CHARS: Final = 1 << 20
 """Of a capture; no terminal has more."""
 
@@ -90,6 +92,20 @@ class _Row(msgspec.Struct, frozen=True):
     """Path of the pane's terminal."""
 
 
+_SocketId = tuple[int, int, int]
+"""Device, inode and time of change."""
+
+
+def _socket_id(path: Path) -> _SocketId | None:
+    """Return what identifies a socket: a server that starts makes a new one, also in place of one that a
+    server has left. None: there is none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
 class _ServerView:
     """One server, as polled last."""
 
@@ -103,20 +119,24 @@ class _ServerView:
         """Captures by pane id."""
         self._drawing: list[str] = []
         """Panes whose screens had changed at the last poll, and so probably have again."""
-        self._absent = False
-        """Whether the last poll found no server."""
+        self._absent_at: float | None = None
+        """When a call of `tmux` found no server; None: the last one found it, or failed otherwise."""
+        self._dead_socket: _SocketId | None = None
+        """What was left then of a server that had ended."""
 
     async def poll(self, at: float) -> list[Event]:
+        socket = _socket_id(self._server.socket)
+        if self._is_still_absent(socket, at):
+            return [self._failed(NO_SERVER, at)]
         try:
-            if self._is_still_absent():
-                raise NoAnswerError(NO_SERVER)
             rows, malformed, drawn = await self._list(self._drawing)
             drawn |= await self._capture(
                 [key for key, row in rows.items() if key not in drawn and self._may_have_drawn(key, row, at)]
             )
         except NoAnswerError as error:
-            self._absent = str(error) == NO_SERVER
-            return [SourceSeen(at=at, name=self._server.source, ok=False, detail=str(error))]
+            self._absent_at = at if str(error) == NO_SERVER else None
+            self._dead_socket = socket
+            return [self._failed(str(error), at)]
         events: list[Event] = [
             PaneGone(at=at, key=row.pane.key) for key, row in self.rows.items() if key not in rows
         ]
@@ -129,6 +149,7 @@ class _ServerView:
                 screen = _parse_screen(drawn[key])
                 events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
         self.rows = rows
+        self._absent_at = None
         self._drawing = [
             key for key, screen in drawn.items() if key in rows and screen != self._screens.get(key)
         ]
@@ -137,10 +158,15 @@ class _ServerView:
         detail += f", {malformed} not understood" if malformed else ""
         return [*events, SourceSeen(at=at, name=self._server.source, ok=True, detail=detail)]
 
-    def _is_still_absent(self) -> bool:
-        """Return whether there was no server and is no socket: then no `tmux` is started, the main cost of a
-        poll."""
-        return self._absent and not os.path.lexists(self._server.socket)
+    def _failed(self, reason: str, at: float) -> SourceSeen:
+        return SourceSeen(at=at, name=self._server.source, ok=False, detail=reason)
+
+    def _is_still_absent(self, socket: _SocketId | None, at: float) -> bool:
+        """Return whether there was no server and none has started since: then no `tmux` is started, the main
+        cost of a poll."""
+        if self._absent_at is None or socket is None:
+            return self._absent_at is not None
+        return socket == self._dead_socket and 0 <= at - self._absent_at < _DEAD_SOCKET_S
 
     def _may_have_drawn(self, key: str, row: _Row, at: float) -> bool:
         return key not in self._screens or row != self.rows.get(key) or at - row.activity < _REDRAW_WINDOW_S
