@@ -35,7 +35,7 @@ from tests.live.worker_model import ScriptedWorkerModel
 
 PACKAGES: Final = {
     "gemini": ("@google/gemini-cli", "0.61.0"),
-    "qwen": ("@qwen-code/qwen-code", "0.15.10"),
+    "qwen": ("@qwen-code/qwen-code", "0.24.4"),
     "opencode": ("opencode-ai", "1.18.33"),
     "copilot": ("@github/copilot", "1.0.102"),
     "srt": ("@anthropic-ai/sandbox-runtime", "0.0.83"),
