@@ -1,14 +1,15 @@
-"""Chat files in JSON lines (Gemini CLI, Qwen Code): found for a process, and read as they grow.
+"""Chat files in JSON lines (Gemini CLI, Qwen Code, Copilot CLI): found for a process, and read as they grow.
 
-No file names the process that writes it. One is taken for the session of a process only if it is the single
-one of its directory that was written since the process began; the caller makes sure that no other process of
-the CLI works in the same directory.
+Where no file names the process that writes it, one is taken for the session of a process only if it is the
+single one of its directory that was written since the process began; the caller makes sure that no other
+process of the CLI works in the same directory.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -49,6 +50,15 @@ def is_same_place(process: Process, place: Path, proc: Path = Path("/proc")) -> 
     except OSError:
         return False
     return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def is_written_since(path: Path, process: Process) -> bool:
+    """Return whether a file was written since a process began.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return path.stat().st_mtime >= process.key.started - _CLOCK_TOLERANCE_S
 
 
 class ChatParser(Protocol):
@@ -170,19 +180,35 @@ class ChatFiles:
         except (OSError, ValueError):
             return None
         path = followed.log.path
-        by = f"{path.name}, the only chat of its directory that was written since it began"
-        chat = followed.log.chat(by)
+        chat = followed.log.chat(self.evidence(path, process))
         followed.seen = SessionSeen(
             at=at,
             key=process.key,
             agent=process.agent or "",
             status=None,
             since=chat.since or process.key.started,
-            session=clean_line(path.stem, 80),
+            session=clean_line(self.session_id(path), 80),
             chat=chat,
         )
         self._forget(at)
         return followed.seen
+
+    def may_be_of(self, path: Path, process: Process) -> bool:
+        """Return whether a chat may be that of a process.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return is_written_since(path, process)
+
+    def evidence(self, path: Path, process: Process) -> str:
+        """Return how it is known that the only chat which may be that of a process is it."""
+        del process
+        return f"{path.name}, the only chat of its directory that was written since it began"
+
+    def session_id(self, path: Path) -> str:
+        """Return the id of a chat's session."""
+        return path.stem
 
     def _find(self, process: Process, followed: _Followed, at: float) -> None:
         """Set the log to the one chat that was written since a process began; to None where there are none or
@@ -200,12 +226,8 @@ class ChatFiles:
             return
         followed.listed = changed
         followed.listed_at = at
-        since = process.key.started - _CLOCK_TOLERANCE_S
-        found = [
-            path
-            for number, path in enumerate(directory.glob(self._pattern))
-            if number < _MAX_FILES and path.stat().st_mtime >= since
-        ]
+        files = islice(directory.glob(self._pattern), _MAX_FILES)
+        found = [path for path in files if self.may_be_of(path, process)]
         if len(found) != 1:
             followed.log = None
         elif followed.log is None or followed.log.path != found[0]:

@@ -58,7 +58,7 @@ def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
     return lambda worker: worker.pane is not None and worker.pane.key.id == pane.id and worker.state in states
 
 
-NAMES = {"gemini": "[[think]] think", "qwen": "[[think]] think", "opencode": "A title"}
+NAMES = dict.fromkeys(("gemini", "qwen", "copilot"), "[[think]] think") | {"opencode": "A title"}
 """The first prompt, or the title that the model gave."""
 
 
@@ -80,13 +80,10 @@ async def test_states_and_session(workers: OpenLab, agent: str) -> None:
         await watched.until(of(pane, State.RUNNING))
         (lab.workspace / "go").touch()
         done = await watched.until(
-            lambda worker: (
-                of(pane, State.COMPLETED)(worker) and (worker.tokens.total == 3720 or agent not in NAMES)
-            )
+            lambda worker: of(pane, State.COMPLETED)(worker) and worker.tokens.total == 3720
         )
-        if agent in NAMES:
-            assert (done.name, done.tokens.context, WAIT in done.line) == (NAMES[agent], 1200, True)
-            assert any(link.to.startswith("session ") for link in done.links)
+        assert (done.name, done.tokens.context, WAIT in done.line) == (NAMES[agent], 1200, True)
+        assert any(link.to.startswith("session ") for link in done.links)
         await pane.submit("[[fail]] fail")
         await watched.until(of(pane, State.FAILED_PROVIDER))
 

@@ -1,4 +1,4 @@
-"""Sessions of Gemini CLI, Qwen Code and OpenCode: what their chats and databases have, and of which process.
+"""Sessions of Gemini CLI, Qwen Code, Copilot CLI and OpenCode: their chats and databases, of which process.
 
 The files of tests/data/chats were written by the real CLIs with a scripted model: an answer, a command, an
 error; OpenCode's goes on with an answer under way.
@@ -18,6 +18,7 @@ import pytest
 
 from agentdash.agents.adapter import SessionFiles
 from agentdash.agents.chat_files import ChatFiles, is_same_place
+from agentdash.agents.copilot.sessions import CopilotSessions
 from agentdash.agents.gemini.chats import GeminiChatParser, QwenChatParser, gemini_chats, qwen_chats
 from agentdash.agents.opencode.database import OpencodeSessions
 from agentdash.collect.sources.session_files import SessionFileSource
@@ -80,6 +81,9 @@ def prepare(agent: str, home: Path) -> Path:
     if agent == "gemini":
         path = home / ".gemini/tmp/ws/chats/session-2026-11-22T10-20-ac212fb5.jsonl"
         source = "gemini-0.61.0.jsonl"
+    elif agent == "copilot":
+        path = home / ".copilot/session-state/ee3cba9e-fc4b-4ce3-8b4e-772f58b4cf54/events.jsonl"
+        source = "copilot-1.0.102.jsonl"
     else:
         path = home / ".qwen/projects/-home-dev-ws/chats/3ee37def-86c5-4f3f-8017-54c65926e69a.jsonl"
         source = "qwen-0.15.10.jsonl"
@@ -87,14 +91,25 @@ def prepare(agent: str, home: Path) -> Path:
     path.write_bytes((DATA / source).read_bytes())
     if agent == "gemini":
         (home / ".gemini/projects.json").write_text('{"projects": {"/home/dev/ws": "ws"}}')
+    if agent == "copilot":
+        lock(path)
     return path
+
+
+def lock(path: Path, pid: int = 10) -> Path:
+    """Write the file by which a session of Copilot CLI names a process that has it open."""
+    found = path.parent / f"inuse.{pid}.lock"
+    found.write_text(str(pid))
+    return found
 
 
 def reader_of(agent: str) -> SessionFiles:
     """Return a new reader of the sessions of one CLI."""
     if agent == "gemini":
         return ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
-    return ChatFiles(qwen_chats, "*.jsonl", QwenChatParser) if agent == "qwen" else OpencodeSessions()
+    if agent == "qwen":
+        return ChatFiles(qwen_chats, "*.jsonl", QwenChatParser)
+    return CopilotSessions() if agent == "copilot" else OpencodeSessions()
 
 
 def chat_of(agent: str, home: Path) -> Chat:
@@ -138,6 +153,18 @@ COMMAND = "touch shell-ran.txt; sleep 12; echo shell-finished"
             },
         ),
         (
+            "copilot",
+            {
+                "name": "[[think]] think",
+                "model": "gpt-4.1",
+                "total": 3720,
+                "context": 1200,
+                "tool": "bash: touch x",
+                "turn": "failed",
+                "trouble": None,
+            },
+        ),
+        (
             "opencode",
             {
                 "name": "Fake title",
@@ -158,7 +185,7 @@ def test_recorded_sessions(tmp_path: Path, agent: str, expected: dict[str, objec
     assert {name: getattr(found, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+@pytest.mark.parametrize("agent", ["gemini", "qwen", "copilot"])
 def test_chat_is_read_as_it_grows_as_it_is_read_at_once(tmp_path: Path, agent: str) -> None:
     path = prepare(agent, tmp_path)
     whole = path.read_bytes()
@@ -177,7 +204,7 @@ def test_chat_is_read_as_it_grows_as_it_is_read_at_once(tmp_path: Path, agent: s
     assert (seen.chat.total, seen.chat.tool) == (None, None)
 
 
-@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+@pytest.mark.parametrize("agent", ["gemini", "qwen", "copilot"])
 def test_broken_records_are_skipped(tmp_path: Path, agent: str) -> None:
     path = prepare(agent, tmp_path)
     expected = chat_of(agent, tmp_path)
@@ -195,6 +222,52 @@ def test_session_of_another_time_or_directory_is_none_of_a_process(tmp_path: Pat
     later = running(agent, tmp_path, started=STARTED + 100_000)
     assert reader_of(agent).read(later, STARTED + 100_001) is None
     assert reader_of(agent).read(running(agent, tmp_path, cwd="/home/dev"), STARTED + 100) is None
+
+
+def test_turn_of_copilot_ends_with_an_answer_that_calls_no_tools(tmp_path: Path) -> None:
+    """Every turn of it is read to each of its events."""
+    path = prepare("copilot", tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    turns = []
+    for number in range(len(lines)):
+        path.write_bytes(b"".join(lines[: number + 1]))
+        turn = chat_of("copilot", tmp_path).turn
+        if not turns or turns[-1] != turn:
+            turns.append(turn)
+    assert turns == [None, "open", "ended", "open", "ended", "open", "failed"]
+
+
+def test_interrupted_turn_and_sub_agent_of_copilot(tmp_path: Path) -> None:
+    path = prepare("copilot", tmp_path)
+    before = chat_of("copilot", tmp_path)
+    usage = b'{"inputTokens":500,"outputTokens":20,"model":"small"}'
+    with path.open("ab") as file:
+        file.write(b'{"type":"assistant.turn_start","data":{"turnId":"0"},"agentId":"a1"}\n')
+        file.write(b'{"type":"session.usage_record","data":{"usage":' + usage + b'},"agentId":"a1"}\n')
+    after = chat_of("copilot", tmp_path)
+    assert (after.turn, after.context, after.total) == (before.turn, 1200, 3720 + 520)
+    with path.open("ab") as file:
+        file.write(b'{"type":"abort","data":{"reason":"user_initiated"}}\n')
+    assert chat_of("copilot", tmp_path).turn == "interrupted"
+
+
+def test_session_of_copilot_is_that_of_the_process_which_its_lock_names(tmp_path: Path) -> None:
+    path = prepare("copilot", tmp_path)
+    seen = CopilotSessions().read(running("copilot", tmp_path, cwd="/elsewhere"), STARTED + 100)
+    assert seen is not None
+    assert (seen.session, seen.chat and seen.chat.by) == (
+        path.parent.name,
+        "inuse.10.lock in the directory of the session",
+    )
+    assert CopilotSessions().read(running("copilot", tmp_path, 11), STARTED + 100) is None
+    os.utime(lock(path), (STARTED - 50, STARTED - 50))  # of an earlier process with this number
+    assert CopilotSessions().read(running("copilot", tmp_path), STARTED + 100) is None
+    lock(path)
+    (path.parent.parent / "other").mkdir()
+    other = path.parent.parent / "other" / path.name
+    other.write_bytes(path.read_bytes())
+    lock(other)
+    assert CopilotSessions().read(running("copilot", tmp_path), STARTED + 100) is None
 
 
 @pytest.mark.parametrize("agent", ["gemini", "qwen"])

@@ -4,7 +4,7 @@ Gemini CLI (0.61.0): `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`; `projects.js
 directory. A record repeats with the same id when its tools have ended. An answer looks the same whether a
 tool follows or not, so that the end of a turn shows only where it failed or was cancelled.
 
-Qwen Code (0.15.10): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of other characters than
+Qwen Code (0.15.10 to 0.24.4): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of other characters than
 letters and digits. `ui_telemetry` records state every failed attempt while the screen is silent.
 """
 
@@ -16,20 +16,16 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.chat_facts import ChatFacts, clean_text
 from agentdash.agents.chat_files import ChatFiles
-from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.agents.gemini.family import GEMINI, QWEN
 from agentdash.files import read_bytes
-from agentdash.model.chat import Chat
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
 _MAX_REGISTRY_BYTES: Final = 1 << 20
-_MAX_TEXT_CHARS: Final = 200
 _CANCELLED: Final = "Request cancelled."
-_OBJECTS: Final = ("command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt")
-"""Arguments of tools that say what they are called for, the most telling first."""
 _any: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -40,60 +36,7 @@ class _Registry(msgspec.Struct):
 _registry: Final = msgspec.json.Decoder(_Registry)
 
 
-class _Facts:
-    """What both kinds of chats have."""
-
-    def __init__(self) -> None:
-        self.name: str | None = None
-        self.model: str | None = None
-        self.tool: str | None = None
-        self.turn: Any = None
-        self.since: float | None = None
-        self.why = ""
-        self.trouble: str | None = None
-        self.usages: tuple[ModelUsage, ...] = ()
-        self.context: int | None = None
-
-    def set_turn(self, turn: str | None, record: dict[str, Any], why: str = "") -> None:
-        """Set where the turn is, since the record's time."""
-        if turn != self.turn:
-            self.since = parse_time(str(record.get("timestamp")))
-        self.turn = turn
-        self.why = clean_line(why, _MAX_TEXT_CHARS)
-
-    def begin(self, prompt: str, record: dict[str, Any]) -> None:
-        """Begin a turn with a prompt of the user."""
-        self.name = self.name or clean_line(prompt, _MAX_TEXT_CHARS) or None
-        self.trouble = None
-        self.turn = None
-        self.set_turn("open", record)
-
-    def add_tool(self, name: object, arguments: object) -> None:
-        """Note a call of a tool."""
-        values = arguments if isinstance(arguments, dict) else {}
-        object_ = next((values[key] for key in _OBJECTS if isinstance(values.get(key), str)), "")
-        words = f"{name}: {object_}" if object_ else str(name)
-        self.tool = clean_line(words, _MAX_TEXT_CHARS)
-
-    def chat(self, by: str, *, is_whole: bool) -> Chat:
-        """Return what is known; totals only of a chat that was read as a whole."""
-        usages = self.usages if is_whole else ()
-        return Chat(
-            by=by,
-            name=self.name if is_whole else None,
-            model=self.model,
-            total=sum(each.usage.total for each in usages) if usages else None,
-            by_model=usages,
-            context=self.context,
-            tool=self.tool,
-            turn=self.turn,
-            since=self.since,
-            why=self.why,
-            trouble=self.trouble,
-        )
-
-
-class GeminiChatParser(_Facts):
+class GeminiChatParser(ChatFacts):
     """Parses a chat of Gemini CLI."""
 
     def __init__(self) -> None:
@@ -139,7 +82,7 @@ class GeminiChatParser(_Facts):
         self.usages = merged_usage((*self._before, new))
 
 
-class QwenChatParser(_Facts):
+class QwenChatParser(ChatFacts):
     """Parses a chat of Qwen Code."""
 
     def feed(self, line: bytes) -> None:
@@ -184,7 +127,7 @@ class QwenChatParser(_Facts):
         if event.get("event.name") == "qwen-code.api_error":
             texts = (event.get(name) for name in ("error_message", "error.message", "error"))
             text = next(filter(None, texts), "a request failed")
-            self.trouble = clean_line(str(text), _MAX_TEXT_CHARS)
+            self.trouble = clean_text(text)
         elif event.get("event.name") == "qwen-code.api_response":
             self.trouble = None
 

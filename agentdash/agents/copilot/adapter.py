@@ -1,0 +1,15 @@
+"""The adapter of Copilot CLI: its sessions."""
+
+from __future__ import annotations
+
+from agentdash.agents.adapter import Adapter
+from agentdash.agents.copilot.sessions import CopilotSessions
+
+
+class CopilotAdapter(Adapter):
+    """Copilot CLI."""
+
+    session_files = CopilotSessions()
+
+
+ADAPTER = CopilotAdapter

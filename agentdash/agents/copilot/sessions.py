@@ -1,0 +1,133 @@
+"""Sessions of Copilot CLI: `~/.copilot/session-state/ID/events.jsonl` (1.0.102).
+
+A session that a process has open holds a file `inuse.PID.lock` with the number of the process. A process may
+have several of them open: then it is not known which one it shows. `session-store.db` has the same prompts
+and answers, later.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.agents.chat_facts import ChatFacts
+from agentdash.agents.chat_files import ChatFiles, is_written_since
+from agentdash.model.process import Process
+from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import resolve_path
+from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+
+_any: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class CopilotParser(ChatFacts):
+    """Parses the events of a session.
+
+    The model is asked several times in a turn: the end of one of these is the end of the turn only where its
+    answer calls no tools.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls_tools = False
+
+    def feed(self, line: bytes) -> None:
+        """Add an event; others than messages, errors and usage are ignored."""
+        try:
+            record = _any.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        data = record.get("data")
+        if not isinstance(data, dict):
+            return
+        if record.get("type") == "session.usage_record":
+            self._add_usage(data.get("usage"), is_own=_is_own(record))
+        elif _is_own(record):
+            self._event(record, data)
+
+    def _event(self, record: dict[str, Any], data: dict[str, Any]) -> None:
+        match record.get("type"):
+            case "user.message":
+                self.begin(str(data.get("content") or ""), record)
+            case "assistant.turn_start":
+                self._calls_tools = True  # until its answer is there
+                self.set_turn("open", record)
+            case "assistant.message":
+                self._answer(data)
+            case "assistant.turn_end" if not self._calls_tools:
+                self.set_turn("ended", record)
+            case "session.error":
+                self.set_turn("failed", record, str(data.get("message") or "an error"))
+            case "abort":
+                self.set_turn("interrupted", record)
+
+    def _answer(self, data: dict[str, Any]) -> None:
+        self.model = clean_line(str(data.get("model") or "")) or self.model
+        requests = data.get("toolRequests")
+        calls = requests if isinstance(requests, list) else []
+        self._calls_tools = bool(calls)
+        for call in calls:
+            if isinstance(call, dict):
+                self.add_tool(call.get("name"), call.get("arguments"))
+
+    def _add_usage(self, usage: object, *, is_own: bool) -> None:
+        if not isinstance(usage, dict):
+            return
+        counts = {name: value for name, value in usage.items() if isinstance(value, int) and value >= 0}
+        prompt = counts.get("inputTokens", 0)
+        cached = min(counts.get("cacheReadTokens", 0), prompt)
+        written = min(counts.get("cacheWriteTokens", 0), prompt - cached)
+        tokens = TokenUsage(
+            input=prompt - cached - written,
+            cached=cached,
+            cache_writes=written,
+            output=counts.get("outputTokens", 0),
+        )
+        model = clean_line(str(usage.get("model") or "")) or self.model
+        new = ModelUsage(model=model, usage=tokens, longest_prompt=tokens.prompt)
+        self.usages = merged_usage((*self.usages, new))
+        if is_own:
+            self.context = tokens.prompt
+
+
+def _is_own(record: dict[str, Any]) -> bool:
+    """Return whether an event is of the agent itself, and not of a sub-agent."""
+    data = record["data"]
+    return not record.get("agentId") and not data.get("agentId") and not data.get("parentToolCallId")
+
+
+class CopilotSessions(ChatFiles):
+    """Reads the sessions of running Copilot CLIs."""
+
+    def __init__(self) -> None:
+        super().__init__(_sessions, "*/events.jsonl", CopilotParser)
+
+    def may_be_of(self, path: Path, process: Process) -> bool:
+        """Return whether a process has a session open."""
+        lock = _lock(path, process)
+        try:
+            return is_written_since(lock, process)
+        except FileNotFoundError:
+            return False
+
+    def evidence(self, path: Path, process: Process) -> str:
+        """Return the file that names the process."""
+        return f"{_lock(path, process).name} in the directory of the session"
+
+    def session_id(self, path: Path) -> str:
+        """Return the id of a session: the name of its directory."""
+        return path.parent.name
+
+
+def _lock(path: Path, process: Process) -> Path:
+    return path.parent / f"inuse.{process.pid}.lock"
+
+
+def _sessions(process: Process) -> Path | None:
+    """Return the directory with the sessions of a process's user; None where that is not known."""
+    if process.env is None:
+        return None
+    found = resolve_path("$COPILOT_HOME/session-state", process.env, process.cwd)
+    return Path(found) if found else None
