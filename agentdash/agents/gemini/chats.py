@@ -4,8 +4,9 @@ Gemini CLI (0.61.0): `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`; `projects.js
 directory. A record repeats with the same id when its tools have ended. An answer looks the same whether a
 tool follows or not, so that the end of a turn shows only where it failed or was cancelled.
 
-Qwen Code (0.15.10 to 0.24.4): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of other characters than
-letters and digits. `ui_telemetry` records state every failed attempt while the screen is silent.
+Qwen Code (0.15.10 to 0.24.4): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of other
+characters than letters and digits. `ui_telemetry` records state every failed attempt while the screen is
+silent.
 """
 
 from __future__ import annotations
