@@ -24,13 +24,18 @@ def main() -> None:
     import gc  # noqa: PLC0415 - as above
     import signal  # noqa: PLC0415 - as above
 
+    from agentdash.tui import start_up  # noqa: PLC0415 - as above
+
+    start_up.begin_early(sys.argv[1:])
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-
     gc.disable()  # imports make no garbage, and looking for it takes a tenth of the start
-    from agentdash.cli import main as command_line  # noqa: PLC0415 - see above
+    try:
+        from agentdash.cli import main as command_line  # noqa: PLC0415 - takes longer than keys should wait
 
-    command_line()
+        command_line()
+    finally:
+        start_up.restore()
 
 
 if __name__ == "__main__":

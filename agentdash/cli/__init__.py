@@ -27,6 +27,7 @@ from agentdash.cli.options import (
 )
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
+from agentdash.tui import start_up
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,8 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name not in start_up.SCREENS:
+            start_up.restore()
         module = importlib.import_module(f"agentdash.cli.{COMMANDS[cmd_name]}")
         gc.enable()  # the program disables it until its command is imported
         command: click.Command = getattr(module, cmd_name)
@@ -120,7 +123,8 @@ def main() -> None:
     _replace_unencodable()
     try:
         termination.install()  # from here on ctrl-c may come
-        code = app.main(standalone_mode=False, prog_name="agentdash")
+        with termination.forced_cleanup(start_up.restore):
+            code = app.main(standalone_mode=False, prog_name="agentdash")
         with suppress(BrokenPipeError):
             sys.stdout.flush()
         sys.exit(code)
@@ -171,5 +175,6 @@ def _replace_unencodable() -> None:
 
 
 def _fail(message: str) -> NoReturn:
+    start_up.restore()
     click.echo(f"agentdash: {message}", err=True)
     sys.exit(2)

@@ -17,6 +17,7 @@ from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 from agentdash.model.sanitize import clean_line
+from agentdash.tui import start_up
 
 if TYPE_CHECKING:
     from agentdash.collect.remote.carrier import Carrier
@@ -131,6 +132,8 @@ def replay(
     """
     config = config_of(given)
     factor = _SPEEDS[speed]
+    if preview or exported is not None:
+        start_up.restore()
     if target is not None and not Path(target).exists():
         from agentdash.cli.hosts import split_host
 
@@ -198,6 +201,7 @@ def _play_there(
         argv = carrier.in_terminal(shlex.join(arguments))
     except CarrierError as error:
         raise click.UsageError(clean_line(str(error))) from error
+    start_up.restore()
     os.execvp(argv[0], argv)  # noqa: S606 - it has no shell here
 
 

@@ -9,13 +9,13 @@ import os
 import select
 import signal
 import sys
-import termios
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Final
+from contextlib import contextmanager
+from typing import Final
 
-_CTRL_Q: Final = b"\x11"
+from agentdash.tui import start_up
+
 _ORPHAN_CHECK_INTERVAL_S: Final = 1.0
 """Between two checks whether the shell is gone: of one that has ended, or whose end is not reported."""
 _WRITABLE_WITHIN_S: Final = 0.2
@@ -30,22 +30,12 @@ SAVE_TITLE: Final = "\x1b[22;2t"
 RESTORE_TITLE: Final = "\x1b[23;2t"
 """Push the title to the terminal's stack, and pop it (xterm, and tmux, VTE, kitty, iTerm2 likewise)."""
 
-_STARTING: Final = b"agentdash is starting ..."
-_ERASE_LINE: Final = b"\r\x1b[K"
-
 application_mode: Final = threading.Event()
 """Set while an app has the terminal in its own mode: alternate screen, mouse, raw keys."""
 
 
 title_saved: Final = threading.Event()
 """Set while the terminal has another title than before the app."""
-
-
-class _Saved:
-    settings: list[Any] | None = None
-    """Of the terminal before `own_terminal` changed them; None outside of it."""
-    is_starting: bool = False
-    """Whether the terminal shows that agentdash is starting."""
 
 
 class NoTerminalError(Exception):
@@ -63,26 +53,12 @@ def own_terminal() -> Iterator[Callable[[], None]]:
         NoTerminalError: standard input or output is not a terminal, or it can only print lines.
     """
     _require_terminal()
-    descriptor = sys.__stdin__.fileno()  # type: ignore[union-attr]
-    before = termios.tcgetattr(descriptor)
     try:
-        _Saved.settings = before
-        _set(descriptor, _start_up_settings(before))
-        _Saved.is_starting = _write(_STARTING)
-        _watch(descriptor)
-        yield lambda: _restore(descriptor, before)
+        start_up.begin()
+        _watch(sys.__stdin__.fileno())  # type: ignore[union-attr]
+        yield _restore
     finally:
-        end_start_up()
-        _Saved.settings = None
-
-
-def end_start_up() -> None:
-    """Restore the settings before an app saves them as those of the shell, and sets its own."""
-    if _Saved.is_starting:
-        _Saved.is_starting = False
-        _write(_ERASE_LINE)
-    if _Saved.settings is not None:
-        _set(sys.__stdin__.fileno(), _Saved.settings)  # type: ignore[union-attr]
+        start_up.restore()
 
 
 def _require_terminal() -> None:
@@ -97,33 +73,9 @@ def _require_terminal() -> None:
         raise NoTerminalError("TERM is dumb")
 
 
-def _start_up_settings(before: list[Any]) -> list[Any]:
-    """Return terminal settings by which ctrl+q ends the program although nothing reads keys yet."""
-    iflag, *flags, characters = before
-    characters = list(characters)
-    characters[termios.VQUIT] = _CTRL_Q
-    return [iflag & ~termios.IXON, *flags, characters]
-
-
-def _set(descriptor: int, settings: list[Any]) -> None:
-    """Change the settings; a process in the background would be stopped by the attempt, and leaves them."""
-    with suppress(termios.error, OSError):
-        if os.tcgetpgrp(descriptor) == os.getpgrp():
-            termios.tcsetattr(descriptor, termios.TCSANOW, settings)
-
-
-def _write(data: bytes) -> bool:
-    """Write to the terminal, if it takes output now; return whether it was written."""
+def _restore() -> None:
+    start_up.restore()
     descriptor = sys.__stdout__.fileno()  # type: ignore[union-attr]
-    if not select.select([], [descriptor], [], 0)[1]:
-        return False
-    with suppress(OSError):
-        return os.write(descriptor, data) == len(data)
-    return False
-
-
-def _restore(descriptor: int, before: list[Any]) -> None:
-    _set(descriptor, before)
     if application_mode.is_set() and select.select([], [descriptor], [], _WRITABLE_WITHIN_S)[1]:
         os.write(descriptor, _RESTORE + (RESTORE_TITLE.encode() if title_saved.is_set() else b""))
 

@@ -23,11 +23,11 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
 
+from agentdash.tui.start_up import erase_announcement, settings_before
 from agentdash.tui.terminal import (
     RESTORE_TITLE,
     SAVE_TITLE,
     application_mode,
-    end_start_up,
     hang_up,
     title_saved,
 )
@@ -107,9 +107,11 @@ class TerminalDriver(LinuxDriver):
         with suppress(BlockingIOError):
             os.read(self._wake_reader, _READ_BYTES)
         self._closed.clear()
-        end_start_up()
+        erase_announcement()
         application_mode.set()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self.attrs_before is not None:  # those of the start, during which keys were kept
+            self.attrs_before = settings_before() or self.attrs_before
         if self._title:  # it continues after it was stopped
             self._write_title()
 

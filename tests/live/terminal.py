@@ -94,6 +94,10 @@ class Terminal:
         """Wait until an app reads keys, and has painted."""
         self.until(lambda: READY in self.output and len(self.output) > 2_000, f"the app in {self.output!r}")
 
+    def keeps_keys(self) -> bool:
+        """Return whether the process has prepared the terminal: before, ctrl+q and ctrl+s never reach it."""
+        return not termios.tcgetattr(self.master)[0] & termios.IXON
+
     def until_written(self, size: int, what: str) -> None:
         """Wait until the output has grown by `size` bytes."""
         before = len(self.output)

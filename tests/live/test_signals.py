@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -358,7 +357,7 @@ def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...
     """From the moment when the terminal is prepared, before the app reads keys."""
     large_rollout(state)
     terminal = start(*command)
-    terminal.until(lambda: not termios.tcgetattr(terminal.master)[0] & termios.IXON, "the terminal, prepared")
+    terminal.until(terminal.keeps_keys, "the terminal, prepared")
     terminal.press(key)
     assert terminal.exit_code() in (0, 128 + signal.SIGQUIT, 128 + signal.SIGINT)
     terminal.assert_restored()
@@ -375,13 +374,34 @@ def test_quit_key_while_reading(start: Open, state: Path, command: tuple[str, ..
     terminal.assert_restored()
 
 
-@pytest.mark.parametrize("delay", [0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("command", [("demo",), ()], ids=" ".join)
+def test_keys_that_are_typed_ahead(start: Open, command: tuple[str, ...]) -> None:
+    """From the moment when Python runs our first line; ctrl+s stops no output."""
+    terminal = start(*command)
+    terminal.until(terminal.keeps_keys, "the terminal, prepared")
+    terminal.press(b"\x13?")
+    terminal.until(lambda: HELP.encode() in terminal.output, "the help")
+    terminal.press(b"\x11")
+    assert terminal.exit_code() in (0, 128 + signal.SIGINT)
+    terminal.assert_restored()
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [(("--no-tmux", "status"), 0), (("-L", "no\nname", "demo", "--bogus"), 2)], ids=str
+)
+def test_what_opens_no_screen_restores_the_terminal(start: Open, command: tuple[str, ...], code: int) -> None:
+    """The first argument shows that a screen may open."""
+    terminal = start(*command)
+    assert terminal.exit_code() == code
+    assert terminal.output.rfind(b"\r\x1b[K") == terminal.output.rfind(b"starting ...") + 12
+    terminal.assert_restored()
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.4])
 def test_ctrl_c_during_the_imports_is_quiet(start: Open, delay: float) -> None:
     """From the moment when Python runs our first line; before, it handles the key itself."""
     terminal = start("demo")
-    terminal.until(
-        lambda: not is_handled(terminal.process.pid, signal.SIGINT) or terminal.output, "our start"
-    )
+    terminal.until(terminal.keeps_keys, "our start")
     time.sleep(delay)
     terminal.press(b"\x03")
     assert terminal.exit_code() in (-signal.SIGINT, 128 + signal.SIGINT)

@@ -39,4 +39,13 @@ def scene(
     return add
 
 
-from tests.torture.scenes import clock, files, processes, sockets, store, syscalls, tmux  # noqa: E402, F401 - they add their scenes
+from tests.torture.scenes import (  # noqa: E402 - they add their scenes
+    clock,  # noqa: F401
+    files,  # noqa: F401
+    processes,  # noqa: F401
+    sockets,  # noqa: F401
+    start,  # noqa: F401
+    store,  # noqa: F401
+    syscalls,  # noqa: F401
+    tmux,  # noqa: F401
+)

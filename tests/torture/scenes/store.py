@@ -151,24 +151,6 @@ def forced(stage: Stage) -> Iterator[str]:
             yield f"{number.name}: the last events are lost"
 
 
-@scene("ctrl+q in the first second after it shows that it starts")
-def early_quit(stage: Stage) -> Iterator[str]:
-    """Before that the terminal takes the key for itself: ctrl+q continues output that ctrl+s has stopped."""
-    for delay_ms in (0, 50, 100, 200, 400, 800):
-        terminal = stage.screen()
-        terminal.until(lambda terminal=terminal: b"starting" in terminal.output, "its start")
-        begun = time.monotonic()
-        while time.monotonic() < begun + delay_ms / 1_000:
-            terminal.read()
-        terminal.press(b"\x11")
-        try:
-            terminal.exit_code()
-            terminal.assert_restored()
-        except AssertionError as error:
-            yield f"after {delay_ms} ms: {error}"
-        terminal.vanish()
-
-
 @scene("databases of OpenCode and Codex with and without logs are left as they are")
 def untouched(stage: Stage) -> Iterator[str]:
     for name in ("logs_2.sqlite", "state_5.sqlite"):
