@@ -21,6 +21,8 @@ from agentdash.engine.detect.env_output.scripting.values import SURPRISES
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
+_WRITING: Final = re.compile(r"[>|]|system")
+"""What a program needs to write to a file, or to start another one."""
 _NUL_RECORDS: Final = re.compile(r'^\s*BEGIN\s*\{\s*RS\s*=\s*"\\(?:0|000|x00)"\s*;?\s*\}\s*;?')
 
 
@@ -40,20 +42,22 @@ def awk(call: Call) -> list[Result]:
     if options is None:
         return UNKNOWN
     content = input_of(call, options.files)
+    state = None if _WRITING.search(options.program) else call.state
     if not options.variables.keys() - {"FS"} and not options.files and call.stdin is not None:
         separator = options.variables.get("FS", "")
         if (results := awk_filter(call, options.program, separator=separator)) is not None:
-            return results
+            return [msgspec.structs.replace(result, state=state) for result in results]
     try:
         results = _results(call, options, content, holes)
     except (UnknownError, *SURPRISES):
-        return [Result(out=(ANY,), err=(ANY,), status=None)]
+        return [Result(out=(ANY,), err=(ANY,), status=None, state=state)]
     errors = errors_reading(call, options.files)
     found: list[Result] = []
     for result in results:
         out, err = refilled(result.out, holes), joined((*refilled(result.err, holes), *errors))
-        found.append(Result(out=out, err=err, status=None if errors else result.status))
-    return [*found, not_found(call.name)]
+        status = None if errors else result.status
+        found.append(Result(out=out, err=err, status=status, state=result.state))
+    return [*found, msgspec.structs.replace(not_found(call.name), state=call.state)]
 
 
 def _options(call: Call, holes: dict[str, Part]) -> _Options | None:

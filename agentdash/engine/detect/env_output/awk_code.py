@@ -11,7 +11,7 @@ from agentdash.engine.detect.env_output.awk_library import Library
 from agentdash.engine.detect.env_output.awk_syntax import Rule, Tree
 from agentdash.engine.detect.env_output.dump_maps import mapped, mapped_lines
 from agentdash.engine.detect.env_output.inputs import lines_of, single_dump
-from agentdash.engine.detect.env_output.patterns import ANY, Parts, joined
+from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.scripting.values import (
     Count,
     ExitError,
@@ -64,8 +64,15 @@ class Awk(Library):
                 return
         if lines_of(content) is None and self._prints(main) and _reads_what_it_leaves(main):
             raise UnknownError  # what a line prints depends on the lines before it, which are not known
-        entries = self.entries_of(Written(content), "\0" if is_nul else "\n")
-        self.each(entries, lambda line: self._line(main, line))
+        known = None if is_nul else concrete(content)
+        if known is None:
+            entries = self.entries_of(Written(content), "\0" if is_nul else "\n")
+            self.each(entries, lambda line: self._line(main, line))
+            return
+        lines = known.removesuffix("\n").split("\n") if known else []
+        for number, line in enumerate(self.list_of(lines), start=1):
+            self.record_number = number
+            self._line(main, line)
 
     def _leaves_something(self, main: list[Rule]) -> bool:
         text = str([(rule.pattern, rule.action) for rule in main])
@@ -124,11 +131,11 @@ class Awk(Library):
     def _statement(self, statement: Tree) -> None:
         self.step()
         match statement:
-            case ("print", arguments):
+            case ("print", arguments, device):
                 values = [self.text(self.value(a)) for a in arguments] or [self.fields[0]]
-                self.out.append(self.text(self._names.get("OFS", " ")).join(values) + "\n")
-            case ("printf", (template, *arguments)):
-                self.out.append(self.formatted(self.value(template), [self.value(a) for a in arguments]))
+                self._write(self.text(self._names.get("OFS", " ")).join(values) + "\n", device)
+            case ("printf", (template, *arguments), device):
+                self._write(self.formatted(self.value(template), [self.value(a) for a in arguments]), device)
             case ("if", test, then, otherwise):
                 self._block(then if self.truth(self.value(test)) else otherwise)
             case ("block", inner):
@@ -136,9 +143,11 @@ class Awk(Library):
             case ("for", first, test, step, body):
                 self._counted(first, test, step, body)
             case ("for in", name, array, body):
-                keys = Selection((True, True)) if array == _ENVIRON else self.array(array)
-                self._rounds(name, self.names_of(keys), body)
+                self._rounds(name, self.unordered(self.names_of(self._keyed(array))), body)
             case ("while", test, body):
+                self._while(test, body)
+            case ("do", body, test):
+                self._block(body)
                 self._while(test, body)
             case ("next",):
                 raise _NextLineError
@@ -157,6 +166,10 @@ class Awk(Library):
                 self.value(expression)
             case _:
                 raise UnknownError
+
+    def _write(self, text: str, device: str) -> None:
+        streams: dict[str, list[Part]] = {"/dev/stdout": self.out, "/dev/stderr": self.err}
+        streams.get(device, []).append(text)
 
     def _rounds(self, name: str, values: Any, body: tuple[Tree, ...]) -> None:
         def run(item: Any) -> None:
@@ -261,6 +274,13 @@ class Awk(Library):
                 return self._call(name, arguments)
             case _:
                 raise UnknownError
+
+    def _keyed(self, name: str) -> Any:
+        """Return an array, which a loop over the environment may have filled."""
+        if name == _ENVIRON:
+            return Selection((True, True))
+        array = self._names.get(name)
+        return array if isinstance(array, Selection) else self.array(name)
 
     def _item(self, name: str, index: Any) -> Any:
         if name == _ENVIRON:

@@ -10,10 +10,11 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import Count, Pattern
+from agentdash.engine.detect.env_output.selections import Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
-_UNKNOWN_NUMBERS: Final = ("NR", "FNR")
+_RECORD_NUMBERS: Final = ("NR", "FNR")
 _NAMED_OUTSIDE: Final = ("FILENAME", "ARGV", "ARGC", "RT", "PROCINFO")
 
 
@@ -27,6 +28,8 @@ class Library(Texts):
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         super().__init__(call, holes, decisions)
         self.fields = [""]
+        self.record_number: int | None = None
+        """Number of the line that is read, where all lines are known."""
 
     def split_fields(self, line: str) -> None:
         """Set `$0` and the fields of it."""
@@ -60,8 +63,8 @@ class Library(Texts):
         """Return a variable."""
         if name == "NF":
             return len(self.fields) - 1
-        if name in _UNKNOWN_NUMBERS:
-            return Count(1)
+        if name in _RECORD_NUMBERS:
+            return Count(1) if self.record_number is None else self.record_number
         if name in _NAMED_OUTSIDE:
             raise UnknownError
         return self._names.get(name)
@@ -165,12 +168,14 @@ class Library(Texts):
 
     def library(self, name: str, values: list[Any]) -> Any:
         """Run a function of awk."""
+        if name == "length" and len(values) == 1 and isinstance(values[0], dict | Selection):
+            return self.size(values[0])
         texts = [self.text(value) for value in values]
         match name, texts:
             case "length", []:
                 return self.size(self.fields[0])
             case "length", [text]:
-                return self._length(values[0], text)
+                return self._length(text)
             case "index", [text, part]:
                 return self.position(text, part) + 1
             case "tolower", [text]:
@@ -192,9 +197,7 @@ class Library(Texts):
             case _:
                 raise UnknownError
 
-    def _length(self, value: Any, text: str) -> Any:
-        if isinstance(value, dict):
-            return len(value)
+    def _length(self, text: str) -> Any:
         actual = self.actual(text)
         if has_placeholder(actual):
             return Count(1) if not self.equal(actual, "") else 0

@@ -84,7 +84,7 @@ class _Parser(TokenCursor):
                 self._at += 1
             elif self._peek() != "{":
                 pattern = self._expression()
-            action: tuple[Tree, ...] = (("print", ()),)
+            action: tuple[Tree, ...] = (("print", (), "/dev/stdout"),)
             if self._peek() == "{":
                 action = self._block()
             found.append(Rule(pattern, action))
@@ -130,15 +130,19 @@ class _Parser(TokenCursor):
                 arguments: tuple[Tree, ...] = ()
                 if self._peek() not in ("\n", ";", "}") and not self._is_end():
                     arguments = self._printed()
-                if self._peek() in (">", "|"):
-                    raise UnknownError
-                return (name, arguments)
+                return (name, arguments, self._destination())
             case "while":
                 self._at += 1
                 self._need("(")
                 test = self._expression()
                 self._need(")")
                 return ("while", test, self._body())
+            case "do":
+                self._at += 1
+                body = self._body()
+                self._skip("\n", ";")
+                self._need("while")
+                return ("do", body, self._expression())
             case "return" | "exit" as name:
                 self._at += 1
                 is_bare = self._is_end() or self._peek() in ("\n", ";", "}")
@@ -148,6 +152,17 @@ class _Parser(TokenCursor):
                 return (name,)
             case _:
                 return ("expression", self._expression())
+
+    def _destination(self) -> str:
+        """Return the device that `print` writes to."""
+        if not self._is_end() and self._peek() == "|":
+            raise UnknownError
+        if not self._take(">"):
+            return "/dev/stdout"
+        kind, path = self._next()
+        if kind != "string" or path[1:-1] not in ("/dev/stdout", "/dev/stderr", "/dev/null"):
+            raise UnknownError
+        return path[1:-1]
 
     def _printed(self) -> tuple[Tree, ...]:
         """Return the arguments of `print`, which may stand in brackets."""

@@ -149,7 +149,7 @@ class Calls(Output):
             case "fs.existsSync", [_]:
                 return self.decide()
             case (("fs.writeFileSync" | "fs.accessSync" | "fs.unlinkSync" | "fs.mkdirSync"), _):
-                if self.decide():
+                if self.attempted() is None:
                     raise FailedError("Error")
             case "child_process.execSync", [script, *options]:
                 return self._executed(script, options)

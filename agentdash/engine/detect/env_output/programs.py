@@ -36,7 +36,7 @@ def is_instant(name: str) -> bool:
 def run_program(call: Call) -> list[Result]:
     """Return the outcomes of a program that is started."""
     if (handler := _PROGRAMS.get(call.name)) is not None:
-        return handler(call)
+        return _without_files(call, handler(call)) if call.name in LANGUAGES else handler(call)
     for look in (version_request, inert, _xargs):
         if (results := look(call)) is not None:
             return (
@@ -48,11 +48,11 @@ def run_program(call: Call) -> list[Result]:
 
 
 def _without_files(call: Call, results: list[Result]) -> list[Result]:
-    """Forget what files hold: the program may have changed them."""
+    """Forget what files hold, where a result has no state of its own: the program may have changed them."""
     if not call.state.files:
         return results
     state = msgspec.structs.replace(call.state, files=())
-    return [msgspec.structs.replace(r, state=state) for r in results]
+    return [r if r.state is not None else msgspec.structs.replace(r, state=state) for r in results]
 
 
 def _xargs(call: Call) -> list[Result] | None:

@@ -16,12 +16,14 @@ from agentdash.engine.detect.env_output.python_values import (
     ExceptionValue,
     File,
     Module,
+    Numbered,
     Quiet,
     Routine,
     decorators,
 )
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import (
+    Count,
     FailedError,
     LastError,
     NextError,
@@ -216,7 +218,10 @@ class Python(Expressions):
 
         if isinstance(values, File):
             values = self.method(values, "readlines", [], {})
-        self.each(self.as_list(values), run)
+        if isinstance(values, Numbered):
+            self.each(values.values, lambda item: run((Count(values.start), item)))
+        else:
+            self.each(self.as_list(values), run)
 
     def _with(self, item: ast.withitem, body: list[ast.stmt]) -> None:
         opened = self.value(item.context_expr)

@@ -20,6 +20,7 @@ from agentdash.engine.detect.env_output.python_values import (
     File,
     Members,
     Module,
+    Numbered,
     Process,
     Quiet,
 )
@@ -211,9 +212,11 @@ class Library(Methods):
             found.reverse()
         return found
 
-    def numbered(self, arguments: list[Any], keywords: dict[str, Any]) -> list[Any]:
+    def numbered(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `enumerate`."""
         start = keywords.get("start", arguments[1] if len(arguments) > 1 else 0)
+        if isinstance(arguments[0], Selection | Lines):
+            return Numbered(self.as_list(arguments[0]), start)
         return [(start + number, value) for number, value in enumerate(self.list_of(arguments[0]))]
 
     def largest(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
@@ -418,6 +421,8 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "dataclasses.asdict": Library.as_dictionary,
     "vars": Library.as_dictionary,
     "type": lambda *_: Quiet("type"),
+    "isinstance": lambda *_: Quiet("bool"),
+    "callable": lambda *_: Quiet("bool"),
     "re.escape": lambda machine, text: re.escape(machine.plain(text)),
 }
 """Functions of values in their order."""

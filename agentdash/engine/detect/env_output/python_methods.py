@@ -78,6 +78,7 @@ class Methods(PythonTexts):
 
     def quiet_call(self, function: Quiet) -> Quiet:
         """Run a function that gives a value without a flag, and may fail."""
+        self._may_have_written = True
         if function.can_fail and self.decide():
             raise FailedError("?")
         return Quiet()

@@ -81,6 +81,13 @@ class File(msgspec.Struct, frozen=True):
     content: Any
 
 
+class Numbered(msgspec.Struct, frozen=True):
+    """What `enumerate` gives of variables of the environment."""
+
+    values: Any
+    start: int
+
+
 class Members(list[Any]):
     """A set, whose order is not known."""
 

@@ -51,6 +51,8 @@ _SIMILAR_NAMES: Final = tuple(
 _QUOTING: Final = " ".join(f"see {name}=1;" for name in FLAGS)
 """A value of another variable that names the flags."""
 _MISSING: Final = object()
+_MAX_ORDERED: Final = 3
+"""Keys of a mapping whose orders are all tried."""
 
 
 def line_style(line: str, name: str) -> Style:
@@ -209,7 +211,7 @@ class Collections(Machine):
         second = self._round(name, selection, name, run)
         before.restore(self._names)
         pieces = re.split(r"Zhole(?!9999Z)\d+Z", second)
-        if not re.fullmatch(r"\d+".join(map(re.escape, pieces)), first):
+        if not re.fullmatch(r"(?:\d+|Zhole\d+Z)".join(map(re.escape, pieces)), first):
             raise UnknownError
         return second
 
@@ -356,6 +358,18 @@ class Collections(Machine):
         if not isinstance(values, list) or len(values) > _MAX_ROUNDS:
             raise UnknownError
         return values
+
+    def unordered(self, keys: Any) -> Any:
+        """Return keys in one of the orders that they may have."""
+        if not isinstance(keys, list) or len(keys) < 2:
+            return keys
+        if len(keys) > _MAX_ORDERED:
+            raise UnknownError
+        rest, found = list(keys), []
+        while rest:
+            at = next((number for number in range(len(rest) - 1) if self.decide()), len(rest) - 1)
+            found.append(rest.pop(at))
+        return found
 
     def names_of(self, mapping: Any) -> Any:
         """Return the keys of a mapping."""

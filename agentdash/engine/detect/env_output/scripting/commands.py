@@ -22,8 +22,10 @@ from agentdash.engine.detect.env_output.scripting.json_text import Layout
 from agentdash.engine.detect.env_output.scripting.lua import Lua
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.perl import Perl
+from agentdash.engine.detect.env_output.scripting.perl_library import MODULES
 from agentdash.engine.detect.env_output.scripting.php import Php
 from agentdash.engine.detect.env_output.scripting.ruby import Ruby
+from agentdash.engine.detect.env_output.scripting.ruby_library import LIBRARIES
 from agentdash.engine.detect.env_output.scripting.values import SURPRISES, UNKNOWABLE, Written
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -45,7 +47,8 @@ def run_text(call: Call, code: Parts | None, run: Runner) -> list[Result]:
     # what the shell has put into the program may be a flag
     if not holes and call.name in _WITHOUT_INPUT and is_harmless(text):
         results = [_quiet(result) for result in results]
-    return [*(_refilled(result, holes) for result in results), not_found(call.name)]
+    missing = msgspec.structs.replace(not_found(call.name), state=call.state)
+    return [*(_refilled(result, holes) for result in results), missing]
 
 
 _WITHOUT_INPUT: Final = ("python", "python3", "node", "nodejs", "php")
@@ -60,7 +63,7 @@ def _quiet(result: Result) -> Result:
 
 
 def _refilled(result: Result, holes: Holes) -> Result:
-    return Result(out=refilled(result.out, holes), err=refilled(result.err, holes), status=result.status)
+    return msgspec.structs.replace(result, out=refilled(result.out, holes), err=refilled(result.err, holes))
 
 
 def file_or_input(call: Call, words: list[Parts]) -> Parts | None:
@@ -120,10 +123,9 @@ def _perl_options(call: Call) -> _PerlOptions | None:
     found = _PerlOptions()
     while words and (text := concrete(words[0])) is not None and text.startswith("-") and text != "-":
         words.pop(0)
-        if module := re.fullmatch(
-            r"-M(strict|warnings|utf8|Data::Dumper|JSON::PP|POSIX(?:=\w+)?|5\.\d+)", text
-        ):
-            found.letters += {"warnings": "w", "5": "E"}.get(module[1].partition(".")[0], "")
+        module = re.fullmatch(r"-M([A-Za-z]\w*(?:::\w+)*|5)(?:=[\w,]+|\.\d+)?", text)
+        if module is not None and (module[1] in MODULES or module[1] == "5"):
+            found.letters += {"warnings": "w", "5": "E"}.get(module[1], "")
             continue
         if (match := _PERL_OPTION.fullmatch(text)) is None:
             return None
@@ -187,7 +189,7 @@ def ruby(call: Call) -> list[Result]:
     code: Parts | None = None
     while words and (text := concrete(words[0])) is not None and text.startswith("-") and text != "-":
         words.pop(0)
-        if re.fullmatch(r"-r(?:json|pp|yaml|socket|etc)", text):
+        if text.startswith("-r") and text[2:] in LIBRARIES:
             continue
         if not re.fullmatch(r"-[wn]*e?", text):
             return UNKNOWN

@@ -30,6 +30,8 @@ _LEVELS: Final[tuple[tuple[str, ...], ...]] = (
 _ASSIGNMENTS: Final = ("=", "|=", "+=", "//=")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/"}
 _KEYWORDS: Final = frozenset(("then", "elif", "else", "end", "as", "and", "or", "def", "reduce", "foreach"))
+_RESERVED: Final = _KEYWORDS | {"if", "try", "catch", "label", "import", "include", "__loc__"}
+"""Words that name no variable before jq 1.7."""
 _MAX_TOKENS: Final = 500
 
 
@@ -48,7 +50,7 @@ def _tokens(code: str) -> list[Token]:
             at = stop
             continue
         match = _TOKEN.match(code, at)
-        if match is None or len(found) > _MAX_TOKENS:
+        if match is None or len(found) > _MAX_TOKENS or (match["variable"] or "")[1:] in _RESERVED:
             raise UnknownError
         if match.lastgroup != "blank":
             found.append((match.lastgroup or "", match[0]))

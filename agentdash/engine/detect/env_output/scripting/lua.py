@@ -13,11 +13,13 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import (
+    SINK,
     ExitError,
     FailedError,
     Function,
     LastError,
     ReturnError,
+    Sink,
     Written,
 )
 from agentdash.engine.detect.env_output.streams import Call
@@ -33,7 +35,7 @@ _PATTERN: Final = re.compile(r"\^?[\w=]+(?:\[[A-Z_%w]+\]\*|\.\*|\.\+)?")
 
 _GLOBALS: Final = (
     *("print", "tostring", "ipairs", "pairs", "os", "io", "string", "table", "type", "error", "assert"),
-    *("pcall", "setmetatable"),
+    *("pcall", "setmetatable", "require"),
 )
 
 
@@ -65,6 +67,8 @@ class Lua(Texts):
 
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         super().__init__(call, holes, decisions)
+        self._metatables: dict[int, tuple[Any, dict[str, Any]]] = {}
+        """By the identity of a table: the table and its metatable."""
         for name in _GLOBALS:
             self._names[name] = Library(name)
 
@@ -94,11 +98,7 @@ class Lua(Texts):
             case "variable_declaration" | "assignment_statement":
                 self._assign(node)
             case "function_declaration":
-                name = field(node, "name")
-                if name.type == "identifier":
-                    self.declare(text_of(name), self._function(node))
-                else:
-                    self._put(name, self._function(node))
+                self._define(node)
             case "if_statement":
                 self._if(node)
             case "for_statement":
@@ -119,6 +119,17 @@ class Lua(Texts):
                 pass
             case _:
                 raise UnknownError
+
+    def _define(self, node: Node) -> None:
+        """Run `function name()`; one of a method, `function table:name()`, has the table as `self`."""
+        name = field(node, "name")
+        if name.type == "identifier":
+            self.declare(text_of(name), self._function(node))
+        elif name.type == "method_index_expression":
+            function = self._function(node, first="self")
+            self._set(field(name, "table"), text_of(field(name, "method")), function)
+        else:
+            self._put(name, self._function(node))
 
     def _if(self, node: Node) -> None:
         if self.truth(self.value(field(node, "condition"))):
@@ -179,11 +190,18 @@ class Lua(Texts):
                 self._put(target, value)
 
     def _put(self, target: Node, value: Any) -> None:
-        owner, key = self.value(field(target, "table")), field(target, "field")
+        key = field(target, "field")
         index = text_of(key) if target.type == "dot_index_expression" else self.value(key)
+        self._set(field(target, "table"), index, value)
+
+    def _set(self, table: Node, index: Any, value: Any) -> None:
+        owner = self.value(table)
         if owner == [] and isinstance(index, str):  # Lua has one type for both
             empty, owner = owner, {}
+            value = owner if value is empty else value
             self._names |= {name: owner for name, each in self._names.items() if each is empty}
+            if id(empty) in self._metatables:
+                self.set_metatable(owner, self._metatables[id(empty)][1])
         if isinstance(owner, list) and isinstance(index, int) and index == len(owner) + 1:
             owner.append(value)
         elif isinstance(owner, dict) and isinstance(index, str):
@@ -191,8 +209,11 @@ class Lua(Texts):
         else:
             raise UnknownError
 
-    def _function(self, node: Node) -> Function:
+    def _function(self, node: Node, *, first: str = "") -> Function:
         parameters = [text_of(child) for child in named(field(node, "parameters"))]
+        parameters = [first, *parameters] if first else parameters
+        if "..." in parameters:
+            raise UnknownError
         body = node.child_by_field_name("body")
 
         def run(arguments: list[Any]) -> Any:
@@ -279,9 +300,30 @@ class Lua(Texts):
             case list() if isinstance(index, int):
                 return owner[index - 1] if 0 < index <= len(owner) else None
             case dict() | list() if isinstance(index, str):
-                return owner.get(self.plain(index)) if isinstance(owner, dict) else None
+                return self.item(owner, self.plain(index))
             case _:
                 raise UnknownError
+
+    def set_metatable(self, owner: Any, behind: Any) -> Any:
+        """Run `setmetatable`."""
+        if not isinstance(behind, dict) or behind.keys() - {"__index"} - _functions(behind):
+            raise UnknownError
+        self._metatables[id(owner)] = (owner, behind)
+        return owner
+
+    def item(self, owner: Any, name: str) -> Any:
+        """Return an item of a table, or of what `__index` of its metatable gives."""
+        self.step()
+        if isinstance(owner, dict) and name in owner:
+            return owner[name]
+        kept, behind = self._metatables.get(id(owner), (None, {}))
+        match behind.get("__index"):
+            case Function() as function if kept is owner:
+                return function.run([owner, name])
+            case dict() as other if kept is owner:
+                return self.item(other, name)
+            case _:
+                return None
 
     def _unary(self, sign: str, value: Any) -> Any:
         match sign:
@@ -296,20 +338,25 @@ class Lua(Texts):
 
     def _binary(self, node: Node) -> Any:
         sign = text_of(field(node, "operator"))
-        value, right = self.value(field(node, "left")), field(node, "right")
+        value, right = self._first(field(node, "left")), field(node, "right")
         match sign:
             case "or":
                 return value if self.truth(value) else self.value(right)
             case "and":
                 return self.value(right) if self.truth(value) else value
             case "..":
-                return self._concatenated(value, self.value(right))
+                return self._concatenated(value, self._first(right))
             case "==" | "~=":
                 return self.equal(value, self.value(right)) is (sign == "==")
             case "+" | "-" | "<" | ">" | "<=" | ">=":
                 return self._calculated(sign, value, self.value(right))
             case _:
                 raise UnknownError
+
+    def _first(self, node: Node) -> Any:
+        """Return the first of the values of an expression."""
+        found = self.value(node)
+        return (found[0] if found else None) if isinstance(found, Several) else found
 
     def _concatenated(self, left: Any, right: Any) -> str:
         for value in (left, right):
@@ -329,6 +376,9 @@ class Lua(Texts):
         arguments = [self.value(tree) for tree in trees]
         if function.type == "method_index_expression":
             owner = self.value(field(function, "table"))
+            name = text_of(field(function, "method"))
+            if isinstance(owner, dict | list) and isinstance(own := self.item(owner, name), Function):
+                return own.run([owner, *arguments])
             return self._method(owner, text_of(field(function, "method")), arguments)
         called = self.value(function)
         match called:
@@ -360,16 +410,25 @@ class Lua(Texts):
                     return Several([True, function.run(given)])
                 except FailedError as failed:
                     return Several([False, failed.text or self.quiet()])
+            case "pcall", [Library(name="require"), _]:
+                return Several([False, self.quiet()]) if self.attempted() is None else Several([True, SINK])
+            case "setmetatable", [list() | dict() as owner, behind]:
+                return self.set_metatable(owner, behind)
             case "tostring", [value]:
                 return self.text(value)
             case "ipairs" | "pairs", [list() as values]:
                 return [[number, value] for number, value in enumerate(values, start=1)]
+            case "pairs", [dict() as entries]:
+                return [[name, entries[name]] for name in self.unordered(list(entries))]
             case "os.getenv", [str() as key]:
                 return self.variable(key)
             case "os.execute", [script]:
-                return self.started(script)
+                self.started(script)
+                return None if self.decide() else self.quiet()
             case "io.popen", [script, *_]:
                 return Handle(self.captured(script))
+            case "io.open", [_, "w" | "a" | "wb" | "ab" | "w+" | "a+"]:
+                return SINK if self.attempted() else Several([None, self.quiet()])
             case "io.open", [path, *_]:
                 return Handle(self.content(path))
             case "os.exit", status:
@@ -393,8 +452,12 @@ class Lua(Texts):
             case Handle(content=content), "lines", []:
                 entries = self.entries_of(content, "\n")
                 return entries if not isinstance(entries, list) else [[line] for line in entries]
-            case Handle(), "close", []:
+            case ((Handle() | Sink()), "close", []):
                 return True
+            case Sink(), "write", _:
+                return owner
+            case str(), "gsub", [part, other] if re.fullmatch(r"[\w ='\"/,:;]|\n", part):
+                return Several([self.replaced(owner, part, other), self.number_word()])
             case Library(name="io.stdout"), "write", values:
                 return self._library("io.write", values)
             case str(), "format", values:
@@ -420,3 +483,8 @@ class Lua(Texts):
         if not _PATTERN.fullmatch(pattern) or has_placeholder(pattern):
             raise UnknownError
         return True if self.matches(self.pattern(pattern.replace("%w", r"\w")), text) else None
+
+
+def _functions(table: dict[str, Any]) -> set[str]:
+    """Return the names of the items of a table that are functions; those of Lua begin with `__`."""
+    return {name for name, each in table.items() if isinstance(each, Function) and not name.startswith("__")}

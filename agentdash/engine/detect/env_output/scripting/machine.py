@@ -30,6 +30,7 @@ from agentdash.engine.detect.env_output.placeholders import (
 from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.scripting.values import (
     OPAQUE,
+    SINK,
     SURPRISES,
     Count,
     ExitError,
@@ -71,7 +72,7 @@ class Machine:
     """The text `0` counts as false."""
     empty_is_false = False
     """The empty text and the number 0 count as false."""
-    failed_status = 1
+    failed_status: int | None = 1
     """Exit code of a program that an exception ends."""
 
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
@@ -89,6 +90,8 @@ class Machine:
         """The variables that the blocks around have declared, as they were before."""
         self._looped = ""
         """The flag whose variable a loop over the environment is at."""
+        self._may_have_written = False
+        """Files may have been changed."""
         self._present = ""
         """The variable that a loop over the environment is at, whatever it is: it is set."""
 
@@ -104,7 +107,8 @@ class Machine:
             self.err.append(ANY)
         except (UnknownError, *SURPRISES):  # what came before is known
             return Result(out=joined((*self.out, ANY)), err=(ANY,), status=None)
-        return Result(out=joined(self.out), err=joined(self.err), status=status)
+        state = None if self._may_have_written else self._command.state
+        return Result(out=joined(self.out), err=joined(self.err), status=status, state=state)
 
     def step(self) -> None:
         """Count one more step. Raises `UnknownError` in a program that takes too many."""
@@ -323,6 +327,8 @@ class Machine:
                 return isinstance(other, int) and not 0 <= other < value.at_least and self.decide()
             if isinstance(value, str) and has_placeholder(value):
                 return self._may_be(value, other) and self.decide()
+        if (left is SINK or right is SINK) and {type(left), type(right)} & {bool, type(None)}:
+            return False
         if isinstance(left, OPAQUE) or isinstance(right, OPAQUE):
             raise UnknownError
         return type(left) is type(right) and bool(left == right)
@@ -378,7 +384,13 @@ class Machine:
             raise FailedError("Error")
         return self._captured(succeeded)
 
+    def attempted(self) -> Any:
+        """Open or change something of the system: return `SINK`, or None where that fails."""
+        self._may_have_written = True
+        return None if self.decide() else SINK
+
     def _outcomes(self, script: Any) -> list[Outcome]:
+        self._may_have_written = True
         if self._command.run_shell is None or self._environment != self._command.environment:
             raise UnknownError
         return self._command.run_shell(self.plain(script))

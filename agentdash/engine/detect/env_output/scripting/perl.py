@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl_expressions import Expressions
+from agentdash.engine.detect.env_output.scripting.perl_library import MODULES
 from agentdash.engine.detect.env_output.scripting.values import (
+    FailedError,
     Function,
     LastError,
     NextError,
@@ -22,20 +24,8 @@ from agentdash.engine.detect.env_output.unknown import UnknownError
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MODULES: Final = frozenset(
-    (
-        "strict",
-        "warnings",
-        "utf8",
-        "feature",
-        "Data::Dumper",
-        "JSON::PP",
-        "POSIX",
-        "Sys::Hostname",
-        "Cwd",
-        "v5",
-    )
-)
+_WITHOUT_VALUE: Final = ("postfix_conditional_expression", "postfix_for_expression", "return_expression")
+"""Statements whose value is not looked at where they end a block."""
 
 
 class Perl(Expressions):
@@ -105,7 +95,7 @@ class Perl(Expressions):
                     self._expression(child)
             case "use_statement":
                 module = text_of(field(node, "module")) if node.child_by_field_name("module") else "v5"
-                if module not in _MODULES:
+                if module not in MODULES:
                     raise UnknownError
                 self.warns = self.warns or module == "warnings"
                 self.has_say = self.has_say or module in ("feature", "v5")
@@ -213,20 +203,7 @@ class Perl(Expressions):
         def run(arguments: list[Any]) -> Any:
             def inside() -> Any:
                 self.declare("@_", list(arguments))
-                *before, last = named(body) or [body]
-                for child in before:
-                    self.statement(child)
-                if last.type == "expression_statement" and len(named(last)) == 1:
-                    inner = only_child(last)
-                    if inner.type not in (
-                        "postfix_conditional_expression",
-                        "postfix_for_expression",
-                        "return_expression",
-                    ):
-                        return self.values(inner)
-                if last is not body:
-                    self.statement(last)
-                return []
+                return self._body(body)
 
             try:
                 return self.scoped(inside)
@@ -234,3 +211,28 @@ class Perl(Expressions):
                 return ended.value
 
         self.functions[text_of(field(node, "name"))] = Function(run)
+
+    def _body(self, node: Node) -> Any:
+        """Run a block, and return the values of its last statement."""
+        *before, last = named(node) or [node]
+        for child in before:
+            self.statement(child)
+        if last.type == "expression_statement" and len(named(last)) == 1:
+            inner = only_child(last)
+            if inner.type not in _WITHOUT_VALUE:
+                return self.values(inner)
+        if last is not node:
+            self.statement(last)
+        return []
+
+    def evaluated(self, node: Node) -> Any:
+        """Run `eval` with a block: an exception ends it, and becomes `$@`."""
+        self._names["$@"] = ""
+        try:
+            found = self.scoped(lambda: self._body(node))
+        except ReturnError as ended:
+            found = ended.value
+        except FailedError as failed:
+            self._names["$@"] = failed.text or self.quiet() + "\n"
+            return None
+        return found[-1] if isinstance(found, list) and found else found

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl_texts import PerlTexts
+from agentdash.engine.detect.env_output.scripting.values import SINK
 from agentdash.engine.detect.env_output.selections import Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+_FILE_TEST: Final = re.compile(r"-[rwxoRWXOezfdlpSbctugkTB]")
+_SOCKETS: Final = ("IO::Socket::INET", "IO::Socket::IP", "IO::Socket::UNIX", "IO::File", "File::Temp")
 
 
 class Calls(PerlTexts):
@@ -20,21 +26,18 @@ class Calls(PerlTexts):
         """Return the values of an expression in list context."""
         raise NotImplementedError
 
+    def _bind(self, target: Node, value: Any) -> None:
+        raise NotImplementedError
+
     def _call(self, node: Node, *, in_list: bool) -> Any:
+        if _FILE_TEST.fullmatch(text_of(node.children[0])):
+            return self.bool_of(self.decide())
         function = field(node, "function")
         name = text_of(function)
         trees = [child for child in named(node) if child != function and child.type != "indirect_object"]
         if name in (
-            "defined",
-            "exists",
-            "keys",
-            "values",
-            "each",
-            "delete",
-            "scalar",
-            "push",
-            "shift",
-            "chomp",
+            *("defined", "exists", "keys", "values", "each", "delete", "scalar", "push", "shift", "chomp"),
+            "open",
         ):
             return self._special_call(name, trees)
         handle = next((child for child in named(node) if child.type == "indirect_object"), None)
@@ -72,6 +75,8 @@ class Calls(PerlTexts):
                 target = "$_" if tree is None else text_of(tree)
                 self._names[target] = self.chomp(self._names.get(target))
                 return 1
+            case "open" if tree is not None and tree.type == "list_expression":
+                return self._opened(*named(tree))
             case "push" if tree is not None and tree.type == "list_expression":
                 first, *rest = named(tree)
                 values = self._named_list(text_of(first))
@@ -79,6 +84,14 @@ class Calls(PerlTexts):
                 return len(values)
             case _:
                 raise UnknownError
+
+    def _opened(self, target: Node, *rest: Node) -> Any:
+        handle = self.opened([self.value(each) for each in rest])
+        if target.type == "bareword":
+            self._names[text_of(target)] = handle
+        else:
+            self._bind(target, handle)
+        return self.bool_of(handle is not None)
 
     def _mapping_of(self, tree: Node) -> Any:
         if text_of(tree).startswith("%$"):
@@ -104,6 +117,10 @@ class Calls(PerlTexts):
             names.insert(0, text_of(field(inner, "method")))
             inner = field(inner, "invocant")
         arguments = node.child_by_field_name("arguments")
+        if names == ["new"] and text_of(inner) in _SOCKETS:
+            return self.attempted()
+        if inner.type == "scalar" and self.value(inner) is SINK:
+            return 1
         if text_of(inner) == "Data::Dumper" and names == ["Dumper"] and arguments is not None:
             return self.call("Dumper", self.values(arguments), in_list=False)
         if text_of(inner) != "JSON::PP" or arguments is None or names[-1] != "encode":

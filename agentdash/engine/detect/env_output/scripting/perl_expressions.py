@@ -125,6 +125,10 @@ class Expressions(Calls):
                 return self.call(name, [], in_list=False)
             case "method_call_expression":
                 return self._method(node)
+            case "eval_expression":
+                return self.evaluated(only_child(node))
+            case "anonymous_slice_expression":
+                return self._picked(node)
             case "localization_expression" | "variable_declaration":
                 self._bind(node, None)
                 return None
@@ -156,6 +160,19 @@ class Expressions(Calls):
         if not isinstance(values, list) or not isinstance(index, int):
             raise UnknownError
         return values[index] if -len(values) <= index < len(values) else None
+
+    def _picked(self, node: Node) -> Any:
+        """Return what `(…)[index]` gives."""
+        *items, place = named(node)
+        values = self._flat([self.values(item) for item in items])
+        index = self.value(place)
+        if not isinstance(values, list) or not isinstance(index, int):
+            raise UnknownError
+        return values[index] if -len(values) <= index < len(values) else None
+
+    def evaluated(self, node: Node) -> Any:
+        """Run `eval` with a block."""
+        raise NotImplementedError
 
     def _assigned(self, node: Node) -> Any:
         target, right = field(node, "left"), field(node, "right")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.line_programs import LinePrograms
 from agentdash.engine.detect.env_output.scripting.values import (
+    SINK,
     Count,
     ExitError,
     FailedError,
@@ -25,9 +27,15 @@ from agentdash.engine.detect.env_output.unknown import UnknownError
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+MODULES: Final = frozenset(
+    (
+        *("strict", "warnings", "utf8", "feature", "v5", "POSIX", "Cwd", "Data::Dumper", "JSON::PP"),
+        *("Sys::Hostname", "Socket", "IO::Socket", "IO::Socket::INET", "IO::Socket::IP", "IO::Handle"),
+        *("IO::File", "File::Temp", "File::Spec", "Time::HiRes", "List::Util", "Scalar::Util", "Fcntl"),
+    )
+)
+"""Modules that come with Perl, and print nothing when they are used."""
 _QUIET_FUNCTIONS: Final = frozenset(("hostname", "getcwd", "cwd", "time", "getppid", "localtime"))
-_MAX_ORDERED: Final = 3
-"""Keys of a mapping whose orders are all tried."""
 _SPECIAL: Final = {"$/": "\n", "$,": "", "$\\": "", "$|": 0, "$_": None, "$1": None, "$2": None, "$@": ""}
 
 
@@ -42,7 +50,7 @@ class Library(LinePrograms):
 
     zero_is_false = True
     empty_is_false = True
-    failed_status = 2
+    failed_status = None
 
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         super().__init__(call, holes, decisions)
@@ -76,11 +84,7 @@ class Library(LinePrograms):
         """Return a variable that the program has not set."""
         if name in _SPECIAL:
             return _SPECIAL[name]
-        if name.startswith("$Data::Dumper::"):
-            return None
-        if name[1:].isdecimal():
-            return None
-        return None
+        return None if re.fullmatch(r"\$\w+", name) and name != "$0" else self.quiet()
 
     def set_special(self, name: str, value: Any) -> bool:
         """Return whether a variable means something to Perl; set it if it does."""
@@ -92,7 +96,10 @@ class Library(LinePrograms):
         if name in ("$,", "$\\"):
             self._names[name] = self.plain(value)
             return True
-        return name.startswith("$Data::Dumper::Sortkeys") or name in ("$|", "$0")
+        if name.startswith("$Data::Dumper::"):
+            self._names[name] = value
+            return True
+        return name in ("$|", "$0")
 
     def hash_of(self, value: Any) -> Any:
         """Return a mapping of a list of keys and values."""
@@ -106,18 +113,6 @@ class Library(LinePrograms):
         if len(items) % 2:
             raise UnknownError
         return {self.plain(key): inner for key, inner in zip(items[::2], items[1::2], strict=True)}
-
-    def unordered(self, keys: Any) -> Any:
-        """Return keys in one of the orders that they may have."""
-        if not isinstance(keys, list) or len(keys) < 2:
-            return keys
-        if len(keys) > _MAX_ORDERED:
-            raise UnknownError
-        rest, found = list(keys), []
-        while rest:
-            at = next((number for number in range(len(rest) - 1) if self.decide()), len(rest) - 1)
-            found.append(rest.pop(at))
-        return found
 
     def chomp(self, text: Any) -> Any:
         """Return a text without the end of its record."""
@@ -144,6 +139,8 @@ class Library(LinePrograms):
 
     def printed(self, name: str, arguments: Any, stream: str) -> int:
         """Run `print`, `say` or `printf`."""
+        if self._handle_of(stream) is SINK:
+            return 1
         if stream not in ("STDOUT", "STDERR"):
             raise UnknownError
         if name == "printf":
@@ -157,6 +154,9 @@ class Library(LinePrograms):
             return 1
         self.write(arguments, stream)
         return 1
+
+    def _handle_of(self, stream: str) -> Any:
+        return self._names.get(stream, self._names.get(f"${stream}"))
 
     # ------------------------------------------------------------ functions
 
@@ -190,17 +190,21 @@ class Library(LinePrograms):
             case "encode_json" | "to_json", [value]:
                 return self.json(value, frozenset())
             case "system", [script]:
-                return self.started(script)
-            case "open", [None, "<" | "<:raw", path]:
-                return self._opened(path)
+                self.started(script)
+                return self.number_word()
+            case "unlink" | "mkdir" | "rmdir", [_]:
+                return 0 if self.attempted() is None else 1
+            case "gethostbyname" | "inet_aton", [_]:
+                return None if self.attempted() is None else self.quiet()
             case "close" | "binmode" | "local", _:
                 return 1
             case "exit", [] | [0]:
                 raise ExitError(0)
             case "exit", [int() as status]:
                 raise ExitError(status & 0xFF)
-            case "die", _:
-                raise FailedError
+            case "die", values:
+                text = "".join(self.text(value) for value in self.list_of(values))
+                raise FailedError("die", text if text.endswith("\n") else None)
             case "warn", [*values]:
                 self.err += [*(self.text(value) for value in values), Hole(Kind.LINE), "\n"]
                 return 1
@@ -212,12 +216,17 @@ class Library(LinePrograms):
             return None
         return self.size(value)
 
-    def _opened(self, path: Any) -> int:
-        handles = [name for name, value in self._names.items() if value is None]
-        if not handles:
-            raise UnknownError
-        self._names[handles[-1]] = Handle(self.content(path))
-        return 1
+    def opened(self, arguments: list[Any]) -> Any:
+        """Return the handle that `open` gives for what stands behind it; None where it fails."""
+        match arguments:
+            case ["<" | "<:raw", path]:
+                return Handle(self.content(path))
+            case ["-|", script]:
+                return Handle(self.captured(script))
+            case [str() as mode, _] if mode.partition(":")[0] in (">", ">>", "+<", "+>"):
+                return self.attempted()
+            case _:
+                raise UnknownError
 
     def computed(self, sign: str, left: Any, right: Any) -> Any:
         """Return what an operator gives."""
@@ -279,15 +288,29 @@ class Library(LinePrograms):
 
     def dumper(self, value: Any) -> Any:
         """Return what `Data::Dumper` writes."""
-        if isinstance(value, Selection) and value.form is Form.MAPPING:
-            style = Style(prefixes=("          'NAME' => '",), suffix="'", closings=(",",))
+        start, inner, end = self._dumper_layout()
+        if isinstance(value, Selection) and value.form is Form.MAPPING and inner:
+            style = Style(prefixes=(f"{inner}'NAME' => '",), suffix="'", closings=(",",))
             lines = Dump(shown=self.shown(value.kept), style=style, some=True)
-            full = ("$VAR1 = {\n", lines, "        };\n")
-            return Written(full if self.certain(value.kept) else (Choice((full, ("$VAR1 = {};\n",))),))
+            full = (f"{start}{{\n", lines, f"{inner[:-2]}}}{end}")
+            return Written(full if self.certain(value.kept) else (Choice((full, (f"{start}{{}}{end}",))),))
         if not isinstance(value, dict) or not value:
             raise UnknownError
-        entries = [f"          '{key}' => {self._dumped(value[key])}" for key in self.unordered(list(value))]
-        return "$VAR1 = {\n" + ",\n".join(entries) + "\n        };\n"
+        entries = [f"{inner}'{key}' => {self._dumped(value[key])}" for key in self.unordered(list(value))]
+        if not inner:
+            return f"{start}{{{','.join(entries)}}}{end}"
+        return f"{start}{{\n" + ",\n".join(entries) + f"\n{inner[:-2]}}}{end}"
+
+    def _dumper_layout(self) -> tuple[str, str, str]:
+        """Return what `Data::Dumper` writes before a value, before each of its keys, and behind it."""
+        prefix = "$Data::Dumper::"
+        given = {n.removeprefix(prefix): v for n, v in self._names.items() if n.startswith(prefix)}
+        indent, is_terse = given.get("Indent", 2), bool(given.get("Terse", 0))
+        if given.keys() - {"Sortkeys", "Indent", "Terse"} or indent not in (0, 1, 2):
+            raise UnknownError
+        inner = {0: "", 1: "  "}.get(indent, "  " if is_terse else " " * 10)
+        end = ("" if is_terse else ";") + ("\n" if indent else "")
+        return "" if is_terse else "$VAR1 = ", inner, end
 
     def _dumped(self, value: Any) -> str:
         if value is None:

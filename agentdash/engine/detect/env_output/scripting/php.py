@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.php_objects import Objects
 from agentdash.engine.detect.env_output.scripting.values import (
+    LEAVING,
     ExitError,
     FailedError,
     LastError,
@@ -133,16 +134,39 @@ class Php(Objects):
                     self._statement(child)
 
     def _try(self, node: Node) -> None:
-        handler = next((child for child in named(node) if child.type == "catch_clause"), None)
-        if handler is None or any(child.type == "finally_clause" for child in named(node)):
-            raise UnknownError
+        handlers = [child for child in named(node) if child.type == "catch_clause"]
+        last = next((child for child in named(node) if child.type == "finally_clause"), None)
+        if last is None:
+            self._guarded(field(node, "body"), handlers)
+            return
         try:
-            self.block(field(node, "body"))
+            self._guarded(field(node, "body"), handlers)
+        except (FailedError, *LEAVING):
+            self.block(field(last, "body"))
+            raise
+        self.block(field(last, "body"))
+
+    def _guarded(self, body: Node, handlers: list[Node]) -> None:
+        try:
+            self.block(body)
         except FailedError as failed:
+            handler = next((each for each in handlers if self._catches(each, failed.kind)), None)
+            if handler is None:
+                raise
             name = handler.child_by_field_name("name")
             if name is not None:
-                self.bind(name, Instance(None, {"getMessage": failed.text}))
+                self.bind(name, Instance(None, {"getMessage": failed.text, "class": failed.kind}))
             self.block(field(handler, "body"))
+
+    def _catches(self, handler: Node, kind: str) -> bool:
+        """Return whether `catch` is for an exception."""
+        names = [text_of(each).lstrip("\\") for each in named(field(handler, "type"))]
+        general = "Error" if kind.endswith("Error") else "Exception"
+        if {"Throwable", general, kind} & {*names}:
+            return True
+        if kind != general and {*names} - {"Error", "Exception"}:
+            raise UnknownError  # it may be a class above this one
+        return False
 
     def _foreach(self, node: Node) -> None:
         source, target, *_ = named(node)
@@ -215,11 +239,7 @@ class Php(Objects):
             case "match_expression":
                 return self._matched(node)
             case "throw_expression":
-                thrown = only_child(node)
-                arguments = [
-                    each for child in named(thrown) if child.type == "arguments" for each in named(child)
-                ]
-                raise FailedError("Exception", self.value(arguments[0]) if arguments else "")
+                raise self._thrown(only_child(node))
             case "parenthesized_expression" | "argument":
                 return self.value(only_child(node))
             case "subscript_expression":
@@ -240,6 +260,14 @@ class Php(Objects):
                 return value
             case _:
                 return self._operation(node)
+
+    def _thrown(self, thrown: Node) -> FailedError:
+        if thrown.type != "object_creation_expression":
+            raise UnknownError
+        kind, *rest = named(thrown)
+        arguments = [each for child in rest if child.type == "arguments" for each in named(child)]
+        text = self.value(arguments[0]) if arguments else ""
+        return FailedError(text_of(kind).lstrip("\\"), text)
 
     def _operation(self, node: Node) -> Any:
         match node.type:
@@ -265,7 +293,11 @@ class Php(Objects):
             case "cast_expression":
                 return self.cast(text_of(field(node, "type")), self.value(field(node, "value")))
             case "error_suppression_expression":
-                return self.value(only_child(node))
+                outer, self.is_silent = self.is_silent, True
+                try:
+                    return self.value(only_child(node))
+                finally:
+                    self.is_silent = outer
             case _:
                 raise UnknownError
 
@@ -336,6 +368,11 @@ class Php(Objects):
         if name == "exec" and len(trees) == 2:
             self.bind(only_child(trees[1]), self.output_lines(self.value(trees[0])))
             return self.quiet()
+        if name in ("fsockopen", "stream_socket_client") and len(trees) > 1:
+            places = trees[2:4] if name == "fsockopen" else trees[1:3]
+            for tree, found in zip(places, (self.number_word(), self.quiet()), strict=False):
+                self.bind(only_child(tree), found)
+            return self.tried()
         if name in ("sort", "asort"):
             self.bind(only_child(trees[0]), self.in_order(self.value(trees[0])))
             return True

@@ -9,7 +9,13 @@ from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.texts import Texts
-from agentdash.engine.detect.env_output.scripting.values import Function, Pattern
+from agentdash.engine.detect.env_output.scripting.values import (
+    SINK,
+    UNKNOWABLE,
+    Function,
+    Pattern,
+    Sink,
+)
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
@@ -20,6 +26,27 @@ if TYPE_CHECKING:
 
 _QUIET_FUNCTIONS: Final = frozenset(
     ("phpversion", "php_uname", "php_sapi_name", "getmypid", "gethostname", "getcwd", "date", "time")
+)
+_TESTS: Final = frozenset(
+    (
+        *("is_writable", "is_writeable", "is_readable", "is_executable", "is_file", "is_dir", "is_link"),
+        *("file_exists", "extension_loaded", "class_exists", "checkdnsrr"),
+    )
+)
+"""Functions that give true or false."""
+_ATTEMPTS: Final = frozenset(
+    (
+        "file_put_contents",
+        "touch",
+        "mkdir",
+        "rmdir",
+        "unlink",
+        "chmod",
+        "fopen",
+        "tempnam",
+        "tmpfile",
+        "rename",
+    )
 )
 _PRETTY: Final = 128
 _FORCES_OBJECT: Final = 16
@@ -39,6 +66,8 @@ class Library(Texts):
         super().__init__(call, holes, decisions)
         self._functions: dict[str, Function] = {}
         self._classes: dict[str, Class] = {}
+        self.is_silent = False
+        """`@` stands before what runs: it writes no warnings."""
 
     def value(self, node: Node) -> Any:
         """Return the value of an expression."""
@@ -97,6 +126,8 @@ class Library(Texts):
                 return self.counted(sign, left, right)
             case "<" | ">" | "<=" | ">=":
                 return self.ordered(sign, left, right)
+            case "|" if isinstance(left, int) and isinstance(right, int):
+                return left | right
             case _:
                 raise UnknownError
 
@@ -132,6 +163,17 @@ class Library(Texts):
                 return found
         raise UnknownError
 
+    def tried(self) -> Any:
+        """Return what a function of the system gives: false where it fails, with a warning."""
+        found = self.attempted()
+        if found is not None:
+            return found
+        if not self.is_silent:
+            warning = Hole(Kind.LINE)
+            self.out.append(Choice(((), ("\n", warning, "\n"))))
+            self.err.append(Choice(((), (warning, "\n"))))
+        return False
+
     def _environment_function(self, name: str, arguments: list[Any]) -> Any:
         match name, arguments:
             case "getenv", [] | [None]:
@@ -142,11 +184,24 @@ class Library(Texts):
             case "shell_exec", [script]:
                 return self.captured(script)
             case "system" | "passthru", [script]:
-                return self.started(script)
+                self.started(script)
+                return UNKNOWABLE
             case "file_get_contents", [path]:
                 return self.content(path)
-            case "error_reporting" | "ini_set", _:
+            case "error_reporting" | "ini_set" | "set_error_handler", _:
                 return None
+            case _ if name in _TESTS:
+                return self.decide()
+            case "fopen", [_, "r" | "rb"]:
+                raise UnknownError
+            case _ if name in _ATTEMPTS:
+                return self.tried()
+            case "fclose" | "is_resource", [found]:
+                return found is SINK
+            case "get_class", [Instance(of=None, attributes={"class": str() as kind})]:
+                return kind
+            case "gethostbyname", [_]:
+                return self.quiet()
             case _:
                 return UnknownError
 
@@ -157,6 +212,8 @@ class Library(Texts):
             case "fwrite" | "fputs" | "fprintf", ["php://stdout" | "php://stderr" as stream, *values]:
                 text = self.formatted(values[0], values[1:]) if name == "fprintf" else self.text(values[0])
                 (self.out if stream == "php://stdout" else self.err).append(text)
+            case "fwrite" | "fputs" | "fprintf", [Sink(), *_]:
+                return self.number_word()
             case "var_dump", values:
                 self.out += [part for value in values for part in self._dumped(value, "")]
             case "print_r", [value]:
@@ -240,7 +297,7 @@ class Library(Texts):
             case "count" | "sizeof", [values]:
                 return self.size(values)
             case "function_exists", [_]:
-                return True
+                return self.decide()
             case _:
                 return UnknownError
 

@@ -9,11 +9,14 @@ from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.ruby_objects import Objects
 from agentdash.engine.detect.env_output.scripting.values import (
+    LEAVING,
+    ExitError,
     FailedError,
     Function,
     LastError,
     NextError,
     Pattern,
+    Raised,
     ReturnError,
     Symbol,
 )
@@ -32,8 +35,8 @@ _ESCAPES: Final = {
     "u0000": "\0",
     "s": " ",
 }
-_MISSING_FAILS: Final = ("KeyError", "StandardError", "IndexError", "")
-"""Classes by which a program handles that a variable is not set."""
+_ABOVE: Final = {"KeyError": "IndexError", "NoMethodError": "NameError"}
+"""Classes of exceptions below `StandardError`, and those between."""
 _BLOCKS: Final = ("then", "do", "body_statement", "block_body", "begin", "program")
 
 
@@ -71,25 +74,43 @@ class Ruby(Objects):
             return self.value(node)
         children = named(node)
         handlers = [child for child in children if child.type == "rescue"]
-        if any(child.type in ("ensure", "else") for child in children):
+        if any(child.type == "else" for child in children):
             raise UnknownError
-        if not handlers:
-            return self._sequence(children)
+        statements = [child for child in children if child.type not in ("rescue", "ensure")]
+        if not (last := next((child for child in children if child.type == "ensure"), None)):
+            return self._guarded(statements, handlers)
         try:
-            return self._sequence([child for child in children if child.type != "rescue"])
+            value = self._guarded(statements, handlers)
+        except (FailedError, *LEAVING):
+            self._sequence(named(last))
+            raise
+        except ExitError as ended:
+            raise UnknownError from ended
+        self._sequence(named(last))
+        return value
+
+    def _guarded(self, statements: list[Node], handlers: list[Node]) -> Any:
+        try:
+            return self._sequence(statements)
         except FailedError as failed:
             return self._rescued(handlers, failed)
 
     def _rescued(self, handlers: list[Node], failed: FailedError) -> Any:
         for handler in handlers:
             classes = handler.child_by_field_name("exceptions")
-            names = [text_of(each) for each in named(classes)] if classes else [""]
-            if failed.kind == "KeyError" and any(name in _MISSING_FAILS for name in names):
+            if self._handles([text_of(each) for each in named(classes)] if classes else [], failed.kind):
                 variable = handler.child_by_field_name("variable")
                 if variable is not None:
-                    self._names[text_of(only_child(variable))] = self.word_of_error()
+                    error = Raised(self.word_of_error() if failed.text is None else failed.text)
+                    self._names[text_of(only_child(variable))] = error
                 return self.body(handler.child_by_field_name("body"))
         raise failed
+
+    def _handles(self, names: list[str], kind: str) -> bool:
+        """Return whether `rescue` is for an exception; without a class it is for most."""
+        if not names or {"StandardError", "Exception", kind, _ABOVE.get(kind)} & {*names}:
+            return True
+        return kind == "" and self.decide()
 
     def value(self, node: Node) -> Any:
         """Return the value of an expression or a statement."""
@@ -359,6 +380,9 @@ class Ruby(Objects):
         receiver = node.child_by_field_name("receiver")
         method = node.child_by_field_name("method")
         name = "call" if method is None else text_of(method)
+        if receiver is not None and (text_of(receiver), name) in (("Struct", "new"), ("Data", "define")):
+            given = [each for each in named(node.child_by_field_name("arguments")) if each.type != "pair"]
+            return self.struct(node, [self.value(each) for each in given])
         arguments, block = self._arguments(node)
         if receiver is None:
             return self.function(name, arguments, block)

@@ -10,6 +10,7 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.ruby_methods import Methods
 from agentdash.engine.detect.env_output.scripting.values import (
+    SINK,
     ExitError,
     FailedError,
     Function,
@@ -23,7 +24,10 @@ from agentdash.engine.detect.env_output.unknown import UnknownError
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LIBRARIES: Final = frozenset(("json", "pp", "socket", "yaml", "etc", "open3", "shellwords"))
+LIBRARIES: Final = frozenset(
+    ("json", "pp", "socket", "yaml", "etc", "open3", "shellwords", "fileutils", "tempfile", "timeout", "set")
+)
+"""Libraries that come with Ruby, and print nothing when they are loaded."""
 _QUIET_CONSTANTS: Final = frozenset(("RUBY_VERSION", "RUBY_PLATFORM", "RUBY_ENGINE", "$0", "$$", "__FILE__"))
 _OBJECTS: Final = frozenset(
     (
@@ -37,8 +41,16 @@ _OBJECTS: Final = frozenset(
         "Dir",
         "IO",
         "Hash",
-        "KeyError",
         "Etc",
+        *("FileTest", "TCPSocket", "UDPSocket", "Socket", "UNIXSocket", "FileUtils"),
+        *("KeyError", "RuntimeError", "ArgumentError", "StandardError", "TypeError", "NameError"),
+    )
+)
+_SOCKETS: Final = frozenset(("::TCPSocket", "::UDPSocket", "::Socket", "::UNIXSocket", "::FileUtils"))
+_ATTEMPTS: Final = frozenset(
+    (
+        *(("::File", name) for name in ("write", "delete", "unlink", "rename", "chmod")),
+        *(("::Dir", name) for name in ("mkdir", "rmdir", "unlink")),
     )
 )
 _LINES: Final = Style(
@@ -98,15 +110,20 @@ class Library(Methods):
                 self._put(values, self.err)
             case "format" | "sprintf", [template, *values]:
                 return self.formatted(template, values)
-            case "require", [str() as library] if library in _LIBRARIES:
+            case "require", [str() as library] if library in LIBRARIES:
                 return True
             case "system", [script]:
                 self.started(script)
-                return True
+                return self.decide()
             case "exit" | "exit!", status:
                 raise ExitError(status[0] if status and isinstance(status[0], int) else 0)
-            case "abort" | "raise", _:
-                raise FailedError("RuntimeError")
+            case "raise", [Symbol() as kind, *text] if kind.startswith("::"):
+                raise FailedError(kind[2:], text[0] if text else None)
+            case "raise", [] | [str()]:
+                raise FailedError("RuntimeError", arguments[0] if arguments else None)
+            case "abort", _:
+                self._put(arguments, self.err)
+                raise ExitError(1)
             case "lambda" | "proc", [] if block is not None:
                 return block
             case _:
@@ -158,6 +175,10 @@ class Library(Methods):
                 return self._put(values, self.err)
             case _, ("sync=" | "flush"), _:
                 return None
+            case (("::File" | "::Dir" | "::FileTest" | "::Process"), _, _) if name.endswith("?"):
+                return self.decide()
+            case _ if (owner, name) in _ATTEMPTS or owner in _SOCKETS:
+                return self._tried()
             case "::JSON", ("generate" | "dump"), [value, *_]:
                 return json_text(self, value, Layout())
             case "::JSON", "pretty_generate", [value, *_]:
@@ -172,6 +193,12 @@ class Library(Methods):
                 return self.quiet()
             case _:
                 raise UnknownError
+
+    def _tried(self) -> Any:
+        """Open or change something of the system. Raises `FailedError` of no class that is known."""
+        if self.attempted() is None:
+            raise FailedError
+        return SINK
 
     def _pretty(self, value: Any) -> str:
         """Return what `JSON.pretty_generate` gives."""

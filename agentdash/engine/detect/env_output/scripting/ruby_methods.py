@@ -14,6 +14,8 @@ from agentdash.engine.detect.env_output.scripting.values import (
     FailedError,
     Function,
     Pattern,
+    Raised,
+    Sink,
     Symbol,
     Written,
 )
@@ -139,6 +141,12 @@ class Methods(LinePrograms):
                 return self._of_count(owner, name)
             case None if name in _NOT_OF_NIL:
                 raise FailedError("NoMethodError")
+            case Raised() if name in ("message", "full_message", "to_s"):
+                return owner.text if name != "full_message" else self.quiet()
+            case Raised() if name == "class":
+                return self.quiet()
+            case Sink() if name in ("close", "write", "puts", "print", "<<", "flush", "sync="):
+                return None
             case Function() if name == "call":
                 return owner.run(arguments)
             case Pattern() if name in ("match?", "match"):
@@ -183,7 +191,7 @@ class Methods(LinePrograms):
                 return owner if name == "read" else self._of_text(owner, "lines", [])
             case "to_sym", []:
                 return Symbol(self.plain(owner))
-            case "freeze" | "dup" | "to_str" | "message" | "force_encoding" | "encode" | "scrub", _:
+            case "freeze" | "dup" | "to_str" | "name" | "force_encoding" | "encode" | "scrub", _:
                 return owner
             case _:
                 raise UnknownError

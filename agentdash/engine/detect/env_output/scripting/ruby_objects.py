@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, text_of
 from agentdash.engine.detect.env_output.scripting.ruby_library import Library
-from agentdash.engine.detect.env_output.scripting.values import Function, ReturnError, Symbol
+from agentdash.engine.detect.env_output.scripting.values import Function, Raised, ReturnError, Symbol
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -74,16 +74,40 @@ class Objects(Library):
                     raise UnknownError
         self._names[name] = Class(name, members)
 
+    def struct(self, node: Node, fields: list[Any]) -> Class:
+        """Run `Struct.new` and `Data.define`; the block holds methods."""
+        members: dict[str, Any] = {}
+        body = node.child_by_field_name("block")
+        for child in named(body.child_by_field_name("body")) if body is not None else []:
+            if child.type != "method":
+                raise UnknownError
+            members[text_of(field(child, "name"))] = child
+        return Class("Struct", {**{str(self.plain(each)): None for each in fields}, **members})
+
+    def _made(self, made: Class, arguments: list[Any]) -> Instance:
+        """Run `new` of a class, or of a structure, whose members are given in their order or by name."""
+        found = Instance(made, {})
+        if "initialize" in made.members:
+            self._function(made.members["initialize"], found).run(arguments)
+        elif made.name == "Struct":
+            names = [name for name, member in made.members.items() if member is None]
+            match arguments:
+                case [dict() as pairs]:
+                    given = {str(key): value for key, value in pairs.items()}
+                case _:
+                    given = dict(zip(names, arguments, strict=False))
+            found.attributes.update({f"@{name}": given.get(name) for name in names})
+        elif arguments:
+            raise UnknownError
+        return found
+
     def of_object(self, owner: Any, name: str, arguments: list[Any]) -> Any:
         """Run a method of an object or of a class."""
         match owner:
             case Class(members=members) if f"self.{name}" in members:
                 return self._function(members[f"self.{name}"], owner).run(arguments)
             case Class(members=members) if name == "new":
-                found = Instance(owner, {})
-                if "initialize" in members:
-                    self._function(members["initialize"], found).run(arguments)
-                return found
+                return self._made(owner, arguments)
             case Instance(of=Class(members=members), attributes=attributes) if name in members:
                 if members[name] is None:
                     return attributes.get(f"@{name}")
@@ -99,11 +123,9 @@ class Objects(Library):
 
     def text(self, value: Any) -> str:
         """Return a value as Ruby writes it into a text."""
-        return (
-            self.text(self.of_object(value, "to_s", []))
-            if isinstance(value, Instance)
-            else super().text(value)
-        )
+        if isinstance(value, Instance):
+            return self.text(self.of_object(value, "to_s", []))
+        return super().text(value.text if isinstance(value, Raised) else value)
 
     def function(self, name: str, arguments: list[Any], block: Function | None) -> Any:
         """Run a function: of the object whose method runs, of the program, or of the library."""

@@ -137,7 +137,9 @@ class Texts(Collections):
         old, new = self.plain(part), self.plain(other)
         if isinstance(text, Written):
             return self._converted(text.parts, old, new)
-        if isinstance(text, str) and has_placeholder(text) and old != "=":
+        # a value that is not known stays so: with another sign in it, it is none that a flag has
+        is_sign = len(old) == 1 and not old.isalnum() and new != "" and not new.isalnum() and "\n" not in new
+        if isinstance(text, str) and has_placeholder(text) and old != "=" and not is_sign:
             raise UnknownError
         return str(text).replace(old, new)
 

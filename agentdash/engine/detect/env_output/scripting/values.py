@@ -48,10 +48,16 @@ class FailedError(Exception):
         self.text = text
 
 
+class Raised(msgspec.Struct, frozen=True):
+    """An exception that the program handles, and its message."""
+
+    text: Any
+
+
+LEAVING: Final = (ReturnError, NextError, LastError)
+"""What ends a part of a program."""
 SURPRISES: Final = (
-    ReturnError,
-    NextError,
-    LastError,
+    *LEAVING,
     LookupError,
     TypeError,
     ValueError,
@@ -94,13 +100,20 @@ class Unknowable:
 UNKNOWABLE: Final = Unknowable()
 
 
+class Sink(msgspec.Struct, frozen=True):
+    """An open file or socket to which a program writes; what it reads of it is not known."""
+
+
+SINK: Final = Sink()
+
+
 class Symbol(str):
     """A symbol of Ruby, which is inspected in another way than a text."""
 
     __slots__ = ()
 
 
-OPAQUE: Final = (Function, Pattern, Written, Count, Selection, Lines, Unknowable)
+OPAQUE: Final = (Function, Pattern, Written, Count, Selection, Lines, Unknowable, Sink)
 """Values that are not compared and have no text of their own."""
 
 
