@@ -2,7 +2,9 @@
 
 from msgspec.structs import replace
 
-from agentdash.tui.fleet.header import header, sources, title
+from agentdash.model.fleet import Tokens
+from agentdash.model.tokens import ModelUsage, TokenUsage
+from agentdash.tui.fleet.header import header, sources, spent, title
 from agentdash.tui.primitives.spans import plain, width
 
 from . import sample_fleet
@@ -46,3 +48,17 @@ def test_failing_sources_show_their_error_and_hide_healthy_ones():
     assert "tmux: no server on⋯" in headline(120, broken)
     assert "processes" not in headline(120, broken)
     assert plain(sources(SNAPSHOT, LOOK, failing_only=True)) == ""
+
+
+def test_what_was_spent_is_not_more_exact_than_what_is_known():
+    known = Tokens(by_model=(ModelUsage(model="gpt-5.2-codex", usage=TokenUsage(input=1_000_000)),))
+    unknown = Tokens(by_model=(ModelUsage(model="mock", usage=TokenUsage(input=1_000_000)),))
+    one, other, *_ = SNAPSHOT.workers
+
+    def of(*tokens):
+        workers = (replace(each, tokens=used) for each, used in zip((one, other), tokens, strict=True))
+        return spent(replace(SNAPSHOT, workers=tuple(workers)))
+
+    assert of(known, known) == "$3.50"
+    assert of(known, unknown) == of(known, Tokens()) == "$1.75+"
+    assert of(unknown, Tokens()) == ""

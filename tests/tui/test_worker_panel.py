@@ -151,3 +151,15 @@ def test_figures_of_usage_are_whole_at_every_width(cells):
     words = " ".join(text([line]) for line in lines).split()
     assert {"99.0k", "tokens", "no", "price"} <= set(words)
     assert ("20%" in words) is (cells >= 30)
+
+
+def test_tokens_are_shown_by_parts_of_different_prices():
+    usage = TokenUsage(input=25_000, cached=70_000, output=5_000)
+    (line,) = usage_lines(
+        replace(BY_NAME["api-worker"], tokens=Tokens(by_model=(ModelUsage(model="mock", usage=usage),))),
+        (),
+        70,
+        LOOK,
+    )[1:]
+    assert plain(line) == "tokens  ━━━━━──────────────━  25.0k in ⋅ 70.0k cached ⋅ 5.0k out"
+    assert [len(span.text) for span in line if set(span.text) <= set("━─")] == [5, 14, 1]

@@ -53,7 +53,7 @@ _AGENT_CELLS: Final = 8
 _ROUNDING: Final = 1e-9
 """29 of 100 is 28.999… % in binary."""
 _AGENTS_FROM_CELLS: Final = 100
-_COSTS_FROM_CELLS: Final = 118
+_COSTS_FROM_CELLS: Final = 116
 
 
 def token_usage(worker: Worker) -> str:

@@ -7,7 +7,11 @@ import time
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
+from agentdash.model.attention import Group
 from agentdash.model.worker import Snapshot
+from agentdash.prices import cost, cost_text
 from agentdash.tui.fleet.filter import BUCKET_NAMES
 from agentdash.tui.format import age, clock, elide
 from agentdash.tui.primitives.lines import Lines
@@ -92,6 +96,17 @@ def waited_today(snapshot: Snapshot, now: float) -> float:
     return sum(worker.waited(midnight, now) for worker in snapshot.workers)
 
 
+def spent(snapshot: Snapshot) -> str:
+    """Return what the tokens of all workers but past ones cost, `$1.20`; with `+` where those of some are not
+    known, or have no price; empty where none have one."""
+    workers = [worker for worker in snapshot.workers if worker.group is not Group.PAST]
+    found = cost(usage for worker in workers for usage in worker.tokens.by_model)
+    if found is None or not found.priced_usd:
+        return ""
+    is_whole = found.usd is not None and all(worker.tokens.by_model for worker in workers)
+    return cost_text(replace(found, usd=found.priced_usd if is_whole else None))
+
+
 def header(
     snapshot: Snapshot | None,
     numbers: dict[str, int],
@@ -99,6 +114,7 @@ def header(
     cells: int,
     banner: str | None = None,
     waited: float = 0.0,
+    spent: str = "",
 ) -> Line:
     """Return the header in the longest form that fits.
 
@@ -109,6 +125,7 @@ def header(
         cells: width of the header.
         banner: a word in front.
         waited: for how many seconds workers have waited today, together.
+        spent: what their tokens cost; empty: not known.
     """
     flag = (Span(f" {banner} ", "marked"), Span("  ")) if banner else ()
     if snapshot is None:
@@ -116,7 +133,7 @@ def header(
             (Span(" "), *flag), (Span(clock(look.now) + " ", "muted"),), cells, look.glyphs.ellipsis
         )
     now = Span(clock(look.now) + " ")
-    for left, right in _forms(snapshot, numbers, look, waited):
+    for left, right in _forms(snapshot, numbers, look, waited, spent):
         line = (Span(" "), *flag, *left), (*right, Span("   "), now)
         if width(line[0]) + width(line[1]) < cells:
             return justify(*line, cells, look.glyphs.ellipsis)
@@ -124,7 +141,7 @@ def header(
 
 
 def _forms(
-    snapshot: Snapshot, numbers: dict[str, int], look: Look, waited: float
+    snapshot: Snapshot, numbers: dict[str, int], look: Look, waited: float, spent: str
 ) -> Iterator[tuple[Line, Line]]:
     """Yield the left and right half, from the longest form to the shortest."""
     name = (Span("agentdash", "strong"), Span("   "))
@@ -132,11 +149,13 @@ def _forms(
     middle = counts(numbers, look, _WORDS), counts(numbers, look, ("needs-you", "mismatch"))
     everything = sources(snapshot, look)
     failing = (sources(snapshot, look, failing_only=True, detail=cells) for cells in (40, 20))
-    if waited >= _MIN_WAITED_S:
-        long_waited = (*long, Span("   "), Span(f"waited for you {age(waited)} today", "muted"))
-        yield (*name, *long_waited), everything
-        yield long_waited, everything
-        yield long_waited, sources(snapshot, look, failing_only=True, detail=20)
+    more = [f"waited for you {age(waited)} today"] if waited >= _MIN_WAITED_S else []
+    more += [f"spent {spent}"] if spent else []
+    for shown in range(len(more), 0, -1):
+        extended = (*long, Span("   "), Span("   ".join(more[:shown]), "muted"))
+        yield (*name, *extended), everything
+        yield extended, everything
+        yield extended, sources(snapshot, look, failing_only=True, detail=20)
     yield (*name, *long), everything
     yield long, everything
     if all(source.ok for source in snapshot.sources):
@@ -154,17 +173,19 @@ class Header(Lines):
         super().__init__(id="header", focusable=False)
         self._counted: Snapshot | None = None
         self._numbers: dict[str, int] = {}
+        self._spent = ""
 
     def show_fleet(self, view: View) -> None:
         """Draw the counts of the snapshot, and why it may be out of date."""
         if view.snapshot is not self._counted:
             self._counted = view.snapshot
             self._numbers = view.snapshot.counts() if view.snapshot else {}
+            self._spent = spent(view.snapshot) if view.snapshot else ""
         if self._numbers:
             self._numbers["new"] = len(view.new)
         cells = self.size.width or self.app.size.width
         waited = waited_today(view.snapshot, view.look.now) if view.snapshot else 0.0
-        lines = [header(view.snapshot, self._numbers, view.look, cells, view.banner, waited)]
+        lines = [header(view.snapshot, self._numbers, view.look, cells, view.banner, waited, self._spent)]
         if view.feed_error:
             lines += paragraph(view.feed_error, cells - 1, "stuck", indent=1, cap=2)
         self.show(lines)

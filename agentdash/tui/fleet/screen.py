@@ -15,8 +15,9 @@ from agentdash.tui.fleet.cells import features
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
 from agentdash.tui.fleet.findings import FindingsStrip
 from agentdash.tui.fleet.header import Header
+from agentdash.tui.fleet.held_rows import HeldRows
 from agentdash.tui.fleet.list import FleetList, empty_state, in_words, is_narrow
-from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, kept_in_place, same_places
+from agentdash.tui.fleet.rows import SORTS, Order, Row
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
@@ -36,8 +37,23 @@ HINTS = (
     "filter",
     "sort",
     "palette",
+    "next-part",
     "help",
 )
+PANEL_HINTS = (
+    "back",
+    "tab-right",
+    "next-part",
+    "shift-right",
+    "open",
+    "copy-remedy",
+    "why",
+    "jump",
+    "help",
+)
+"""What keys do while the panel has the focus."""
+FINDINGS_HINTS = ("back", "open", "next-part", "findings", "matrix", "lanes", "help")
+"""What they do while the findings have it."""
 
 
 def filter_status(chosen: Filter, shown: int, total: int) -> Line:
@@ -62,6 +78,7 @@ class FleetScreen(Screen[None]):
     panel = getters.query_one(WorkerPanel)
     findings = getters.query_one(FindingsStrip)
     bar = getters.query_one(FilterBar)
+    footer = getters.query_one(Footer)
 
     class FilterChanged(Message):
         """Another filter is in force."""
@@ -75,7 +92,7 @@ class FleetScreen(Screen[None]):
         self.filter = Filter()
         self.last_text = ""
         """The words of the last filter, which `n` and `N` search for."""
-        self.rows: tuple[Row, ...] = ()
+        self._held = HeldRows(glyphs)
         self.arrangement = Order()
         """How the rows are arranged."""
         self._has_layout = False
@@ -83,10 +100,11 @@ class FleetScreen(Screen[None]):
         """Which columns have values beside those of every fleet."""
         self._featured: Snapshot | None = None
         """What that was found in."""
-        self._ordered: tuple[Snapshot, Filter, Order] | None = None
-        """What the present order of the rows was computed from."""
-        self._is_kept = False
-        """Whether rows were kept at places that are not those of their order."""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows as they are shown."""
+        return self._held.rows
 
     def compose(self) -> ComposeResult:
         """Compose header, list and panel, findings, filter, footer."""
@@ -118,29 +136,10 @@ class FleetScreen(Screen[None]):
         """
         shows_past = self.arrangement.shows_past or self.filter.active
         order = self.arrangement._replace(is_flat=self.has_class("-strip"), shows_past=shows_past)
-        if self._is_outdated(snapshot, order) or (self._is_kept and not is_held):
-            workers = snapshot.workers
-            shown = [each for each in workers if self.filter.accepts(each)] if self.filter.active else workers
-            rows = arrange(shown, workers, order, self.glyphs.tree)
-            self._is_kept = (
-                is_held and self._ordered is not None and self._ordered[1:] == (self.filter, order)
-            )
-            if self._is_kept:
-                by_id = {worker.id: worker for worker in workers}
-                rows = kept_in_place(self.rows, rows, by_id, selected_id)
-            self.rows = rows
-        self._ordered = (snapshot, self.filter, order)
+        self._held.update(snapshot, self.filter, order, selected_id=selected_id, is_held=is_held)
         if not self.rows or not self._has_layout or any(row.id == selected_id for row in self.rows):
             return selected_id
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
-
-    def _is_outdated(self, snapshot: Snapshot, order: Order) -> bool:
-        if self._ordered is None or self._ordered[1:] != (self.filter, order):
-            return True
-        before = self._ordered[0]
-        return before is not snapshot and (
-            self.filter.active or not same_places(before.workers, snapshot.workers, order.sort)
-        )
 
     def sort_by(self, name: str) -> None:
         """Sort the families of each group by this name of `SORTS`."""
@@ -180,7 +179,7 @@ class FleetScreen(Screen[None]):
             placeholder,
             new=view.new,
             past=0 if self.filter.active else past,
-            is_held=self._is_kept,
+            is_held=self._held.is_kept,
         )
         worker = view.worker
         self.chosen.show(in_words(worker, self.chosen.room, view.look) if worker else [])
@@ -217,6 +216,15 @@ class FleetScreen(Screen[None]):
         self.fleet.set_layout(self.glyphs, has_heads=not is_strip, features=self._features)
         if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
             self.fleet.focus()
+
+    def on_descendant_focus(self) -> None:
+        """Show what keys do in the part that has the focus."""
+        if self.panel.has_focus_within:
+            self.footer.show_hints(PANEL_HINTS)
+        elif self.findings.has_focus:
+            self.footer.show_hints(FINDINGS_HINTS)
+        else:
+            self.footer.show_hints(self._hints)
 
     @on(FilterBar.Edited)
     def _filter_edited(self, event: FilterBar.Edited) -> None:

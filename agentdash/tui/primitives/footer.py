@@ -39,8 +39,14 @@ class Footer(Lines):
     def __init__(self, glyphs: Glyphs, *ids: str) -> None:
         super().__init__(id="footer", focusable=False)
         self._glyphs = glyphs
-        self._ids = ids
+        self._ids: Sequence[str] = ids
         self._message = ""
+
+    def show_hints(self, ids: Sequence[str]) -> None:
+        """Show the hints of these keys."""
+        if ids != self._ids:
+            self._ids = ids
+            self._draw()
 
     def show_message(self, message: str) -> None:
         """Show a message in place of the hints; an empty one shows the hints again."""

@@ -74,6 +74,11 @@ def fit(line: Sequence[Span], cells: int, mark: str) -> Line:
     return tuple(out)
 
 
+def padded(text: str, cells: int, tone: Tone = "") -> Line:
+    """Return `text` in `cells`. The spaces after it have no tone: some are underlined, or a ground."""
+    return Span(elide(text, cells, ""), tone), Span(" " * (cells - cell_len(text)))
+
+
 def without_start(line: Sequence[Span], cells: int) -> Line:
     """Return the line without its first `cells`."""
     out: list[Span] = []

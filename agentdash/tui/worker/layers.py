@@ -29,7 +29,7 @@ from agentdash.model.layers import (
 from agentdash.model.policy import Filesystem
 from agentdash.model.worker import Sandbox
 from agentdash.tui.format import pad, stamp, wrap
-from agentdash.tui.primitives.spans import Line, Span, Tone, paragraph, width
+from agentdash.tui.primitives.spans import Line, Span, Tone, padded, paragraph, width
 from agentdash.tui.theme import SEVERITY_TONES, VERDICT_TONES, Look
 
 _LAUNCHER_LABEL: Final = "launcher"
@@ -161,7 +161,7 @@ def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     shown = [layer for layer in LAYERS if any(row.cells.get(layer, Cell()).text for row in rows)]
     if not shown:
         nothing = "nothing is known of its sandbox"
-        return paragraph(nothing, cells, "muted", head=(_verdict(sandbox, look),))
+        return paragraph(nothing, cells, "muted", head=_verdict(sandbox, look))
     heads = [_head(layer, sandbox, look) for layer in shown]
     if cells - _LABEL_CELLS < len(shown) * (_MIN_COLUMN_CELLS + _GAP_CELLS):
         return [*_chains(rows, shown, sandbox, cells, look), *_words_below(sandbox, cells)]
@@ -170,7 +170,7 @@ def layers(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     lines = _table_row(_verdict(sandbox, look), [(head, "title") for head in heads], widths)
     for row, words in zip(rows, texts, strict=True):
         tones = [_tone(row.cells.get(layer, Cell()), layer, sandbox) for layer in shown]
-        label = Span(pad(row.label, _LABEL_CELLS), "muted")
+        label = padded(row.label, _LABEL_CELLS, "muted")
         lines += _table_row(label, list(zip(words, tones, strict=True)), widths)
     return [*lines, *_words_below(sandbox, cells)]
 
@@ -180,7 +180,7 @@ def _chains(
 ) -> list[Line]:
     """Return the table of a narrow panel: `files  workspace → workspace → in a sandbox`."""
     heads = [Span(_head(layer, sandbox, look), "title") for layer in shown]
-    lines: list[Line] = [(_verdict(sandbox, look),), *_chain(Span(""), heads, cells, look)]
+    lines: list[Line] = [_verdict(sandbox, look), *_chain(Span(""), heads, cells, look)]
     for row in rows:
         known = [row.cells.get(layer, Cell()) for layer in shown]
         while not known[-1].text:
@@ -220,9 +220,9 @@ def _tone(cell: Cell, layer: Layer, sandbox: Sandbox) -> Tone:
     return "muted" if layer == "observed" and sandbox.got.under_earlier_policy else ""
 
 
-def _verdict(sandbox: Sandbox, look: Look) -> Span:
+def _verdict(sandbox: Sandbox, look: Look) -> Line:
     words = f"{look.glyphs.verdicts[sandbox.verdict]} {sandbox.verdict}"
-    return Span(pad(words, _LABEL_CELLS), VERDICT_TONES[sandbox.verdict])
+    return padded(words, _LABEL_CELLS, VERDICT_TONES[sandbox.verdict])
 
 
 def _head(layer: Layer, sandbox: Sandbox, look: Look) -> str:
@@ -244,7 +244,7 @@ def _widths(table: Sequence[Sequence[str]], room: int) -> list[int]:
     return widths
 
 
-def _table_row(label: Span, columns: Sequence[tuple[str, Tone]], widths: Sequence[int]) -> list[Line]:
+def _table_row(label: Line, columns: Sequence[tuple[str, Tone]], widths: Sequence[int]) -> list[Line]:
     """Return one row of the table: as many lines as its highest cell has."""
     wrapped = [
         [line.replace(_NO_BREAK, " ") for line in wrap(text, room)]
@@ -252,12 +252,10 @@ def _table_row(label: Span, columns: Sequence[tuple[str, Tone]], widths: Sequenc
     ]
     lines: list[Line] = []
     for number, parts in enumerate(zip_longest(*wrapped, fillvalue="")):
-        head = label if number == 0 else Span(" " * _LABEL_CELLS)
-        spans = [
-            Span(pad(part, room) + " " * _GAP_CELLS, tone)
-            for part, room, (_, tone) in zip(parts, widths, columns, strict=True)
-        ]
-        lines.append((head, *spans[:-1], spans[-1]._replace(text=spans[-1].text.rstrip())))
+        line = [*(label if number == 0 else (Span(" " * _LABEL_CELLS),))]
+        for part, room, (_, tone) in zip(parts, widths, columns, strict=True):
+            line += padded(part, room + _GAP_CELLS, tone)
+        lines.append(tuple(line[:-1]))
     return lines
 
 

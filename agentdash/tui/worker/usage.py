@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from rich.cells import cell_len
 
 from agentdash.model.fleet import Tokens
 from agentdash.model.screen_usage import ScreenUsage
-from agentdash.model.tokens import merged_usage
+from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
 from agentdash.tui.format import count
@@ -24,6 +25,8 @@ _BAR: Final = (("━", "─"), ("=", "-"))
 _FULL_FROM: Final = 0.8
 """Of the context window: Claude Code compacts at about 80 %, Codex at 90 %."""
 _GAP: Final = "  "
+_LEAST_PARTS: Final = 2
+"""A bar of one part shows nothing."""
 _FAMILY_FROM_THREADS: Final = 2
 
 
@@ -37,6 +40,7 @@ def usage_lines(worker: Worker, family: Sequence[Worker], cells: int, look: Look
     tokens = worker.tokens
     total = f"{count(tokens.total)} tokens" if tokens.total else ""
     lines = _own_lines(tokens, _joined([total, cost_text(cost(tokens.by_model))], look), cells, look)
+    lines += _parts(tokens.by_model, cells, look)
     if worker.on_screen is not None:
         head = (Span("from its screen  ", "muted"),)
         lines += paragraph(_joined(_screen_facts(worker.on_screen), look), cells, "muted", head=head)
@@ -73,6 +77,31 @@ def _context(context: int, window: int, cells: int, look: Look) -> Line | None:
     full, rest = _BAR[look.glyphs is ASCII]
     filled = max(1, round(share * bar_cells)) if context else 0
     return label, Span(full * filled, tone), Span(rest * (bar_cells - filled), "rule"), percent
+
+
+def _parts(usages: Sequence[ModelUsage], cells: int, look: Look) -> list[Line]:
+    """Return `tokens  ━━━────────━  30.1k in - 140k cached - 4.6k out`, which have different prices; nothing
+    where there is no room for it."""
+    used = [each.usage for each in usages]
+    cached, out = sum(usage.cached for usage in used), sum(usage.output for usage in used)
+    given = sum(usage.prompt for usage in used) - cached
+    full, rest = _BAR[look.glyphs is ASCII]
+    parts: tuple[tuple[int, str, Tone, str], ...] = (
+        (given, "in", "live", full),
+        (cached, "cached", "muted", rest),
+        (out, "out", "ready", full),
+    )
+    label = Span("tokens  ", "muted")
+    dot = Span(f" {look.glyphs.dot} ", "muted")
+    words = [Span(f"{count(number)} {word}", tone) for number, word, tone, _ in parts if number]
+    legend = [Span(_GAP), *(span for word in words for span in (word, dot))][:-1]
+    bar_cells = min(_MAX_BAR_CELLS, cells - width((label, *legend)))
+    if len(words) < _LEAST_PARTS or bar_cells < _MIN_BAR_CELLS:
+        return []
+    ends = [round(bar_cells * part / (given + cached + out)) for part in (given, given + cached)]
+    edges = pairwise((0, *ends, bar_cells))
+    bar = [Span(sign * (b - a), tone) for (a, b), (_, _, tone, sign) in zip(edges, parts, strict=True)]
+    return [(label, *bar, *legend)]
 
 
 def _screen_facts(shown: ScreenUsage) -> list[str]:
