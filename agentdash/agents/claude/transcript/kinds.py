@@ -42,7 +42,7 @@ _ATTACHMENTS_SINCE: Final = {
 }
 _SYSTEM_SINCE: Final = {
     "2.1.197": (
-        "informational local_command compact_boundary microcompact_boundary stop_hook_summary away_summary"
+        "informational local_command microcompact_boundary stop_hook_summary away_summary"
         " memory_saved bridge_status scheduled_task_fire agents_killed api_metrics permission_retry"
         " file_snapshot model_fallback model_refusal_fallback"
     ),

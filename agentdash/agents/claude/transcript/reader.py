@@ -16,6 +16,7 @@ from agentdash.agents.claude.transcript.changes import applied_changes
 from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_RECORDS, SILENT_SYSTEM
 from agentdash.agents.claude.transcript.records import Block, Message, Record
 from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
+from agentdash.agents.claude.transcript.usage import UsageOfAnswers
 from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.agents.skipped_lines import append_skipped
 from agentdash.model.events import (
@@ -39,7 +40,7 @@ from agentdash.model.events import (
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.policy import Policy
 from agentdash.model.sanitize import clean_block, clean_line
-from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from agentdash.model.tokens import ModelUsage
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
 _OWN_TEXT: Final = re.compile(
@@ -52,8 +53,6 @@ _SHELL_OUTPUT: Final = re.compile(
 )
 _FINAL: Final = ("end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded")
 """Values of `stop_reason` with which a turn ends."""
-_COUNTED_ANSWERS: Final = 1_000
-"""Answers whose tokens are remembered: records of one answer may stand apart."""
 _OPEN_CALLS: Final = 1_000
 """Kinds of calls that are remembered until their results."""
 
@@ -88,10 +87,7 @@ class TranscriptReader:
         """The kinds of open calls."""
         self._shell: str | None = None
         """The user's own command whose output is expected."""
-        self._by_model: tuple[ModelUsage, ...] = ()
-        """The tokens so far."""
-        self._answers: dict[str, TokenUsage] = {}
-        """The tokens counted for the newest answers: each is written once per block, and grows."""
+        self._usage = UsageOfAnswers()
 
     @property
     def at(self) -> float:
@@ -307,22 +303,23 @@ class TranscriptReader:
         usage = message.usage
         if usage is None or (message.model or "").startswith("<"):
             return
-        parts, counted = usage.parts, self._answers.get(message.id or "", TokenUsage())
-        if parts.total <= counted.total:
-            return
-        if message.id:
-            if len(self._answers) >= _COUNTED_ANSWERS:
-                self._answers.pop(next(iter(self._answers)))
-            self._answers[message.id] = parts
+        parts = usage.parts
         newest = ModelUsage(
             model=_line(message.model),
-            usage=parts - counted,
+            usage=parts,
             tier=None if usage.speed in (None, "standard") else _line(usage.speed),
             longest_prompt=parts.prompt,
         )
-        self._by_model = merged_usage((*self._by_model, newest))
-        total = sum(each.usage.total for each in self._by_model)
-        self._emit(TokensCounted, total=total, context=parts.total, by_model=self._by_model)
+        if self._usage.add(message.id, newest):
+            by_model = self._usage.by_model
+            self._emit(TokensCounted, total=self._usage.total, context=parts.total, by_model=by_model)
+
+    def _compacted(self, record: Record) -> None:
+        """Emit what is left in the context; not every version states it."""
+        metadata = record.compact_metadata
+        left = metadata.get("postTokens") if isinstance(metadata, dict) else None
+        if isinstance(left, int) and left >= 0:
+            self._emit(TokensCounted, context=left)
 
     # ------------------------------------------------------------ turns
 
@@ -343,6 +340,8 @@ class TranscriptReader:
             detail = record.error.get("formatted") if isinstance(record.error, dict) else record.error
             text = detail if isinstance(detail, str) else "a request failed"
             self._emit(TroubleLogged, text=clean_line(text, 300))
+        elif record.subtype == "compact_boundary":
+            self._compacted(record)
         elif record.subtype not in SILENT_SYSTEM:
             self._skip("unknown", f"system {record.subtype or 'without a subtype'}")
 

@@ -39,6 +39,8 @@ class Record(msgspec.Struct, rename="camel", gc=False):
     error: Any = None
     """Of a failed request: its kind (assistant records), or an object with `formatted` (`api_error`)."""
     content: Any = None
+    compact_metadata: Any = None
+    """Of `compact_boundary` records: `{"preTokens": 1150, "postTokens": 250}`."""
     custom_title: str | None = None
     ai_title: str | None = None
 
