@@ -104,12 +104,25 @@ class SshHost:
             Path("/run/sshd").mkdir(exist_ok=True)  # where it drops its privileges
         with (self._folder / "log").open("ab") as log:
             self._sshd = subprocess.Popen(
-                [str(_SSHD), "-D", "-e", "-f", str(self._folder / "sshd_config")],
+                [*self._without_tty_group(), str(_SSHD), "-D", "-e", "-f", f"{self._folder}/sshd_config"],
                 stdin=subprocess.DEVNULL,
                 stderr=log,
                 preexec_fn=restore_defaults,  # noqa: PLW1509 - only sets signals
             )
         wait_until(self._listens, f"sshd of {self.name}: {(self._folder / 'log').read_text()}")
+
+    def _without_tty_group(self) -> list[str]:
+        """Return the command in which an sshd of an unprivileged user can open terminals.
+
+        It gives them to the group `tty`, which only root may, unless `/dev/pts` is mounted with `gid=5`; where
+        there is no such group it leaves them as they are.
+        """
+        if os.geteuid() == 0:
+            return []
+        groups = Path("/etc/group").read_text().splitlines(keepends=True)
+        group = self._folder / "group"
+        group.write_text("".join(line for line in groups if not line.startswith("tty:")))
+        return ["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(group), "/etc/group", "--"]
 
     def stop(self) -> None:
         """Kill the sshd with all its sessions."""
