@@ -114,8 +114,8 @@ class SshHost:
     def _without_tty_group(self) -> list[str]:
         """Return the command in which an sshd of an unprivileged user can open terminals.
 
-        It gives them to the group `tty`, which only root may, unless `/dev/pts` is mounted with `gid=5`; where
-        there is no such group it leaves them as they are.
+        It gives them to the group `tty`, which only root may, unless `/dev/pts` is mounted with `gid=5`;
+        where there is no such group it leaves them as they are.
         """
         if os.geteuid() == 0:
             return []
