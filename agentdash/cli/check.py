@@ -17,6 +17,7 @@ from agentdash.cli.options import FOLDER, NO_CACHE_OPTION, PATH, config_of, opti
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
+from agentdash.cli.recall import recalled
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
 from agentdash.model.memory import ThreadMemory
@@ -25,7 +26,6 @@ from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import Recall, audit, file_size, find_rollouts
 from agentdash.report.check import CheckReport
 from agentdash.store.digests import DigestStore
-from agentdash.store.memory import Memory, MemoryFileError
 
 
 class _CheckCommand(click.Command):
@@ -183,7 +183,7 @@ def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | 
             paths,
             lambda path: progress.add(sizes[path]),
             unreadable,
-            recall=_recalled(home, paths),
+            recall=_recall(home, paths),
             digests=digests,
         )
 
@@ -205,19 +205,9 @@ def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
     return report.exit_code
 
 
-def _recalled(home: CodexHome, paths: Sequence[Path]) -> Recall:
-    """Return what agentdash saw of threads while they ran; nothing where its memory cannot be read."""
-    memory = Memory(state_folder(), home.root.expanduser().resolve())
-    try:
-        known = {each.thread: each for each in memory.threads(map(_thread, paths))}
-    except MemoryFileError as error:
-        click.echo(f"agentdash: {clean_line(str(error))}", err=True)
-        known = {}
+def _recall(home: CodexHome, paths: Sequence[Path]) -> Recall:
+    known = recalled(home, (thread_of_log(path) or path.name for path in paths))
     return lambda thread: known.get(thread) or ThreadMemory(thread)
-
-
-def _thread(path: Path) -> str:
-    return thread_of_log(path) or path.name
 
 
 def _check_worker(

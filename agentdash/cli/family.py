@@ -9,6 +9,8 @@ from typing import NamedTuple
 import click
 
 from agentdash.agents.codex.home import CodexHome, default_home, thread_id
+from agentdash.agents.session_logs import thread_of_log
+from agentdash.cli.recall import recalled
 from agentdash.config import Config
 from agentdash.files import open_regular
 from agentdash.model.sanitize import clean_line
@@ -52,14 +54,16 @@ def family_of(target: str, config: Config) -> Family:
     Raises:
         click.UsageError: no thread matches, or its rollout cannot be read.
     """
+    home = CodexHome(config.codex_home or default_home())
     try:
-        family = find_family(CodexHome(config.codex_home or default_home()), target)
+        family = find_family(home, target)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
     for path in family.paths:
         if thread_id(path) == family.thread:
             _check_readable(path)
-    return family
+    known = recalled(home, filter(None, map(thread_of_log, family.paths)))
+    return family._replace(memories=tuple(known.values()))
 
 
 def _check_readable(path: Path) -> None:

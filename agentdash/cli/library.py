@@ -9,6 +9,7 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.config import checked_keys
+from agentdash.cli.recall import recalled
 from agentdash.cli.screen import copy_to_tmux, run_app
 from agentdash.collect.clock import SystemClock
 from agentdash.config import Config, state_folder
@@ -42,6 +43,7 @@ def browse(config: Config, journal: Path, play: Callable[[Path, float | None], N
         ClaudeHome(config.claude_home or default_claude_home()),
         recordings=journal,
         digests=DigestStore(state_folder()),
+        recall=recalled,
     )
     while (picked := run_app(LibraryApp(library, model, clock, options))) is not None:
         play(picked.path, picked.at)

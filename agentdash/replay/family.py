@@ -15,6 +15,7 @@ from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
 from agentdash.agents.session_logs import is_transcript, log_begun_at, log_of, thread_of_log
 from agentdash.files import open_stream, unpacked
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 
 _HEAD_BYTES: Final = 1 << 14
@@ -42,6 +43,8 @@ class Family(NamedTuple):
     unreadable: tuple[str, ...] = ()
     """Directories and files that may belong to further members or name them, and why they cannot be read;
     clean lines."""
+    memories: tuple[ThreadMemory, ...] = ()
+    """What was seen of its threads while they ran."""
 
 
 def find_family(home: CodexHome, target: str) -> Family:

@@ -6,11 +6,10 @@ import asyncio
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentdash.agents.codex.home import locks, thread_id
 from agentdash.model.events import Event
@@ -18,6 +17,7 @@ from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.replay.clock import VirtualClock
+from agentdash.replay.controls import ControlQueue
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.index import StreamIndex
@@ -39,14 +39,6 @@ _OPEN_FOR_S: Final = 60.0
 locks."""
 _INDEX_END_S: Final = 0.2
 """For the index to end, when the player does: one block is read in milliseconds, but for a dead disk."""
-
-
-class _Request(NamedTuple):
-    """A control to carry out between two steps."""
-
-    control: Callable[[], object]
-    is_seek: bool
-    done: asyncio.Future[None]
 
 
 class Player:
@@ -85,8 +77,7 @@ class Player:
         """Where the player streams, or did so last."""
         self._loop_thread = 0
         self._streams = False
-        self._requests: deque[_Request] = deque()
-        self._requested = asyncio.Event()
+        self._controls = ControlQueue()
         self._pause_since = 0.0
         """Start of the current pause: the time of the newest visible step (unix seconds)."""
         self._wanted_finding: int | None = None
@@ -157,13 +148,11 @@ class Player:
             while True:
                 if self.index.error:
                     raise RuntimeError(self.index.error)
-                self._requested.clear()
-                while self._requests:
-                    await self._carry_out(self._requests.popleft(), reading)
+                await self._controls.carry_out(reading)
                 if delay := await reading.run(self._play):
                     with suppress(TimeoutError):
                         async with asyncio.timeout(delay):
-                            await self._requested.wait()
+                            await self._controls.wait()
         finally:
             self._streams = False
             stopped.set()
@@ -187,20 +176,8 @@ class Player:
             control()
             done.set_result(None)
             return done
-        if is_seek:
-            for earlier in [request for request in self._requests if request.is_seek]:
-                self._requests.remove(earlier)
-                earlier.done.cancel()
-        self._requests.append(_Request(control, is_seek, done))
-        self._requested.set()
+        self._controls.add(control, done, is_seek=is_seek)
         return done
-
-    async def _carry_out(self, request: _Request, reading: WorkerThread) -> None:
-        try:
-            await reading.run(request.control)
-        finally:
-            if not request.done.done():
-                request.done.set_result(None)
 
     def _play(self) -> float:
         """Consume what is due; return the seconds until the next call."""

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome, read_names
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
-from agentdash.model.events import Event, FileGapSkipped, FileSeen, ThreadNamed
+from agentdash.model.events import Event, FileGapSkipped, FileSeen
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
 from agentdash.replay.line_reader import LineReader
+from agentdash.replay.recalled import recalled_events
 
 OVERHANG_S: Final = 5.0
 """Time for which recordings are read on after the last line of a family, or its last sign of life: its
@@ -56,7 +57,7 @@ class FileStream:
         opening: events about the file itself, emitted with its first step.
         begun: time of that step if the file has no line (unix seconds).
         thread: whose log the file is; None: it is a recording.
-        named: the names that the thread was given, each to be emitted at its time.
+        dated: what is known of the thread from elsewhere, each to be emitted at its time.
         closing: events about the file as it is now, emitted at the end.
     """
 
@@ -67,11 +68,11 @@ class FileStream:
         opening: Sequence[Event] = (),
         begun: float = 0.0,
         thread: str | None = None,
-        named: Sequence[ThreadNamed] = (),
+        dated: Sequence[Event] = (),
         closing: Sequence[Event] = (),
     ) -> None:
         self.path = path
-        self._named = tuple(named)
+        self._dated = tuple(dated)
         self._closing = tuple(closing)
         self._thread = thread
         self.reader = reader
@@ -142,14 +143,15 @@ class FileStream:
     def _step(self, events: Sequence[Event]) -> Step:
         opening = self.opening
         self.opening = ()
-        named = [name for name in self._named if 0 < name.at <= self._due]
-        if named:
-            self._named = tuple(name for name in self._named if name not in named)
-        return Step(self._due, (*opening, *named, *events))
+        dated = [event for event in self._dated if 0 < event.at <= self._due]
+        if dated:
+            self._dated = tuple(event for event in self._dated if event not in dated)
+        return Step(self._due, (*opening, *dated, *events))
 
     def closing_events(self) -> Sequence[Event]:
-        """Return what is known of the file at the end alone: names without a time, and its place."""
-        return (*self._named, *self._closing)
+        """Return what is known of the file at the end alone: what has no time or a later one, and its
+        place."""
+        return (*self._dated, *self._closing)
 
     def _file_seen(
         self, thread: str, *, size: int, skimmed: bool = False, unreadable: str | None = None
@@ -241,16 +243,16 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
         extra: further streams of the same time, such as recordings of its panes.
     """
     history = read_names(family.home).entries if family.home else ()
-    named: dict[str, list[ThreadNamed]] = {}
+    dated: dict[str, list[Event]] = {}
     for event in history:
-        named.setdefault(event.thread, []).append(event)
-    rollouts = [_rollout_stream(path, family.home, named) for path in family.paths]
+        dated.setdefault(event.thread, []).append(event)
+    for memory in family.memories:
+        dated.setdefault(memory.thread, []).extend(recalled_events(memory))
+    rollouts = [_rollout_stream(path, family.home, dated) for path in family.paths]
     return MergedStream(rollouts, extra)
 
 
-def _rollout_stream(
-    path: Path, home: CodexHome | None, named: Mapping[str, Sequence[ThreadNamed]]
-) -> FileStream:
+def _rollout_stream(path: Path, home: CodexHome | None, dated: Mapping[str, Sequence[Event]]) -> FileStream:
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")
     thread = log.thread
     try:
@@ -274,6 +276,6 @@ def _rollout_stream(
         opening=(file_seen,),
         begun=modified if begun is None else begun,
         thread=thread,
-        named=named.get(thread, ()),
+        dated=dated.get(thread, ()),
         closing=(replace(file_seen, archived=True),) if is_archived else (),
     )

@@ -74,6 +74,9 @@ _INSERT_REQUEST: Final = (
     "INSERT INTO request VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fact = excluded.fact"
 )
 _SELECT_REQUESTS: Final = "SELECT fact FROM request WHERE home = ? AND thread = ? ORDER BY since"
+_SELECT_OBSERVED: Final = "SELECT DISTINCT thread FROM observation WHERE home = ?"
+_SELECT_ESCAPED: Final = "SELECT DISTINCT thread FROM tmux_escape WHERE home = ?"
+_SELECT_ASKED: Final = "SELECT DISTINCT thread FROM request WHERE home = ?"
 _HAS_REQUESTS: Final = "SELECT 1 FROM sqlite_master WHERE name = 'request'"
 """agentdash 0.1.0 made no such table."""
 _T = TypeVar("_T")
@@ -109,8 +112,18 @@ class Memory:
         with self._reading() as database:
             if database is None:
                 return []
-            found = [self._thread(database, thread) for thread in wanted]
+            remembered = self._remembered(database)
+            found = [self._thread(database, thread) for thread in wanted if thread in remembered]
             return [memory for memory in found if memory != ThreadMemory(memory.thread)]
+
+    def _remembered(self, database: sqlite3.Connection) -> set[str]:
+        """Return the threads of the home of which something is remembered: few of those that there are."""
+        selects = [_SELECT_OBSERVED, _SELECT_ESCAPED]
+        if database.execute(_HAS_REQUESTS).fetchone() is not None:
+            selects.append(_SELECT_ASKED)
+        return {
+            thread for select in selects for (thread,) in database.execute(select, (self._home,)).fetchall()
+        }
 
     def _thread(self, database: sqlite3.Connection, thread: str) -> ThreadMemory:
         key = (self._home, thread)

@@ -44,13 +44,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CodexHome:
 def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Record the files that are judged."""
     found: list[Path] = []
-    original = library_module._read
+    original = library_module.read_log
 
     def read(path: Path, *rest: object) -> object:
         found.append(path)
         return original(path, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(library_module, "_read", read)
+    monkeypatch.setattr(library_module, "read_log", read)
     return found
 
 

@@ -1,7 +1,8 @@
 """Take library entries from digests, so that a second start reads only files that have changed.
 
 Kept are entries of threads that no process has loaded, judged by as much of their file as ever is. An entry
-is taken as long as its file, the file of its parent, its name, and what is asked for it are as they were.
+is taken as long as its file, the file of its parent, its name, what was seen of it while it ran, and what is
+asked for it are as they were.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -26,15 +26,14 @@ from agentdash.agents.codex.home import (
     read_names,
     thread_id,
 )
-from agentdash.agents.session_logs import LogReader, reader_of_log, thread_of_log
-from agentdash.agents.skipped_lines import oversized_lines
-from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
+from agentdash.agents.session_logs import reader_of_log, thread_of_log
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
-from agentdash.model.events import Event, FileGapSkipped, FileSeen
+from agentdash.model.events import ObservationsRecalled
 from agentdash.model.fleet import Fleet, RolloutFile, Thread
-from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
+from agentdash.model.limits import SKIM_ABOVE_BYTES
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.times import possible_time
@@ -45,6 +44,7 @@ from agentdash.replay.library.denials import denials_of
 from agentdash.replay.library.digests import EntryDigests
 from agentdash.replay.library.entry import RECORDING, Depth, Entry
 from agentdash.replay.library.owners import Owners
+from agentdash.replay.library.reading import read_log
 from agentdash.replay.requests import past_requests
 from agentdash.replay.token_file import TokenFile
 from agentdash.store.digests import DigestStore
@@ -61,17 +61,6 @@ _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
 
-class _Reading(NamedTuple):
-    """What was read of a file."""
-
-    fleet: Fleet
-    skimmed: bool
-    size: int
-    """Bytes on disk."""
-    problem: str | None
-    """Why it could not be read, or not to its end."""
-
-
 class Library:
     """The past sessions of a Codex home, and of Claude Code. Read-only.
 
@@ -81,6 +70,7 @@ class Library:
         claude_home: the configuration directory of Claude Code; None: its sessions are left out.
         recordings: the directory of recordings; None: they are left out.
         digests: of earlier readings; None: all files are read.
+        recall: returns what was seen of threads while they ran.
     """
 
     def __init__(
@@ -90,12 +80,15 @@ class Library:
         claude_home: ClaudeHome | None = None,
         recordings: Path | None = None,
         digests: DigestStore | None = None,
+        recall: Callable[[CodexHome, Iterable[str]], Mapping[str, ThreadMemory]] = lambda *_: {},
     ) -> None:
         self.home = home
         self._claude_home = claude_home
         self._recordings = recordings
         self._clock = clock
         self._store = digests
+        self._recall = recall
+        self._memories: Mapping[str, ThreadMemory] = {}
         self._digests: EntryDigests | None = None
         self._names: dict[str, str] | None = None
         """Names of threads, from the session index."""
@@ -189,6 +182,7 @@ class Library:
             self.unread[index.problem] = None
         self._owners = Owners.look(self.home, self._clock.now())
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
+        self._memories = self._recall(self.home, self._paths)
         self._compared = {}
         for entry in self._restored(entries):
             known[entry.key] = entry
@@ -267,13 +261,18 @@ class Library:
             self._digests.keep(entry, self._clock.now())
 
     def _judge(self, entry: Entry, skim_above: int | None) -> Entry:
-        read = _read(entry.path, entry.id, skim_above)
+        read = read_log(entry.path, entry.id, skim_above)
         now = self._clock.now()
         thread = read.fleet.threads.get(entry.id, Thread(entry.id))
         owners = self._owners or Owners.look(self.home, now)
-        fleet = reduce(
-            read.fleet, [*owners.events(entry.id, entry.path, thread.parent), *past_requests(thread, now)]
-        )
+        parent = self._parent(thread)
+        threads = read.fleet.threads if parent is None else {parent.id: parent, **read.fleet.threads}
+        memories = self._memories_of(entry.id, thread.parent)
+        recalled = [ObservationsRecalled(at=now, memory=memory) for memory in memories]
+        owned = owners.events(entry.id, entry.path, thread.parent)
+        fleet = reduce(replace(read.fleet, threads=threads), [*owned, *recalled])
+        if entry.id not in fleet.requests:
+            fleet = reduce(fleet, past_requests(thread, now))
         trouble = read.problem
         if trouble is None and not thread.lines:
             trouble = "no rollout: not a line of it is understood" if thread.skipped else "empty"
@@ -281,9 +280,7 @@ class Library:
         entry = replace(self._with_thread(entry, thread), depth=depth, size=read.size, problem=trouble)
         if not read.skimmed:
             self._compared[entry.id] = thread.as_parent()
-        parent = self._parent(thread)
-        threads = fleet.threads if parent is None else {parent.id: parent, **fleet.threads}
-        workers = build_snapshot(replace(fleet, threads=threads), now).workers
+        workers = build_snapshot(fleet, now).workers
         worker = next((worker for worker in workers if worker.id == entry.id), None)
         entry = _with_verdict(entry, worker) if worker else entry
         if depth == "read" or (entry.size > _MAX_WHOLE_BYTES and not entry.lacks_usage):
@@ -295,10 +292,12 @@ class Library:
         return self._owners is None or self._owners.owner(entry.id, entry.path, entry.parent) is not None
 
     def _inputs(self, entry: Entry) -> tuple[object, ...]:
-        """Return what an entry is made with besides files of sessions: its name, and what is asked for."""
+        """Return what an entry is made with besides files of sessions: its name, what was seen
+        of it, and what is asked for."""
         name = (self._names or {}).get(entry.id)
+        memories = self._memories_of(entry.id, entry.parent)
         if entry.agent == "codex":
-            return (name,)
+            return (name, memories)
         place = RolloutFile(path=clean_line(str(entry.path)), size=0, modified=0.0)
         thread = Thread(
             entry.id,
@@ -309,7 +308,10 @@ class Library:
             file=place,
         )
         requests = [replace(event.requested, read_at=None) for event in past_requests(thread, 0.0)]
-        return (name, requests)
+        return (name, memories, requests)
+
+    def _memories_of(self, *threads: str | None) -> list[ThreadMemory]:
+        return [self._memories[thread] for thread in threads if thread and thread in self._memories]
 
     def _parent(self, thread: Thread) -> Thread | None:
         """Return the parent of a thread, as far as it is compared with it; None where it has none."""
@@ -317,7 +319,7 @@ class Library:
         if parent is None or parent == thread.id or parent not in self._paths:
             return None
         if parent not in self._compared:
-            read = _read(self._paths[parent], parent, _MAX_WHOLE_BYTES)
+            read = read_log(self._paths[parent], parent, _MAX_WHOLE_BYTES)
             found = read.fleet.threads.get(parent)
             self._compared[parent] = None if found is None else found.as_parent()
         return self._compared[parent]
@@ -359,47 +361,6 @@ def _with_agents(entry: Entry) -> Entry:
             problem = clean_line(error.strerror or str(error))
     shown = ", ".join(sorted(agents)) or "no worker CLI"
     return replace(entry, depth="read", size=size, title=f"recording of {shown}", problem=problem)
-
-
-def _read(path: Path, thread: str, skim_above: int | None) -> _Reading:
-    """Return what a file has of a thread; of one larger than `skim_above` bytes its head and tail."""
-    fleet = Fleet()
-    skimmed = False
-    size = 0
-    trouble: str | None = None
-    reader = reader_of_log(path, thread)
-    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES)
-    try:
-        for change in LogFile(str(path), limits).read():
-            if isinstance(change, FileGrown):
-                fleet = reduce(fleet, _events(thread, change, reader))
-                skimmed = change.skimmed
-                size = change.size
-            elif isinstance(change, FileUnreadable):
-                trouble = change.reason
-    except OSError as error:
-        trouble = clean_line(error.strerror or str(error))
-    if trouble is not None:
-        place = clean_line(str(path))
-        at = reader.at
-        seen = FileSeen(at=at, thread=thread, path=place, size=size, modified=at, unreadable=trouble)
-        fleet = reduce(fleet, [seen])
-    return _Reading(fleet=fleet, skimmed=skimmed, size=size, problem=trouble)
-
-
-def _events(thread: str, grown: FileGrown, reader: LogReader) -> list[Event]:
-    at = grown.modified
-    seen = FileSeen(
-        at=at,
-        thread=thread,
-        path=clean_line(str(grown.path)),
-        size=grown.size,
-        modified=at,
-        skimmed=grown.skimmed,
-    )
-    gap = [FileGapSkipped(at=at, thread=thread)] if grown.skimmed and grown.first == 0 else []
-    oversized = [oversized_lines(grown.oversized, thread, at)] if grown.oversized else []
-    return [seen, *gap, *oversized, *reader.read(grown.lines, grown.first)]
 
 
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:
