@@ -76,10 +76,12 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
 
 def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.agents.codex.home import default_home
+    from agentdash.cli.allocator import return_freed_memory
     from agentdash.cli.live_hub import live_hub
     from agentdash.collect.clock import SystemClock
     from agentdash.store.status_file import Publisher
 
+    return_freed_memory()
     clock = SystemClock()
     recorder = _recorder(config.record, clock) if config.record else None
     live = live_hub(

@@ -8,6 +8,7 @@ import click
 
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import termination
+from agentdash.cli.allocator import return_freed_memory
 from agentdash.cli.live_hub import LiveHub, live_hub
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
@@ -29,6 +30,7 @@ def publish(**given: Any) -> None:
     \b
     agentdash publish &
     """
+    return_freed_memory()
     config = config_of(given)
     clock = SystemClock()
     publisher = Publisher(config.codex_home or default_home(), clock)

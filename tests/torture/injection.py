@@ -33,7 +33,7 @@ _RECORDED: Final = ("full-access-leaked-flags", "workspace-write", "kanban-board
 _ERRORS: Final = {
     "openat": ("EIO", "EACCES", "EMFILE", "ENFILE", "ENOMEM", "ESTALE", "EINTR", "ELOOP"),
     "read,pread64": ("EIO", "EINTR", "ESTALE", "ENOMEM", "EISDIR"),
-    "getdents64": ("EIO", "ENOMEM", "ESTALE", "ENOENT"),
+    "getdents64": ("EIO", "ENOMEM", "ESTALE"),
     "newfstatat,?statx,fstat,?stat,?lstat": ("EIO", "EACCES", "ESTALE", "ENOMEM", "ELOOP"),
     "readlink,readlinkat": ("EIO", "EACCES", "ENOMEM"),
     "write,pwrite64": ("EIO", "ENOSPC", "EDQUOT", "EINTR", "EFBIG"),

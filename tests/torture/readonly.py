@@ -5,11 +5,13 @@ server, an app-server of Codex, a log database, credentials, FIFOs and devices a
 exit code 1 where one
 
 - opens a file for writing, creates, renames, removes or changes one outside of agentdash's own directories,
+- writes another file in the state directory than SECURITY.md lists for it,
 - opens anything but regular files and directories below the Codex home, or `auth.json`,
 - takes a lock outside of its own directories, but for the read locks of SQLite,
 - connects to anything but the sockets of tmux and Codex, sends a signal to a process that it has not started,
   or traces one,
-- starts another program than tmux, or tmux with a command that changes something.
+- starts another program than tmux, or tmux with a command that changes something (`split` splits a window,
+  `remote` starts ssh).
 """
 
 # ruff: noqa: T201 - it prints its rows
@@ -31,7 +33,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.live.terminal import READY, Terminal
-from tests.torture.faults import GOOD, make_place
+from tests.torture.faults import make_place
+from tests.torture.readonly_commands import Command, commands, missing_commands
 from tests.torture.soak import panes
 
 _TRACED: Final = (
@@ -70,7 +73,9 @@ class Surroundings(NamedTuple):
     """What the commands may and may not touch."""
 
     home: Path
+    state: Path
     own: tuple[Path, ...]
+    """Further directories that are written."""
     sockets: tuple[str, ...]
     """The beginnings of socket paths that may be connected to."""
 
@@ -80,10 +85,12 @@ class Trace:
 
     Args:
         around: what may be touched.
+        command: what is traced.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, command: Command) -> None:
         self._around = around
+        self._command = command
         self.calls = 0
         self._started: set[str] = set()
         """Processes and threads that the trace shows."""
@@ -107,7 +114,7 @@ class Trace:
             elif self._is_foreign_oddity(path):
                 yield f"{shown}: not to be opened"
         elif name == "execve":
-            yield from _check_program(arguments, shown)
+            yield from self._check_program(arguments, shown)
         elif name in _DESCRIPTOR_CHANGES or (name == "flock" and "LOCK_UN" not in arguments):
             found = _DESCRIPTOR.match(arguments)
             if found is None or not (self._is_own(found[1]) or _is_of_sqlite(name, found[1])):
@@ -130,13 +137,42 @@ class Trace:
                 yield shown
         elif name in _SIGNALS:
             target, number = arguments.partition(",")[0], arguments.rpartition(",")[2]
-            if target not in self._started and not number.strip().startswith("0)"):
+            if target.removeprefix("-") not in self._started and not number.strip().startswith("0)"):
                 yield shown
+
+    def _check_program(self, arguments: str, shown: str) -> Iterator[str]:
+        program, *argv = _QUOTED.findall(arguments)
+        if program == sys.executable or Path(program).name.startswith("python"):
+            return
+        if Path(program).name not in self._command.programs:
+            yield shown
+            return
+        if Path(program).name != "tmux":
+            return
+        words = iter(argv[1:])
+        commands: list[str] = []
+        new = True
+        for word in words:
+            if word in _TMUX_OPTIONS_WITH_VALUE and not commands:
+                next(words, None)
+            elif word == ";":
+                new = True
+            elif new and not word.startswith("-"):
+                commands.append(word)
+                new = False
+        allowed = (*_TMUX_READS, *self._command.tmux, *(("display-message",) if "-p" in argv else ()))
+        for command in commands:
+            if command not in allowed:
+                yield f"{shown}: tmux {command}"
 
     def _is_own(self, path: str) -> bool:
         if _TERMINALS.match(path):
             return True
-        return any(Path(path) == own or own in Path(path).parents for own in self._around.own)
+        place, state = Path(path), self._around.state
+        if state in place.parents:
+            name = place.relative_to(state).parts[0].lstrip(".")
+            return name.startswith(self._command.writes)
+        return any(place == own or own in place.parents for own in (state, *self._around.own))
 
     def _is_foreign_oddity(self, path: str) -> bool:
         """Return whether a path is `auth.json`, or a FIFO or device below the Codex home."""
@@ -187,61 +223,30 @@ def _paths(arguments: str) -> Iterator[str]:
         yield os.path.join(directory[1], quoted) if directory else quoted  # noqa: PTH118 - strings
 
 
-def _check_program(arguments: str, shown: str) -> Iterator[str]:
-    program, *argv = _QUOTED.findall(arguments)
-    if program == sys.executable or Path(program).name.startswith("python"):
-        return
-    if Path(program).name != "tmux":
-        yield shown
-        return
-    words = iter(argv[1:])
-    commands: list[str] = []
-    new = True
-    for word in words:
-        if word in _TMUX_OPTIONS_WITH_VALUE and not commands:
-            next(words, None)
-        elif word == ";":
-            new = True
-        elif new and not word.startswith("-"):
-            commands.append(word)
-            new = False
-    for command in commands:
-        if command not in _TMUX_READS and not (command == "display-message" and "-p" in argv):
-            yield f"{shown}: tmux {command}"
-
-
-def trace(
-    command: Sequence[str], env: Mapping[str, str], around: Surroundings, keys: Sequence[bytes]
-) -> Trace:
-    """Run a command under strace and print its row.
-
-    Args:
-        command: arguments of agentdash.
-        env: its environment.
-        around: what it may touch.
-        keys: what is pressed; with any, it runs in a terminal.
-    """
+def trace(command: Command, env: Mapping[str, str], around: Surroundings) -> bool:
+    """Run a command under strace and print its row; return whether all it did is allowed."""
     with tempfile.NamedTemporaryFile("r", errors="backslashreplace") as log:
         traced = ["strace", "-f", "-y", "-qq", "-s", "400", "-e", f"trace={_TRACED}", "-o", log.name]
-        argv = [*traced, sys.executable, "-m", "agentdash", *command]
-        if keys:
-            _in_terminal(argv, env, keys)
-        elif command[0] == "publish":
+        argv = [*traced, sys.executable, "-m", "agentdash", *command.arguments]
+        if command.keys:
+            _in_terminal(argv, env, command.keys)
+        elif command.lasts:
             _for_a_while(argv, env)
         else:
-            subprocess.run(argv, env=env, check=False, capture_output=True, stdin=subprocess.DEVNULL)
-        checked = Trace(around)
+            subprocess.run(argv, env=env, check=False, capture_output=True, input=command.stdin)
+        checked = Trace(around, command)
         found = list(dict.fromkeys(checked.violations(log.read().splitlines())))
     outcome = f"{len(found)} VIOLATIONS" if found else "reads only"
-    print(f"  {' '.join(command) or 'agentdash':60} {checked.calls:7} calls: {outcome}", flush=True)
+    name = " ".join(command.arguments).replace(str(around.state.parent), "")
+    print(f"  {name:60} {checked.calls:7} calls: {outcome}", flush=True)
     for violation in found[:10]:
         print(f"      {violation}")
-    checked.calls = -1 if found else checked.calls
-    return checked
+    return not found
 
 
 def _for_a_while(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    process = subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    nowhere = subprocess.DEVNULL
+    process = subprocess.Popen(argv, env=env, stdin=nowhere, stdout=nowhere, stderr=nowhere)
     time.sleep(_SCREEN_S)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[0]), signal.SIGTERM)  # strace does not pass it on
@@ -277,6 +282,15 @@ def app_server(home: Path) -> Iterator[None]:
         server.communicate()
 
 
+def _add_ssh(root: Path, env: dict[str, str]) -> None:
+    """Add an ssh that reaches no host: what the real one reads and writes is its own."""
+    program = root / "bin/ssh"
+    program.parent.mkdir()
+    program.write_text("#!/bin/false\n")
+    program.chmod(0o755)
+    env["PATH"] = f"{program.parent}:{env['PATH']}"
+
+
 def main() -> int:
     """Print the rows; return the exit code."""
     root = Path(tempfile.mkdtemp(prefix="readonly-"))
@@ -294,34 +308,18 @@ def main() -> int:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": str(Path(__file__).parents[2]),
         }
-        own = (place.state, root / "journal", root / "export")
+        own = (root / "journal", root / "export")
         sockets = (f"{root}/tmux-", str(place.home / "app-server-control"))
-        around = Surroundings(place.home, own, sockets)
+        around = Surroundings(home=place.home, state=place.state, own=own, sockets=sockets)
         (root / "export").mkdir()
         (root / "export/out.md").touch()
-        screen = (b"j", b"w", b"\x1b", b"\r", b"?", b"\x1b", b"\t")
+        _add_ssh(root, env)
+        runs = list(commands(root))
+        assert not (missing := missing_commands(runs)), missing
         with panes(3, env), app_server(place.home):
-            traces = [
-                trace(command, env, around, keys)
-                for command, keys in (
-                    (("status", "--json"), ()),
-                    (("explain", GOOD, "--json"), ()),
-                    (("sessions", "--json"), ()),
-                    (("check", "--json"), ()),
-                    (("check", "--denials"), ()),
-                    (("check", "--worker", "opencode"), ()),
-                    (("doctor", "--json"), ()),
-                    (("wait", GOOD, "--timeout", "3"), ()),
-                    (("replay", GOOD, "--export", str(root / "export/out.md"), "--force"), ()),
-                    (("replay", GOOD, "--export", str(root / "export/out.cast")), ()),
-                    (("publish",), ()),
-                    (("--record", str(root / "journal")), screen),
-                    (("replay",), (b"j", b"/", b"a", b"\x1b", b"\r", b"]", b"$")),
-                    (("replay", GOOD, "--journal", str(root / "journal")), (b"]", b"$", b"0", b"?")),
-                    (("demo",), screen),
-                )
-            ]
+            pane = {"TMUX": f"{root}/tmux-{os.getuid()}/default,1,0", "TMUX_PANE": "%0"}
+            allowed = [trace(run, env | pane if run.in_pane else env, around) for run in runs]
         database.close()
-        return int(any(checked.calls < 0 for checked in traces))
+        return int(not all(allowed))
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from tests.live.patience import scaled
 from tests.torture.faults import GOOD
 from tests.torture.scenes import scene
 from tests.torture.stage import Stage, quits, whole
@@ -144,7 +145,7 @@ def forced(stage: Stage) -> Iterator[str]:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(number)
-        if (code := process.wait(timeout=60)) != 128 + number:
+        if (code := process.wait(timeout=scaled(60))) != 128 + number:
             yield f"{number.name}: exits with {code}"
         parts = [path.read_text() for path in folder.rglob("*") if path.is_file()]
         if not any("the last event" in part for part in parts):

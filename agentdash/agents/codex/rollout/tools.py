@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
@@ -36,7 +37,7 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
             decoded = None
     else:
         decoded = arguments
-    tool = _full_name(name, namespace)
+    tool = sys.intern(_full_name(name, namespace))
     if not isinstance(decoded, dict):
         return Tool(
             KINDS.get(tool, "other"),
@@ -123,13 +124,14 @@ def _command(tool: str, args: Mapping[str, Any]) -> Tool:
     )
     shell = _string(args.get("shell"))  # exec_command: another shell than the user's
     runs_posix = not shell or posix_shell(posixpath.basename(shell))
+    script = command_script(words) if kind == "command" and runs_posix else ""
     return Tool(
         kind=kind,
         name=tool,
         text=text,
         cwd=plain_path(cwd) if cwd else None,
         escalation=_escalation(args),
-        script=command_script(words) if kind == "command" and runs_posix else "",
+        script=text if script == text else script,  # mostly: kept once
         shell=shell_name(words, shell) if kind == "command" else "",
         changes=patch_changes(words if isinstance(words, str) else words[-1]) if kind == "patch" else (),
     )
