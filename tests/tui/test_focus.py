@@ -42,3 +42,16 @@ async def test_one_part_is_marked_and_the_footer_has_its_keys(theme):
     assert heads[1] == heads[2] != heads[0]
     assert panel[0] == panel[2] != panel[1]
     assert findings[0] == findings[1] != findings[2]
+
+
+async def test_the_chosen_finding_can_be_read_in_the_colours_of_a_terminal():
+    feed = sample_fleet.StaticFeed(SNAPSHOT)
+    app = AgentDash(feed, sample_fleet.frozen(), options=Options(theme="terminal"))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        app.root.findings.focus()
+        await pilot.pause()
+        words = [segment for segment in app.root.findings.render_line(0) if segment.text.strip()]
+    grounds = {(segment.style.color.name, segment.style.bgcolor.name) for segment in words}
+    assert ("#ffffff", "color(4)") in grounds  # blue
+    assert all(ground != "default" and colour not in ("default", ground) for colour, ground in grounds)
