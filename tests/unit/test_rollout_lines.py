@@ -256,11 +256,23 @@ def test_copied_history_ends_at_the_ordinal_of_the_header() -> None:
     assert fork(*lines, subagent_history_start_ordinal=4) == ["new"]
 
 
-def test_history_is_copied_right_after_the_header_only() -> None:
+def test_another_session_in_the_file_is_counted_and_not_read() -> None:
+    """`cat other.jsonl >> rollout.jsonl`: what follows is not the thread's, until its own header comes."""
     foreign = line("session_meta", {"id": PARENT, "timestamp": "2026-11-20T19:00:00.000Z"})
-    events = read(meta(), command("a"), foreign, command("b"))
-    assert [start.text for start in only(e.CallStarted, events)] == ["a", "b"]
-    assert len(only(e.ThreadStarted, events)) == 1
+    events = read(
+        meta(),
+        command("own"),
+        foreign,
+        turn(OWN_TURN),
+        command("other", second=90),
+        meta(),
+        command("own too"),
+    )
+    assert [start.text for start in only(e.CallStarted, events)] == ["own", "own too"]
+    assert only(e.TurnStarted, events) == []
+    assert [skipped.detail for skipped in only(e.LineSkipped, events)] == [
+        f"another session follows: {PARENT}"
+    ]
 
 
 @pytest.mark.parametrize(

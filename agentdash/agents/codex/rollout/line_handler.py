@@ -103,7 +103,8 @@ class LineHandler:
 
     def _session_meta(self, meta: records.SessionMeta) -> None:
         if self._begun:
-            self._own_lines.add_further_meta(meta)
+            if self._own_lines.add_further_meta(meta):
+                self._skip("malformed", f"another session follows: {meta.id}")
             return
         self._begun = True
         self._own_lines.begin(meta, self._at)

@@ -131,6 +131,8 @@ class OwnLineFilter:
         self._created = uuid_time(thread)
         self._start: int | None = None
         self._at_beginning = True
+        self._is_foreign = False
+        """Whether lines are of another session that was appended to the file, until an own `session_meta`."""
         self._last_at = 0.0
         self.copying = False
         """Whether lines count as copied until one is found to be the thread's own."""
@@ -143,12 +145,20 @@ class OwnLineFilter:
         self.copying = self._start is not None
         self._last_at = at
 
-    def add_further_meta(self, meta: SessionMeta) -> None:
-        """Take another `session_meta`: one of another thread, right after the first, begins the copied lines.
-        Later ones do not matter."""
-        self.copying = self.copying or (
-            self._at_beginning and meta.id is not None and meta.id != self._thread
-        )
+    def add_further_meta(self, meta: SessionMeta) -> bool:
+        """Take another `session_meta`, and return whether another session begins with it.
+
+        One of another thread, right after the first, begins the copied lines; copied lines may have more of
+        them. After own lines it is another session, which was appended to the file.
+        """
+        if meta.id in (None, self._thread):
+            self.copying = self.copying and not self._is_foreign
+            self._is_foreign = False
+            return False
+        begins = not self._at_beginning and not self.copying
+        self._is_foreign = self._is_foreign or begins
+        self.copying = True
+        return begins
 
     def is_own(self, line: bytes, at: float, ordinal: int | None) -> bool:
         """Return whether a line other than `session_meta` is the thread's own.
@@ -157,8 +167,8 @@ class OwnLineFilter:
         together with a pause after the copied lines (0.36-0.98, where turns have no ids).
         """
         self._at_beginning = False
-        if not self.copying:
-            return True
+        if not self.copying or self._is_foreign:
+            return not self.copying
         created = self._created or 0.0
         turn = _TURN_ID.search(line)
         turn_at = uuid_time(turn.group(1).decode()) if turn else None
