@@ -116,6 +116,8 @@ class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
     """`error.message` (0.145+ for completed, 0.160+ for aborted turns)."""
     error_kind: str | None = None
     """`error.codex_error_info`, flattened: `usage_limit_exceeded`, `http_connection_failed 401` ..."""
+    has_result: bool = False
+    """Whether it did its work without a last message: `/compact`, `/review`, a command of the user's."""
 
 
 class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):

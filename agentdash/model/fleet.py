@@ -105,6 +105,8 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
     error: str | None = None
     error_kind: str | None = None
+    has_result: bool = False
+    """Whether it did its work without a last message (`TurnEnded.has_result`)."""
     unanswered: int = 0
     """Requests to the model since it last gave something new: 2 and more means that Codex is retrying."""
     answered: bool = False

@@ -579,3 +579,35 @@ def test_zip_names_the_file_in_the_line_behind_its_error(error: str) -> None:
     (denial,) = find("zip -qr /opt/x.zip src; echo rc=$?", f"{output}rc=15\n")
     assert (denial.operation, denial.target, denial.program) == ("create", "/opt/x.zip", "zip")
     assert find("zip -qr x.zip src", output.replace("/opt/", f"{CWD}/")) == ()
+
+
+# ---------------------------------------------------------------- real tools in the sandbox of Codex 0.169
+
+APT = """\
+E: seteuid 42 failed - seteuid (22: Invalid argument)
+W: Download is performed unsandboxed as root as file '/var/cache/apt/archives/partial/hello_2.10-3.deb' \
+couldn't be accessed by user '_apt'. - pkgAcquire::Run (13: Permission denied)
+E: setgroups 0 failed - setgroups (1: Operation not permitted)
+"""
+DPKG = f"dpkg: error: unable to access the dpkg database directory /var/lib/dpkg: {EROFS}"
+RUSTUP = f"error: could not create home directory: '/home/dev/.rustup': {EROFS} (os error 30)"
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "denials"),
+    [
+        ("apt-get install -y hello 2>&1 | tail -4", APT, []),
+        ("dpkg -i hello.deb", DPKG, [("filesystem", "write", "/var/lib/dpkg", "certain")]),
+        ("cargo search serde", RUSTUP, [("filesystem", "mkdir", "/home/dev/.rustup", "certain")]),
+        ("cargo search serde", f"serde = 1.0\n\n\n{RUSTUP}\n", []),
+        (
+            "mysql -h 10.0.0.5 -e 'select 1'",
+            "ERROR 2004 (HY000): Can't create TCP/IP socket (1)",
+            [("network", "connect", "10.0.0.5", "certain")],
+        ),
+    ],
+)
+def test_tools_that_fail_in_their_own_way(
+    script: str, output: str, denials: list[tuple[str, str, str | None, str]]
+) -> None:
+    assert short(find(script, output, landlock=False)) == denials

@@ -14,7 +14,9 @@ from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Snapshot
 
-RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
+DATA = Path(__file__).parents[1] / "data"
+RECORDINGS = DATA / "recordings"
+ROLLOUTS = DATA / "rollouts"
 LATER = 2e9
 CLEAN = ("workspace-write", "workspace-write-network", "read-only", "full-access", "spawn")
 LEAKED = ("full-access-leaked-flags", "spawn-leaked-flags")
@@ -42,10 +44,10 @@ def scenarios(*names: str) -> list[tuple[str, str]]:
     return sorted(((p.parent.name, p.name) for p in folders), key=lambda x: (int(x[0].split(".")[1]), x[1]))
 
 
-def snapshot_of(version: str, scenario: str) -> Snapshot:
+def snapshot_of(version: str, scenario: str, base: Path = RECORDINGS) -> Snapshot:
     """Return the snapshot of a recording at a later time, when no process holds its files."""
     events: list[e.Event] = []
-    for path in sorted((RECORDINGS / version / scenario).glob("*.jsonl")):
+    for path in sorted((base / version / scenario).glob("*.jsonl")):
         thread = re.search(r"([0-9a-f]{8}-[0-9a-f-]{27})\.jsonl$", path.name)
         assert thread
         events += RolloutReader(thread[1]).read(path.read_bytes().splitlines())
@@ -138,3 +140,10 @@ def test_provider_failures(version: str, scenario: str) -> None:
 def test_killed(version: str, scenario: str) -> None:
     (worker,) = snapshot_of(version, scenario).workers
     assert worker.state == "exited"
+
+
+@pytest.mark.parametrize("scenario", ["compact", "review", "user-shell"])
+def test_turns_that_need_no_last_message_are_complete(scenario: str) -> None:
+    """0.130 writes `last_agent_message: null` for them, as for turns whose requests failed."""
+    (worker,) = snapshot_of("0.130.0", scenario, ROLLOUTS).workers
+    assert (worker.state, worker.assessment.why) == ("completed", "its turn is complete")

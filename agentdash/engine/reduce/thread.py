@@ -212,6 +212,7 @@ def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
         reason=event.reason,
         error=event.error,
         error_kind=event.error_kind,
+        has_result=event.has_result,
     )
     cause = event.error or event.reason
     text = f"{event.how}: {cause}" if cause else event.how

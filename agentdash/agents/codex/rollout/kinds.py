@@ -128,7 +128,7 @@ _EVENTS_SINCE: Final = {
         "background_event"
     ),
     "0.36": (
-        "context_compacted entered_review_mode exited_review_mode turn_diff shutdown_complete "
+        "context_compacted entered_review_mode turn_diff shutdown_complete "
         "session_configured stream_error web_search_begin web_search_end exec_command_begin "
         "exec_command_output_delta exec_approval_request apply_patch_approval_request "
         "patch_apply_begin mcp_tool_call_begin"
@@ -173,7 +173,6 @@ _ITEMS_SINCE: Final = {
     ),
 }
 _LINES_SINCE: Final = {
-    "0.36": "compacted",
     "0.123": "session_state",
     "0.140": "inter_agent_communication",
     "0.143": "inter_agent_communication_metadata world_state",

@@ -63,6 +63,9 @@ class LineHandler:
         self._context: tuple[bytes, TurnSettings] = (b"", TurnSettings())
         """The newest `turn_context` as written, and what it states."""
         self._error: records.TurnError | None = None
+        self._is_prompted = False
+        """Whether this turn has a prompt, to which a message is the answer."""
+        self._has_result = False
         self._own_lines = OwnLineFilter(thread)
         self._calls = CallTracker(thread)
         self._tokens = TokenCounter()
@@ -149,6 +152,7 @@ class LineHandler:
 
     def _task_started(self, mark: records.TurnMark) -> None:
         self._error = None
+        self._is_prompted = self._has_result = False
         self._deduplicators["agent"].forget()
         self._emit(TurnStarted, turn=_line(mark.turn_id))
 
@@ -169,7 +173,15 @@ class LineHandler:
             reason=_line(mark.reason),
             error=_block(error.message) if error else None,
             error_kind=_error_kind(error.codex_error_info) if error else None,
+            has_result=self._has_result,
         )
+
+    def _compacted(self, _payload: msgspec.Raw) -> None:
+        """Take `/compact` as done; in a turn with a prompt Codex compacts by itself, and goes on."""
+        self._has_result = not self._is_prompted
+
+    def _review_ended(self, end: records.ReviewEnd) -> None:
+        self._has_result = end.review_output is not None
 
     def _turn_error(self, error: records.TurnError) -> None:
         self._error = error
@@ -225,6 +237,7 @@ class LineHandler:
         self._log_agent("event_msg", logged.message or "")
 
     def _log_user(self, dialect: str, text: str) -> None:
+        self._is_prompted = True
         if (prompt := messages.prompt(text)) and self._deduplicators["user"].is_new(dialect, prompt):
             self._deduplicators["agent"].forget()
             self._emit(MessageLogged, role="user", text=clean_block(prompt))
@@ -258,6 +271,7 @@ class LineHandler:
             )
 
     def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
+        self._has_result = self._has_result or (done.by_user and not self._is_prompted)
         if done.by_user and not self._deduplicators["shell"].is_new(dialect, done.tool.text):
             return
         started_at = possible_time(started_ms / 1000 if started_ms else None) or self._at

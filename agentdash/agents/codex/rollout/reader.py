@@ -154,6 +154,7 @@ _TOKEN_COUNT: Final = _rule(records.TokenCount, RolloutReader._token_count)
 _LINES: Final = {
     b"session_meta": _SESSION_META,
     b"turn_context": _rule(msgspec.Raw, RolloutReader._turn_context),
+    b"compacted": _rule(msgspec.Raw, RolloutReader._compacted),
     b"token_usage_record": _rule(records.TokenUsageRecord, RolloutReader._token_usage),
 }
 _RESPONSES: Final = {
@@ -171,6 +172,7 @@ _EVENTS: Final = {
         (b"task_complete", b"turn_complete"), _rule(records.TurnMark, RolloutReader._task_complete)
     ),
     b"turn_aborted": _rule(records.TurnMark, RolloutReader._turn_aborted),
+    b"exited_review_mode": _rule(records.ReviewEnd, RolloutReader._review_ended),
     b"error": _rule(records.TurnError, RolloutReader._turn_error),
     b"thread_settings_applied": _rule(records.ThreadSettings, RolloutReader._thread_settings),
     b"thread_name_updated": _rule(records.ThreadNameUpdated, RolloutReader._named),

@@ -202,6 +202,13 @@ class Patch(msgspec.Struct, gc=False):
     stderr: str | None = None
 
 
+class ReviewEnd(msgspec.Struct, gc=False):
+    """`exited_review_mode`."""
+
+    review_output: Any = None
+    """None where the review did not get to its end."""
+
+
 class Invocation(msgspec.Struct, gc=False):
     """`mcp_tool_call_end.invocation`."""
 

@@ -100,7 +100,7 @@ _READING: Final = re.compile(
     re.IGNORECASE,
 )
 _OPERATIONS: Final[tuple[tuple[Operation, re.Pattern[str]], ...]] = (
-    ("sqlite", re.compile(r"database(?! \.git)|SQLITE_|sqlite3?\.", re.IGNORECASE)),
+    ("sqlite", re.compile(r"database(?! \.git| directory)|SQLITE_|sqlite3?\.", re.IGNORECASE)),
     (
         "mkdir",
         re.compile(
@@ -167,6 +167,8 @@ _BLOCK_LINES: Final = 10
 _NPM: Final = re.compile(
     r"^npm (?:ERR!|error|warn|WARN) (?:(?P<key>code|syscall|path|dest|errno)\s+(?P<value>.+))?"
 )
+_APT: Final = re.compile(r"[EWN]: ")
+"""Each of apt's lines is a message of its own."""
 _OUTPUT_FILE: Final = re.compile(r"zip error: Could not create output file \((?P<path>[^()]+)\)")
 _NODE_FIELD: Final = re.compile(r"^\s*['\"]?(?P<key>path|dest)['\"]?: ['\"](?P<value>[^'\"]+)['\"]")
 _FIELD: Final = re.compile(
@@ -335,7 +337,8 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
         is_next = is_next and not lines[later].strip()
     chained = _CHAIN.match(line) is not None
     steps = 0
-    for earlier in range(number - 1, max(-1, number - 1 - _CHAIN_LINES), -1):
+    reach = 0 if _APT.match(line) else _CHAIN_LINES
+    for earlier in range(number - 1, max(-1, number - 1 - reach), -1):
         above = lines[earlier]
         if not above.strip():
             continue

@@ -69,6 +69,7 @@ _FRAGMENTS: Final = {
         "(re)create": r"Unable to \(re\)create the",
         "ailed to clean": r"Failed to clean project: Failed to delete",
         "(reason: ?)": r"Failed to listen on",
+        "IP socket (": r"TCP/IP socket \(1\)",
         "curl error ": r"curl error \d",
         "_interface_ad": r"uv_interface_addresses returned",
         "usable l": r"usable local IP",

@@ -118,10 +118,11 @@ _GENERIC: Final = re.compile(
 _NO_SOCKETS: Final[tuple[tuple[Operation, bool, re.Pattern[str]], ...]] = (
     ("connect", True, re.compile(r"uv_interface_addresses returned Unknown system error 1\b")),
     ("connect", True, re.compile(r"^(?:nc|ncat|socat): Operation not permitted$", re.IGNORECASE)),
+    ("connect", True, re.compile(r"Can't create TCP/IP socket \(1\)")),
     ("bind", False, re.compile(r"Failed to listen on \S+ \(reason: \?\)")),
     ("bind", False, re.compile(r"Could not determine a usable (?:local|wildcard) IP")),
 )
-"""What Node, netcat, PHP and Gradle print where the sandbox refuses them every socket (EPERM): operation,
+"""What Node, netcat, MySQL, PHP and Gradle print where the sandbox refuses every socket (EPERM): operation,
 whether nothing else has these words, and the words."""
 _EMPTY_INDEX: Final = re.compile(
     r"requirement (?P<package>\S+) \(from versions: none\)"

@@ -160,14 +160,14 @@ class Origin(msgspec.Struct, frozen=True):
             return self._own(own, visible, named, account)
         if (phrase and phrase in self.text) or _SHOWN_TEXT.match(line):
             return Attribution(Strength.NONE)
+        programs = [c for c in visible if c.role is Role.PROGRAM]
+        clients = [c for c in visible if c.role in (Role.READER, Role.REMOTE) and reads_remotely(c.name)]
+        if not programs and clients and (alone or (network and _CLIENT_FAILS.search(line))):
+            return Attribution(Strength.OPEN, clients[0])
         if network:
-            programs = [c for c in visible if c.role is Role.PROGRAM]
-            clients = [c for c in visible if c.role in (Role.READER, Role.REMOTE) and reads_remotely(c.name)]
-            if not programs and clients and (alone or _CLIENT_FAILS.search(line)):
-                return Attribution(Strength.OPEN, clients[0])
             programs = programs or [c for c in visible if _reads_page(c, named, self.home)]
         else:
-            programs = [c for c in visible if c.role is Role.PROGRAM and self._may_print(c, named)]
+            programs = [c for c in programs if self._may_print(c, named)]
         return self._open(programs, name, named, account, quotes=self._quotes(line))
 
     def _own(self, own: list[Ran], visible: list[Ran], named: tuple[str, ...], account: str) -> Attribution:

@@ -114,7 +114,7 @@ def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
     if turn is None or thread.open_calls or turn.error:
         return None
     silent = turn.how == "completed" and turn.message is None and thread.last_prompt
-    if silent and not _records_errors(thread):
+    if silent and not turn.has_result and not _records_errors(thread):
         missing = "no final answer" if turn.answered else "no answer"
         return conclude(
             State.FAILED_PROVIDER,
