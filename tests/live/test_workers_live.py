@@ -1,4 +1,4 @@
-"""Real Gemini CLI, Qwen Code, OpenCode and Copilot CLI: their states, sessions and sandboxes, as they run."""
+"""Real Gemini CLI, Qwen Code, OpenCode, Kilo, Copilot CLI: states, sessions, sandboxes, as they run."""
 
 from __future__ import annotations
 
@@ -58,11 +58,17 @@ def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
     return lambda worker: worker.pane is not None and worker.pane.key.id == pane.id and worker.state in states
 
 
-NAMES = dict.fromkeys(("gemini", "qwen", "copilot"), "[[think]] think") | {"opencode": "A title"}
+NAMES = dict.fromkeys(("gemini", "qwen", "copilot"), "[[think]] think") | dict.fromkeys(
+    ("opencode", "kilo"), "A title"
+)
 """The first prompt, or the title that the model gave."""
 
 
-@pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode", "copilot"])
+EVERY_CLI = list(NAMES) if os.environ.get("AGENTDASH_MATRIX") == "all" else list(NAMES)[:-1]
+"""Kilo is a fork of OpenCode."""
+
+
+@pytest.mark.parametrize("agent", EVERY_CLI)
 async def test_states_and_session(workers: OpenLab, agent: str) -> None:
     lab = workers(SCRIPT)
     lab.configure(agent)

@@ -1,4 +1,4 @@
-"""Real worker CLIs in tmux panes, with a scripted model: Gemini CLI, Qwen Code, OpenCode, Copilot CLI.
+"""Real worker CLIs in tmux panes, with a scripted model: Gemini, Qwen, OpenCode, Kilo, Copilot.
 
     lab = WorkerLab({"go": [{"run": "touch x"}, {"say": "done"}]})
     pane = await lab.start("gemini", "--yolo", env={"SANDBOX": "0"})
@@ -37,6 +37,7 @@ PACKAGES: Final = {
     "gemini": ("@google/gemini-cli", "0.61.0"),
     "qwen": ("@qwen-code/qwen-code", "0.24.4"),
     "opencode": ("opencode-ai", "1.18.33"),
+    "kilo": ("@kilocode/cli", "7.7.7"),
     "copilot": ("@github/copilot", "1.0.102"),
     "srt": ("@anthropic-ai/sandbox-runtime", "0.0.83"),
 }
@@ -44,6 +45,7 @@ PROMPTS: Final = {
     "gemini": "Type your message",
     "qwen": "Type your message",
     "opencode": "Ask anything",
+    "kilo": "Ask anything",
     "copilot": "/ commands",
 }
 """What each CLI shows when it is ready for a prompt."""
@@ -90,6 +92,7 @@ class WorkerLab:
             "gemini": {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url},
             "qwen": {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "mock"},
             "opencode": {f"OPENCODE_DISABLE_{name}": "1" for name in quiet},
+            "kilo": {f"KILO_DISABLE_{name}": "1" for name in quiet},
             "copilot": {
                 "COPILOT_OFFLINE": "true",
                 "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
@@ -127,7 +130,7 @@ class WorkerLab:
             "options": options,
             "models": {"mock": model},
         }
-        return self.user / ".config" / "opencode" / "opencode.json", {
+        return self.user / ".config" / agent / f"{agent}.json", {
             "autoupdate": False,
             "share": "disabled",
             "model": "mock/mock",

@@ -1,4 +1,4 @@
-"""Sessions of Gemini CLI, Qwen Code, Copilot CLI and OpenCode: their chats and databases, of which process.
+"""Sessions of Gemini CLI, Qwen Code, Copilot CLI, OpenCode and Kilo: what is read of them.
 
 The files of tests/data/chats were written by the real CLIs with a scripted model: an answer, a command, an
 error; OpenCode's goes on with an answer under way.
@@ -20,6 +20,7 @@ from agentdash.agents.adapter import SessionFiles
 from agentdash.agents.chat_files import ChatFiles, is_same_place
 from agentdash.agents.copilot.sessions import CopilotSessions
 from agentdash.agents.gemini.chats import GeminiChatParser, QwenChatParser, gemini_chats, qwen_chats
+from agentdash.agents.kilo.adapter import DATABASE as KILO_DATABASE
 from agentdash.agents.opencode.database import OpencodeSessions
 from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.model import events as e
@@ -32,6 +33,7 @@ from agentdash.model.worker import Worker
 from tests.unit.story import HOST, PANE, pane, polled, process, worker
 
 DATA = Path(__file__).parents[1] / "data" / "chats"
+DATABASES = {"opencode": "opencode-1.18.33.sql", "kilo": "kilo-7.7.7.sql"}
 STARTED = 1_795_342_700.0
 """Before the recorded sessions began."""
 
@@ -71,11 +73,11 @@ def running(
 
 def prepare(agent: str, home: Path) -> Path:
     """Put a recorded session where the CLI would have it; return its file."""
-    if agent == "opencode":
-        path = home / ".local/share/opencode/opencode.db"
+    if agent in DATABASES:
+        path = home / f".local/share/{agent}/{agent}.db"
         path.parent.mkdir(parents=True)
         with closing(sqlite3.connect(path)) as database, database:
-            database.executescript((DATA / "opencode-1.18.33.sql").read_text())
+            database.executescript((DATA / DATABASES[agent]).read_text())
         database.close()
         return path
     if agent == "gemini":
@@ -109,7 +111,9 @@ def reader_of(agent: str) -> SessionFiles:
         return ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
     if agent == "qwen":
         return ChatFiles(qwen_chats, "*.jsonl", QwenChatParser)
-    return CopilotSessions() if agent == "copilot" else OpencodeSessions()
+    if agent == "copilot":
+        return CopilotSessions()
+    return OpencodeSessions(KILO_DATABASE) if agent == "kilo" else OpencodeSessions()
 
 
 def chat_of(agent: str, home: Path) -> Chat:
@@ -165,6 +169,19 @@ COMMAND = "touch shell-ran.txt; sleep 12; echo shell-finished"
             },
         ),
         (
+            "kilo",
+            {
+                "name": "A title",
+                "model": "mock",
+                "total": 3720,
+                "context": 1200,
+                "tool": "bash: touch x",
+                "turn": "ended",
+                "why": "",
+                "trouble": None,
+            },
+        ),
+        (
             "opencode",
             {
                 "name": "Fake title",
@@ -215,7 +232,7 @@ def test_broken_records_are_skipped(tmp_path: Path, agent: str) -> None:
     assert chat_of(agent, tmp_path) == expected
 
 
-@pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode"])
+@pytest.mark.parametrize("agent", ["gemini", "qwen", "opencode", "kilo"])
 def test_session_of_another_time_or_directory_is_none_of_a_process(tmp_path: Path, agent: str) -> None:
     path = prepare(agent, tmp_path)
     os.utime(path, (STARTED + 50, STARTED + 50))

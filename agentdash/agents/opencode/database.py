@@ -1,6 +1,6 @@
-"""OpenCode's database of sessions (`opencode.db`, SQLite): title, turn, tokens, last tool.
+"""The database of sessions of OpenCode and of its fork Kilo (SQLite): title, turn, tokens, last tool.
 
-1.18.33: tables `session`, `message` and `part`, the two latter with their content as JSON in `data`. A turn
+OpenCode 1.18.33, Kilo 7.7.7: tables `session`, `message` and `part`, the two latter with their content as JSON in `data`. A turn
 ends in an answer of the assistant with `time.completed` that calls no tools; a pending approval looks like a
 running tool. Opened read-only, for a few short queries, and only when the file or its write-ahead log has
 changed.
@@ -58,9 +58,14 @@ class _Followed:
 
 
 class OpencodeSessions:
-    """Reads the sessions of running OpenCodes."""
+    """Reads the sessions of running OpenCodes.
 
-    def __init__(self) -> None:
+    Args:
+        place: of the database.
+    """
+
+    def __init__(self, place: str = "$XDG_DATA_HOME/opencode/opencode.db") -> None:
+        self._place = place
         self._followed: dict[ProcessKey, _Followed] = {}
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
@@ -70,7 +75,7 @@ class OpencodeSessions:
         if 0.0 <= at - followed.read_at < _INTERVAL_S:
             return followed.seen
         followed.read_at = at
-        file = _database(process)
+        file = _database(process, self._place)
         if file is None:
             return None
         stamp = database_stamp(file)
@@ -96,9 +101,9 @@ class OpencodeSessions:
             del self._followed[key]
 
 
-def _database(process: Process) -> Path | None:
+def _database(process: Process, place: str) -> Path | None:
     """Return the place of a process's database; None where it is not there."""
-    where = resolve_path("$XDG_DATA_HOME/opencode/opencode.db", process.env or {}, process.cwd)
+    where = resolve_path(place, process.env or {}, process.cwd)
     if process.env is None or where is None:
         return None
     if not os.path.exists(where):  # noqa: PTH110 - never raises
@@ -126,7 +131,7 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
     return SessionSeen(
         at=at,
         key=process.key,
-        agent="opencode",
+        agent=process.agent or "",
         status=None,
         since=chat.since or process.key.started,
         session=ident,

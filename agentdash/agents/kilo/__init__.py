@@ -1,0 +1,1 @@
+"""Kilo CLI: its sessions."""

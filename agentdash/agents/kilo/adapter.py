@@ -1,0 +1,20 @@
+"""The adapter of Kilo CLI, which keeps its sessions as OpenCode does, of which it is a fork."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.agents.adapter import Adapter
+from agentdash.agents.opencode.database import OpencodeSessions
+
+DATABASE: Final = "$XDG_DATA_HOME/kilo/kilo.db"
+
+
+class KiloAdapter(Adapter):
+    """Kilo CLI."""
+
+    session_files = OpencodeSessions(DATABASE)
+    finds_sessions_by_directory = True
+
+
+ADAPTER = KiloAdapter
