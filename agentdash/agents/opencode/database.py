@@ -1,9 +1,9 @@
 """The database of sessions of OpenCode and of its fork Kilo (SQLite): title, turn, tokens, last tool.
 
-OpenCode 1.18.33, Kilo 7.7.7: tables `session`, `message` and `part`, the two latter with their content as JSON in `data`. A turn
-ends in an answer of the assistant with `time.completed` that calls no tools; a pending approval looks like a
-running tool. Opened read-only, for a few short queries, and only when the file or its write-ahead log has
-changed.
+OpenCode 1.18.33, Kilo 7.7.7: tables `session`, `message` and `part`, the two latter with their content as
+JSON in `data`. A turn ends in an answer of the assistant with `time.completed` that calls no tools; a pending
+approval looks like a running tool. Opened read-only, for a few short queries, and only when the file or its
+write-ahead log has changed.
 """
 
 from __future__ import annotations
