@@ -10,7 +10,7 @@ from typing import Final
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete
 from agentdash.engine.detect.env_output.world import State
-from agentdash.engine.detect.env_output.zsh import IS_SET
+from agentdash.engine.detect.env_output.zsh import IS_SET, IS_SET_OF
 
 _TOKEN: Final = re.compile(
     r"\s*(?P<token>\d+|\$?[A-Za-z_]\w*|\$\{[^{}]*\}|\$[#?\d]|\+\+|--|[-+*/%<>=!]=|&&|\|\||[-+*/%<>=!?:(),])"
@@ -196,6 +196,8 @@ class _Reader:
 
     def _expansion(self, token: str) -> int | None:
         name = token[1:].removeprefix("{").removesuffix("}")
+        if name.startswith(IS_SET_OF):
+            name = IS_SET + (concrete(self.state.value(name.removeprefix(IS_SET_OF)) or ()) or "")
         if name.startswith(IS_SET) and (flag := name.removeprefix(IS_SET)) in FLAGS:
             return int(self.state.value(flag) is not None)
         if re.fullmatch(r"[A-Za-z_]\w*|\d", name):

@@ -30,7 +30,7 @@ from agentdash.engine.detect.env_output.splitting import split_substitution, spl
 from agentdash.engine.detect.env_output.streams import FAILED, Stream
 from agentdash.engine.detect.env_output.text_operators import operated_text
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.env_output.zsh import ALL_NAMES, IS_SET
+from agentdash.engine.detect.env_output.zsh import ALL_NAMES, IS_SET, IS_SET_OF
 from agentdash.engine.detect.shell import (
     Opaque,
     Parameter,
@@ -221,7 +221,7 @@ class Expander:
             self._need_bash()
             name = concrete(self._value(name) or ()) or ""
         if name == "*" and not parameter.prefix and not parameter.operator:
-            return self._arguments()
+            return self._listed(self.state.array("@"))
         if parameter.prefix == "!":
             self.bashism = True
             self.is_of_bash = not name.startswith(ALL_NAMES) and not self.state.is_rewritten
@@ -262,6 +262,8 @@ class Expander:
             counted = elements is not None and not any(map(is_many, elements))
             return (str(len(elements or ())),) if counted else (Hole(Kind.DIGITS),)
         index = (parameter.index or "")[1:-1].strip()
+        if (index, parameter.prefix, parameter.operator) == ("*", "", ""):
+            return self._listed(elements)
         if match := re.fullmatch(r"\$\{?(\w+)\}?|([A-Za-z_]\w*)", index):
             index = concrete(self.state.value(match[1] or match[2]) or (ANY,)) or ""
         if elements is None or not index.isdecimal() or parameter.prefix not in ("", "!"):
@@ -280,11 +282,10 @@ class Expander:
             return found[0]
         return (Choice((found[0], found[1])),)
 
-    def _arguments(self) -> Parts:
-        """Return `"$*"`."""
-        elements = self.state.array("@")
+    def _listed(self, elements: tuple[Parts, ...] | None) -> Parts:
+        """Return elements with the first character of `IFS` between them."""
         separators = concrete(dict(self.state.variables).get("IFS", (" ",)) or ())
-        if elements is None or separators is None:
+        if elements is None or separators is None or any(map(is_many, elements)):
             return (ANY,)
         return joined(
             part
@@ -293,6 +294,8 @@ class Expander:
         )
 
     def _value(self, name: str) -> Parts | None:
+        if name.startswith(IS_SET_OF):
+            name = IS_SET + (concrete(self.state.value(name.removeprefix(IS_SET_OF)) or ()) or "")
         if name.startswith(IS_SET):
             return self._is_set(name.removeprefix(IS_SET))
         if name == "$":
@@ -344,7 +347,10 @@ class Expander:
                 return value or ()
             return operated_text(value, parameter)
         if operator[-1] not in "-=+?":
-            self.bashism = self.bashism or operator[0] not in "#%"
+            if operator[0] not in "#%" and self.state.dialect == "dash":
+                raise AbortedError(name, ("Bad substitution",))
+            of_both = "#%/" if self.state.dialect == "zsh" else "#%"
+            self.bashism = self.bashism or operator[0] not in of_both
             return operated_text(value, parameter) if value else ()
         counts = is_set(value, counts_empty=not operator.startswith(":"))
         match operator[-1]:

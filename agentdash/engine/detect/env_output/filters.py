@@ -9,14 +9,14 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.columns import column, lines_on_one, paste
 from agentdash.engine.detect.env_output.comparison import comm, diff
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import (
     LineMap,
     mapped_lines,
-    on_one_line,
 )
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, PYTHON_STYLE, Dump, Presence, Shown
+from agentdash.engine.detect.env_output.dumps import PYTHON_STYLE, Dump, Presence, Shown
 from agentdash.engine.detect.env_output.editors import cut, pinned_line, sed
 from agentdash.engine.detect.env_output.grep import grep, ripgrep
 from agentdash.engine.detect.env_output.inputs import (
@@ -28,9 +28,8 @@ from agentdash.engine.detect.env_output.inputs import (
     lines_of,
     operands,
     single_dump,
-    without_break,
 )
-from agentdash.engine.detect.env_output.line_maps import column, number_lines, replaced_sign, with_ends
+from agentdash.engine.detect.env_output.line_maps import number_lines, replaced_sign, with_ends
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     ERROR_LINE,
@@ -41,6 +40,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Hole,
     Kind,
     Names,
+    Part,
     Parts,
     concrete,
     errors_of,
@@ -93,10 +93,16 @@ def _shown(content: Parts) -> Parts:
 
 
 def _numbered(content: Parts) -> Parts:
-    if content == ():
-        return ()
-    dump = single_dump(content)
-    return (msgspec.structs.replace(dump, numbered=True),) if dump and not dump.nul else (ANY,)
+    match content:
+        case ():
+            return ()
+        case (Excerpt(parts=parts) as excerpt,):
+            return (msgspec.structs.replace(excerpt, parts=_numbered(parts)),)
+        case (Choice(options=options),):
+            return (Choice(tuple(map(_numbered, options))),)
+        case _:
+            dump = single_dump(content)
+            return (msgspec.structs.replace(dump, numbered=True),) if dump and not dump.nul else (ANY,)
 
 
 def excerpt(call: Call) -> list[Result]:
@@ -139,34 +145,6 @@ def _limit(call: Call) -> int | None:
         return 10
     match = re.match(r"(?:-n ?|--lines[= ]|-)([1-9]\d{0,5})(?: |$)", " ".join(words))
     return int(match[1]) if match else None
-
-
-def paste(call: Call) -> list[Result]:
-    """Return what `paste -s` writes: the lines of its input on one line."""
-    words = " ".join(concrete(a) or "?" for a in call.arguments if concrete(a) != "-")
-    match = re.fullmatch(
-        r"(?:-s ?)?(?:(?:-d ?|-sd ?|--delimiters=)(?P<separator>\\n|.))?(?: -s| --serial)?", words
-    )
-    content = input_of(call, [])
-    if re.fullmatch(r"(?:-d ?.)?", words):
-        return [Result(out=content)]  # the lines of one file
-    if match is None or not re.search(r"-s|--serial", words):
-        return list(UNKNOWN)
-    separator = match["separator"] or "\t"
-    if (lines := lines_of(content)) is not None:
-        joint = [part for line in lines for part in (*without_break(line), separator)]
-        return [Result(out=joined((*joint[:-1], "\n")))]
-    return [Result(out=_on_one_line(content, separator))]
-
-
-def _on_one_line(content: Parts, separator: str) -> Parts:
-    """Return the lines of a dump with a separator between them."""
-    if is_noise(content):
-        return changed(content)
-    dump = single_dump(content)
-    if dump is None or dump.nul or dump.numbered or dump.style != ENV_STYLE:
-        return (ANY,)
-    return on_one_line(dump, separator)
 
 
 def pager(call: Call) -> list[Result]:
@@ -229,7 +207,7 @@ def tr(call: Call) -> list[Result]:
         if lines_of(content) is not None:
             replaced = (p.replace("\n", words[1]) if isinstance(p, str) else p for p in content)
             return [Result(out=joined(replaced))]
-        return [Result(out=_on_one_line(content, words[1]))]
+        return [Result(out=lines_on_one(content, words[1]))]
     if len(words) == 2 and words[0] == " " and words[1] in ("\\n", "\n") and lines_of(content) is not None:
         # no flag's value has a blank in it
         known = all(not isinstance(p, Hole) or p.kind in (Kind.OTHER, Kind.DIGITS) for p in content)
@@ -237,11 +215,32 @@ def tr(call: Call) -> list[Result]:
         return [Result(out=out if known else (ANY,))]
     if words in ([",", "\\n"], [",", "\n"]) and (entries := _entries(content)) is not None:
         return [Result(out=entries)]
-    change = _translation(words)
     lines = lines_of(content)
+    if (
+        len(words) == 2
+        and words[1] in ("\\n", "\n")
+        and re.fullmatch(r"[^\w\s\\[-]", words[0] or "")
+        and lines
+    ):
+        return [Result(out=_broken(content, words[0] or ""))]
+    change = _translation(words)
     if change is None or lines is None:
         return [Result(out=content if content == () else (ANY,))]
     return [Result(out=mapped_lines(lines, change))]
+
+
+def _broken(content: Parts, mark: str) -> Parts:
+    """Return lines with line breaks in place of a mark, which may stand in values that are not known."""
+    line = Hole(Kind.LINE)
+    out: list[Part] = []
+    for part in content:
+        if isinstance(part, str):
+            out.append(part.replace(mark, "\n"))
+        elif isinstance(part, Hole) and part.kind is Kind.OTHER:
+            out.append(Choice(((part,), (line, "\n", line), (line, "\n", line, "\n", ANY))))
+        else:
+            out.append(part if isinstance(part, Hole) and part.kind is Kind.DIGITS else ANY)
+    return joined(out)
 
 
 def _translation(words: list[str | None]) -> LineMap | None:

@@ -14,9 +14,9 @@ from agentdash.engine.detect.env_output.expansion import AbortedError, Expander
 from agentdash.engine.detect.env_output.feeding import fed, restored
 from agentdash.engine.detect.env_output.loops import entries_loop, lines_loop, run_loop
 from agentdash.engine.detect.env_output.outcomes import checked, inverted, of_subshell, trimmed
-from agentdash.engine.detect.env_output.patterns import ANY, Parts, alternatives
+from agentdash.engine.detect.env_output.patterns import ANY, ERROR_LINE, Parts, alternatives
 from agentdash.engine.detect.env_output.pipelines import run_pipeline
-from agentdash.engine.detect.env_output.redirects import forgetting, routed, routing
+from agentdash.engine.detect.env_output.redirects import forgetting, of_shell, routed, routing
 from agentdash.engine.detect.env_output.repetition import counted_loop
 from agentdash.engine.detect.env_output.shell_statements import is_wait, redirects_of_shell, with_source
 from agentdash.engine.detect.env_output.simple import aborted_outcome, run_command, run_simple, traced
@@ -276,7 +276,12 @@ class Interpreter:
         except AbortedError as aborted:
             return [aborted_outcome(aborted, state)]
         inner = forgetting(route, expander.state)
-        return routed(self.node(body, inner, guarded=guarded, stdin=route.stdin), route, expander.errors)
+        failed: list[Outcome] = []
+        if isinstance(body, While) and route.may_fail:
+            route = of_shell(route)
+            failed = [Outcome(stream=(Emit(STDERR, ERROR_LINE),), status=FAILED, state=state)]
+        ran = self.node(body, inner, guarded=guarded, stdin=route.stdin)
+        return [*routed(ran, route, expander.errors), *failed]
 
     def _fed(self, node: Node, state: State, *, guarded: bool, stdin: Parts) -> list[Outcome]:
         """Run a compound command that reads something."""

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
-from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import mapped
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.inputs import input_of, operands, single_dump
-from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Part, Parts, concrete, is_quiet, joined
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    QUIET,
+    Parts,
+    concrete,
+    is_quiet,
+)
 from agentdash.engine.detect.env_output.streams import Call, Result
-
-# ---------------------------------------------------------------- column, nl, tr
-
-
-def column(call: Call) -> list[Result]:
-    """Return what `column -t` writes: lines with blanks between their parts; not every machine has it."""
-    words = [concrete(argument) or "?" for argument in call.arguments]
-    options = re.fullmatch(r"(?:-t ?)?(?:-s ?(?P<separator>=|\S)?)?(?: ?-t)?", " ".join(words))
-    if options is None or "-t" not in " ".join(words):
-        return [Result(out=(ANY,), err=(ANY,), status=None)]
-    separator = options["separator"] or ""
-    out: list[Part] = []
-    for part in input_of(call, []):
-        if isinstance(part, Dump) and not part.nul and part.style.suffix == "":
-            squeezed = msgspec.structs.replace(part.style, squeezed=True)
-            out += mapped(
-                msgspec.structs.replace(part, style=squeezed),
-                lambda line: " ".join(line.replace(separator or " ", " ").split()),
-            )
-        else:
-            out.append(QUIET if is_quiet((part,)) else ANY)
-    return [Result(out=joined(out)), not_found(call.name)]
 
 
 def number_lines(call: Call) -> list[Result]:

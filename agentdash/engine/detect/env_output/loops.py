@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dump_maps import has_whole_words
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump
+from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Dump, Style
 from agentdash.engine.detect.env_output.environment_loops import (
     Bind,
     dumped,
@@ -19,6 +19,7 @@ from agentdash.engine.detect.env_output.inputs import lines_of
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     QUIET,
+    QUIET_TEXT,
     Choice,
     Hole,
     Kind,
@@ -26,8 +27,11 @@ from agentdash.engine.detect.env_output.patterns import (
     Parts,
     Trimmed,
     Words,
+    concrete,
     is_quiet,
+    joined,
 )
+from agentdash.engine.detect.env_output.reading import split_line
 from agentdash.engine.detect.env_output.repetition import (
     MAX_ROUNDS,
     sort_round,
@@ -87,6 +91,8 @@ def run_loop(interpreter: Interpreter, node: For | While, state: State, *, guard
     is_list = node.words is not None and all(map(expander.is_list, node.words))
     if len(words) > MAX_ROUNDS or not (is_list or all(map(_is_one_word, words))):
         unknown = unknown_after(node, expander.state)
+        if all(map(is_quiet, words)):
+            unknown = unknown.with_variable(node.name, (QUIET_TEXT,))
         return blurred(interpreter.script(node.body, unknown, guarded=True), unknown, errors=expander.errors)
     outcomes = _rounds(interpreter, node, words, expander, guarded=guarded)
     return [*outcomes, *bad_substitution(expander, state)]
@@ -224,7 +230,8 @@ def blurred(outcomes: list[Outcome], state: State, *, errors: Stream = ()) -> li
     parts = tuple(part for outcome in outcomes for part in all_parts(outcome.stream))
     stream = errors
     if parts:
-        stream = (*errors, Emit(STDOUT, (QUIET if is_quiet(parts) else ANY,)))
+        quiet = QUIET if isinstance(parts[-1], str) and parts[-1].endswith("\n") else QUIET_TEXT
+        stream = (*errors, Emit(STDOUT, (quiet if is_quiet(parts) else ANY,)))
     result = Outcome(stream=stream, status=None, state=state)
     if any(outcome.leaves == LOST for outcome in outcomes):
         return [lost(state)]
@@ -292,14 +299,18 @@ def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: Sta
     match stdin, variables:
         case (), _:
             return ()
+        case _ if is_nul and state.dialect == "dash":
+            return _OTHER_SHELL
         case (Names() as names,), [variable]:
             return _over_names(interpreter, node.body, variable, names, state)
-        case (Dump(style=style, nul=nul, separator="", numbered=False) as dump,), _ if (
-            style == ENV_STYLE and nul is is_nul
-        ):
+        case (Dump(style=style, nul=nul, separator="", numbered=False) as dump,), _ if nul is is_nul:
             present = (dump.required(0), dump.required(1))
             known = msgspec.structs.replace(state, dialect=state.dialect or "bash")
-            bind = _entry_binding(variables, separator, known)
+            if separator is None:
+                separator = concrete(dict(state.variables).get("IFS", (" \t\n",)) or ())
+            if separator is None:
+                return None
+            bind = _entry_binding(variables or ["REPLY"], separator, style, known)
             if bind is None:
                 return None
             parts = dumped(interpreter, node.body, bind, present, state)
@@ -308,12 +319,22 @@ def entries_loop(interpreter: Interpreter, node: While, stdin: Parts, state: Sta
             return None
 
 
-def _entry_binding(variables: list[str], separator: str | None, state: State) -> Bind | None:
-    """Return how `read` splits `NAME=value`."""
-    match variables:
-        case [line]:
-            return lambda name, value: state.with_variable(line, (f"{name}=", *value))
-        case [key, rest] if separator == "=":
-            return lambda name, value: state.with_variable(key, (name,)).with_variable(rest, value)
-        case _:
-            return None
+def _entry_binding(variables: list[str], separators: str, style: Style, state: State) -> Bind | None:
+    """Return how `read` splits the lines of a dump; None where a part of the value is not in the last one."""
+    if len(style.prefixes) != 1 or style.quoted or style.squeezed or style.closings:
+        return None
+    if not separators and len(variables) > 1:
+        return None
+
+    def fields(name: str, value: Parts) -> list[Parts]:
+        line = joined((style.prefixes[0].replace("NAME", name), *value, style.suffix))
+        return split_line(line, separators, len(variables)) if separators else [line]
+
+    def bind(name: str, value: Parts) -> State:
+        bound = state
+        for variable, field in zip(variables, fields(name, value), strict=True):
+            bound = bound.with_variable(variable, field)
+        return bound
+
+    marked = [field for name in FLAGS for field in fields(name, (Hole(Kind.OTHER),))[:-1]]
+    return bind if all(concrete(field) is not None for field in marked) else None

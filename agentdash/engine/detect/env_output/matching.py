@@ -31,6 +31,7 @@ from agentdash.engine.detect.env_output.records import Record
 Interval = tuple[int, int]
 _WORD: Final = re.compile(r"[^\s\"'`=]+")
 _RANGE: Final = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?$", re.MULTILINE)
+_BLANKS: Final = re.compile(r"[ \t]+")
 _NUMBER: Final = re.compile(r"[ \t]*\d+")
 _MAX_CUTS: Final = 20
 """Places at which text behind `$(…)` can begin that are tried."""
@@ -172,6 +173,8 @@ class Text:
                 return _merged((low, self._named(high)) for low, high in positions)
             case Kind.QUIET_LINE:
                 return _merged((low, min(self._break(high), self._named(high))) for low, high in positions)
+            case Kind.BLANKS:
+                return _merged(end for low, high in positions for end in self._blanks(low, high))
             case Kind.DIGITS:
                 return _merged(end for low, high in positions for end in self._numbers(low, high))
             case Kind.OTHER:
@@ -257,6 +260,13 @@ class Text:
         stop = self._break(low)
         ends = [*range(low + 1, stop + 1), *(at for at in self._line_starts if at > stop)]
         yield from ((at, at) for at in ends if self.text[low:at] not in exclude)
+
+    def _blanks(self, low: int, high: int) -> Iterator[Interval]:
+        """Yield the ends of runs of blanks that begin at one of the positions."""
+        for run in _BLANKS.finditer(self.text, low, self._break(high)):
+            if run.start() > high:
+                return
+            yield run.end(), run.end()
 
     def _numbers(self, low: int, high: int) -> list[Interval]:
         if low != high:

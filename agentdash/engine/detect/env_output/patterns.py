@@ -29,6 +29,7 @@ class Kind(Enum):
     ERRORS = "whole lines that name the program of the hole's key, and no flag"
     QUIET_LINE = "one line, or a part of it, in which no flag is named"
     DIGITS = "a number"
+    BLANKS = "one blank or more"
     TRACE = "whole lines of `set -x`, which begin with a plus sign, or are the text of the hole's key"
     LONG_TRACE = "whole lines of `set -x`, of which arguments may have line breaks"
     SOURCE = "whole lines of the script that stands in the hole's key"
@@ -148,12 +149,17 @@ def is_quiet(parts: Parts) -> bool:
     return all(_is_quiet(part) for part in parts)
 
 
+_QUIET_KINDS: Final = frozenset(
+    (Kind.QUIET, Kind.QUIET_TEXT, Kind.QUIET_LINE, Kind.ERRORS, Kind.DIGITS, Kind.BLANKS)
+)
+
+
 def _is_quiet(part: Part) -> bool:
     match part:
         case str():
             return FLAG_STEM not in part
         case Hole(kind=kind):
-            return kind in (Kind.QUIET, Kind.QUIET_TEXT, Kind.QUIET_LINE, Kind.ERRORS, Kind.DIGITS)
+            return kind in _QUIET_KINDS
         case Choice(options=options):
             return all(is_quiet(option) for option in options)
         case Trimmed(parts=parts) | Excerpt(parts=parts) | Words(parts=parts):
@@ -175,7 +181,7 @@ def joined(parts: Iterable[Part]) -> Parts:
 
 _ABSENCE: Final = re.compile(
     r"\W*|.*(?<![a-z])(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na"
-    r"|failed|failure)"
+    r"|failed|failure|unavailable)"
     r"(?![a-z]).*|\W*n/a\W*",
     re.IGNORECASE,
 )

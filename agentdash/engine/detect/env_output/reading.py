@@ -131,10 +131,10 @@ def _fields_of(call: Call, number: int) -> list[Parts] | None:
         return [joined(line), *[()] * (number - 1)] if number == 1 else None
     if separators is None or len(separators.strip(" \t\n")) > 1:
         return None
-    return _split_line(joined(line), separators, number)
+    return split_line(joined(line), separators, number)
 
 
-def _split_line(line: Parts, separators: str, number: int) -> list[Parts]:
+def split_line(line: Parts, separators: str, number: int) -> list[Parts]:
     """Return the fields of a line; the last one takes the rest of it."""
     blanks = separators if not separators.strip(" \t\n") else ""
     separator = re.compile(f"[{re.escape(blanks)}]+" if blanks else re.escape(separators.strip(" \t\n")))

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.expansion import Expander
 from agentdash.engine.detect.env_output.files import opened_content
 from agentdash.engine.detect.env_output.patterns import (
@@ -223,6 +224,15 @@ def routed(outcomes: list[Outcome], route: Routing, errors: Stream) -> list[Outc
         failed: Stream = (*errors, Emit(STDERR, (*_cannot_write(route.files[0].path), ANY)))
         result.append(Outcome(stream=failed, status=None, state=result[0].state, leaves="exit"))
     return result
+
+
+def of_shell(route: Routing) -> Routing:
+    """Return the routing of a loop, which the shell that opened its file runs itself: it is still there."""
+    match route.stdin:
+        case (Dump(nul=True) as dump,):
+            return msgspec.structs.replace(route, stdin=(msgspec.structs.replace(dump, partial=False),))
+        case _:
+            return route
 
 
 def forgetting(route: Routing, state: State) -> State:

@@ -24,6 +24,9 @@ _KEEPING: Final = re.compile(
 )
 """Patterns whose match leaves the name before the first equals sign as it is."""
 _DECLARATION: Final = re.compile(r"\^?(?:declare|typeset|export) (?:-x )?")
+_MASK: Final = re.compile(r"\^?(?:\\\(|\()[^()]*(?:\([^()]*\)[^()]*)?(?:\\\)|\))=\.[*+]\$?")
+"""Patterns of `(…)=.*`: what stands before the equals sign is written again as `\\1`."""
+_ALTERNATIVES: Final = re.compile(r"\([A-Za-z_]+(?:\|[A-Za-z_]+)+\)")
 _MAX_COMMANDS: Final = 20
 
 
@@ -74,6 +77,13 @@ def _replaced(text: str, match: re.Match[str]) -> str:
         return {"n": "\n", "t": "\t"}.get(reference[1], reference[1])
 
     return _REFERENCE.sub(referred, text)
+
+
+def _is_ambiguous(source: str) -> bool:
+    """Return whether more than one alternative of a pattern may match at a place."""
+    groups = [match[0][1:-1].split("|") for match in _ALTERNATIVES.finditer(source)]
+    starts = any(a != b and a.startswith(b) for words in groups for a in words for b in words)
+    return starts or "|" in _ALTERNATIVES.sub("", source)
 
 
 def sed_program(script: str, *, is_extended: bool, is_silent: bool) -> SedProgram | None:
@@ -141,9 +151,17 @@ class _Reader:
         self, match: re.Match[str], wants: tuple[tuple[re.Pattern[str], bool], ...]
     ) -> _Step | None:
         source, text, mark = match["pattern"], match["text"], match["mark"]
-        if "|" in source or mark in source or not re.fullmatch(r"(?:[^\\]|\\[\\&nt./\[\]|*$^\d\"'-])*", text):
+        if (
+            _is_ambiguous(source)
+            or mark in source
+            or not re.fullmatch(r"(?:[^\\]|\\[\\&nt./\[\]|*$^\d\"'-])*", text)
+        ):
             return None  # the longest of alternatives, which Python does not look for
-        keeps = _KEEPING.fullmatch(source) or (text == "" and _DECLARATION.fullmatch(source))
+        keeps = (
+            _KEEPING.fullmatch(source)
+            or (text == "" and _DECLARATION.fullmatch(source))
+            or (text.startswith("\\1=") and _MASK.fullmatch(source))
+        )
         is_known = bool(keeps) and "\\n" not in text and not re.search("CODEX|SANDBOX", text)
         if isinstance(keeps, re.Match) and keeps.re is _KEEPING and keeps["name"] is not None:
             is_known = is_known and "\\1" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 from agentdash.engine.detect.env_output.dump_maps import mapped_text
 from agentdash.engine.detect.env_output.patterns import ANY, Parts
@@ -12,8 +13,13 @@ from agentdash.engine.detect.shell import Parameter, Text
 
 def operated_text(value: Parts, parameter: Parameter) -> Parts:
     """Return what an expansion makes of a value."""
-    argument = "" if parameter.argument is None else _literal(parameter)
-    change = None if argument is None else _change(parameter.operator, argument)
+    operator = parameter.operator
+    argument: str | None = "" if parameter.argument is None else _literal(parameter)
+    if not argument and operator in ("/", "//"):  # the grammar has no argument for one with backslashes
+        argument = parameter.raw.partition(operator)[2].removesuffix("}")
+        change = _replacement(argument, operator)
+    else:
+        change = None if argument is None else _change(operator, argument)
     if change is None or argument is None:
         return (ANY,)
     found = mapped_text(value, change, argument)
@@ -47,6 +53,28 @@ def _change(operator: str, argument: str) -> Callable[[str], str] | None:
         start = int(numbers[1])
         return lambda text: text[start : None if numbers[2] is None else start + int(numbers[2])]
     return None
+
+
+_TOKEN: Final = re.compile(r"\\(?P<escaped>[\\/\"$`])|\$'(?P<control>\\[ntr])'|(?P<plain>[^\\\"'$`*?\[&])")
+_CONTROLS: Final = {"\\n": "\n", "\\t": "\t", "\\r": "\r"}
+
+
+def _replacement(argument: str, operator: str) -> Callable[[str], str] | None:
+    """Return what `//` does with a text: a character with a backslash before it stands for itself."""
+    texts = [""]
+    at = 0
+    while at < len(argument):
+        if (match := _TOKEN.match(argument, at)) is None:
+            return None
+        at = match.end()
+        if match["plain"] == "/" and len(texts) == 1:
+            texts.append("")
+        else:
+            texts[-1] += match["escaped"] or match["plain"] or _CONTROLS[match["control"]]
+    old, new = texts if len(texts) > 1 else (texts[0], "")
+    if not old or old[0] in "#%":
+        return None
+    return lambda text: text.replace(old, new, 1 if operator == "/" else -1)
 
 
 def _glob(pattern: str, *, is_long: bool) -> str | None:
