@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentdash.engine.detect.env_output.patterns import Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.regexes import compiled
+from agentdash.engine.detect.env_output.regexes import compiled, is_quick
 from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import Count, Pattern
 from agentdash.engine.detect.env_output.selections import Selection
@@ -160,6 +160,8 @@ class Library(Texts):
     def replaced_by(self, name: str, source: str, replacement: str, text: str) -> tuple[str, int]:
         """Return a text after `sub` or `gsub`, and the number of places."""
         pattern = self._regex(source)
+        if not is_quick(pattern.compiled, text):
+            raise UnknownError
         if "&" in replacement or "\\" in replacement:
             raise UnknownError
         if has_placeholder(text) and source not in ("=", "^"):

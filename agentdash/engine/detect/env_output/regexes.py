@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import comb, inf
 from typing import Final
 
 _CLASSES: Final = {
@@ -17,7 +18,15 @@ _CLASSES: Final = {
     "word": r"\w",
     "punct": r"!-/:-@\[-`{-~",
 }
+_REGEX_TOKEN: Final = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:[:=!]|<[=!]|P<\w+>))?|(?P<count>[*+?]|\{\d+(?:,\d*)?\})\??|.",
+    re.DOTALL,
+)
 _MAX_LENGTH: Final = 300
+_MAX_WAYS: Final = 100_000
+"""Ways in which a group that is repeated can match."""
+_MAX_STEPS: Final = 10_000_000
+"""Steps of a search: a second, more or less."""
 
 
 @lru_cache(256)
@@ -31,14 +40,55 @@ def compiled(pattern: str, syntax: str, *, ignores_case: bool = False) -> re.Pat
         return None
     else:
         translated = pattern if syntax == "perl" else _translated(pattern, basic=syntax == "basic")
-    if translated is None or re.search(
-        r"\([^)]*[*+][^)]*\)[*+{]", translated
-    ):  # nested repetition: exponential time
+    if translated is None or _is_exponential(translated):
         return None
     try:
         return re.compile(translated, re.IGNORECASE if ignores_case else 0)
     except (re.error, OverflowError, RecursionError):
         return None
+
+
+def is_quick(pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether a search in a text takes less than a second or so.
+
+    Its steps grow with a power of the length: one for each repetition, and one for where it starts.
+    """
+    repetitions = len(re.findall(r"(?<!\\)[*+]|\{\d+,\d*\}", pattern.pattern))
+    degree = repetitions + (not pattern.pattern.startswith("^"))
+    return comb(len(text) + degree, degree) <= _MAX_STEPS
+
+
+def _is_exponential(pattern: str) -> bool:
+    """Return whether a group is repeated that can match the same text in several ways."""
+    ways: list[float] = [1]
+    """In how many ways what stands in each open group can match."""
+    atom: float = 1
+    """The same for what stands before the offset."""
+    for token in _REGEX_TOKEN.finditer(pattern):
+        count = token["count"]
+        if count is not None:
+            least, most = _bounds(count)
+            if most > 1 and atom**most > _MAX_WAYS:
+                return True
+            atom = atom ** min(most, _MAX_WAYS) * (most - least + 1)
+            continue
+        ways[-1] *= atom
+        atom = 1
+        if token[0].startswith("("):
+            ways.append(1)
+        elif token[0] == ")" and len(ways) > 1:
+            atom = ways.pop()
+        elif token[0] == "|":
+            ways[-1] += 1
+    return False
+
+
+def _bounds(sign: str) -> tuple[int, float]:
+    """Return how often `*`, `+`, `?` or `{2,3}` repeats at least and at most."""
+    if sign in "*+?":
+        return int(sign == "+"), 1 if sign == "?" else inf
+    least, comma, most = sign.strip("{}").partition(",")
+    return int(least), (float(most) if most else inf) if comma else int(least)
 
 
 def _translated(pattern: str, *, basic: bool) -> str | None:

@@ -25,7 +25,7 @@ from agentdash.engine.detect.env_output.scripting.variables import Variables
 from agentdash.engine.detect.env_output.selections import MARK, Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
-_MAX_ROUNDS: Final = 60
+MAX_ROUNDS: Final = 60
 """Rounds of a loop over known values."""
 _OTHER_NAMES: Final = (
     "HOME",
@@ -98,7 +98,7 @@ class Collections(Machine):
             return
         if isinstance(values, dict):
             values = [[key, value] for key, value in values.items()]
-        if not isinstance(values, list) or len(values) > _MAX_ROUNDS:
+        if not isinstance(values, list) or len(values) > MAX_ROUNDS:
             raise UnknownError
         with suppress(LastError):
             for value in list(values):
@@ -355,7 +355,7 @@ class Collections(Machine):
         """Return a list that is known."""
         if isinstance(values, dict):
             return [[key, value] for key, value in values.items()]
-        if not isinstance(values, list) or len(values) > _MAX_ROUNDS:
+        if not isinstance(values, list) or len(values) > MAX_ROUNDS:
             raise UnknownError
         return values
 

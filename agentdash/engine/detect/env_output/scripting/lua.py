@@ -10,6 +10,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.patterns import Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
+from agentdash.engine.detect.env_output.scripting.collections import MAX_ROUNDS
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import (
@@ -150,7 +151,7 @@ class Lua(Texts):
             if not isinstance(start, int) or not isinstance(end, int) or clause.child_by_field_name("step"):
                 raise UnknownError
             names = [text_of(field(clause, "name"))]
-            values: Any = [[number] for number in range(start, end + 1)]
+            values: Any = [[number] for number in range(start, min(end, start + MAX_ROUNDS) + 1)]
         else:
             variables, expressions = named(clause)
             names = [text_of(child) for child in named(variables)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from agentdash.engine.detect.env_output.regexes import is_quick
 from agentdash.engine.detect.env_output.scripting.grammars import text_of
 from agentdash.engine.detect.env_output.scripting.perl_library import Library
 from agentdash.engine.detect.env_output.scripting.values import Pattern, Written
@@ -127,6 +128,8 @@ class PerlTexts(Library):
         flags = node.child_by_field_name("modifiers")
         if pattern.compiled.pattern not in ("=", "^", "\\0", "\\x00"):
             self.plain(text)
+        if not is_quick(pattern.compiled, text):
+            raise UnknownError
         is_all = flags is not None and "g" in text_of(flags)
         self._names[name] = pattern.compiled.sub(
             lambda _: other.replace("\\t", "\t"), text, count=0 if is_all else 1

@@ -8,7 +8,7 @@ from typing import Any, Final
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Trimmed
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.regexes import compiled
+from agentdash.engine.detect.env_output.regexes import compiled, is_quick
 from agentdash.engine.detect.env_output.scripting.collections import Collections
 from agentdash.engine.detect.env_output.scripting.values import Pattern, Written
 from agentdash.engine.detect.env_output.selections import MARK, Lines
@@ -69,6 +69,8 @@ class Texts(Collections):
         """Return whether a text matches a regular expression."""
         if not isinstance(text, str):
             raise UnknownError
+        if not is_quick(pattern.compiled, text):
+            raise UnknownError
         search = pattern.compiled.search
         if not has_placeholder(text):
             return search(text) is not None
@@ -82,7 +84,7 @@ class Texts(Collections):
         """Return the whole match and its groups in a text; they keep the unknown value whole."""
         if not isinstance(text, str):
             raise UnknownError
-        found = pattern.compiled.search(text)
+        found = pattern.compiled.search(text) if is_quick(pattern.compiled, text) else None
         if found is None:
             raise UnknownError
         parts = [found[0], *(group or "" for group in found.groups())]
