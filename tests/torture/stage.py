@@ -117,7 +117,11 @@ class Stage:
 
     def screen(self, *arguments: str) -> Terminal:
         """Start a full-screen agentdash; it is ended with the scene."""
-        terminal = Terminal(self.command(*arguments), self.env, columns=120, lines=36)
+        return self.terminal(self.command(*arguments))
+
+    def terminal(self, command: Sequence[str]) -> Terminal:
+        """Start a command in a terminal of its own; it is ended with the scene."""
+        terminal = Terminal(command, self.env, columns=120, lines=36)
         self.cleanup.callback(terminal.close)
         return terminal
 

@@ -45,6 +45,7 @@ from tests.torture.scenes import (  # noqa: E402 - they add their scenes
     processes,  # noqa: F401
     sockets,  # noqa: F401
     start,  # noqa: F401
+    state_files,  # noqa: F401
     store,  # noqa: F401
     syscalls,  # noqa: F401
     tmux,  # noqa: F401

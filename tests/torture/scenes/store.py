@@ -24,7 +24,7 @@ _CHECK: Final = [sys.executable, "-m", "agentdash", "check", "--json"]
 
 
 @contextmanager
-def _mounted(folder: Path, options: str) -> Iterator[None]:
+def mounted(folder: Path, options: str) -> Iterator[None]:
     """Mount a tmpfs for the block."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=True)
@@ -38,7 +38,7 @@ def _mounted(folder: Path, options: str) -> Iterator[None]:
 def full(stage: Stage) -> Iterator[str]:
     folder = stage.place.root / "full"
     owner = f"uid={stage.uid},gid={stage.uid},mode=700"
-    with _mounted(folder, f"size=64k,{owner}"):
+    with mounted(folder, f"size=64k,{owner}"):
         filler = folder / "filler"
         with filler.open("wb", buffering=0) as file, suppress(OSError):
             while True:
@@ -75,7 +75,7 @@ def _record(stage: Stage, journal: Path) -> Iterator[str]:
 def read_only(stage: Stage) -> Iterator[str]:
     folder = stage.place.root / "ro"
     owner = f"uid={stage.uid},gid={stage.uid},mode=700"
-    with _mounted(folder, f"ro,{owner}"):
+    with mounted(folder, f"ro,{owner}"):
         stage.env |= {"XDG_STATE_HOME": str(folder), "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
         plain, cached = stage.run("check", "--json", "--no-cache"), stage.run("check", "--json")
         if (cached.code, cached.out) != (plain.code, plain.out) or not plain.document:
