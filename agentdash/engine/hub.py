@@ -43,9 +43,9 @@ _SUSTAINED_INTERVAL_S: Final = 0.25
 """Between two snapshots while events keep coming: a person cannot read faster, and drawing costs CPU."""
 _MAX_INTERVAL_S: Final = 1.0
 """Likewise where a snapshot of a large fleet costs much."""
-_COST_FACTOR: Final = 20
+_COST_FACTOR: Final = 30
 """Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
-for each, drawing included: 5 % of a core, between the two intervals."""
+for each, drawing included: 3 % of a core, between the two intervals."""
 _BURST_SNAPSHOTS: Final = 5.0
 """Snapshots that may follow each other at the shorter interval."""
 _URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)

@@ -13,13 +13,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.agents.identify import Identity, identify
 from agentdash.agents.launchers import read_launcher
 from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
 from agentdash.collect.processes.connections import ssh_connection
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
+from agentdash.collect.processes.tracked import TrackedProcess
 from agentdash.collect.processes.write_access import WriteAccessChecker
 from agentdash.model.events import (
     Event,
@@ -32,9 +32,8 @@ from agentdash.model.events import (
     StatePathsSeen,
 )
 from agentdash.model.mounts import Mount
-from agentdash.model.process import THREAD_VARIABLES, Kernel, Process, ProcessKey
+from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.sanitize import clean_line
-from agentdash.model.state_paths import PathAccess
 
 if sys.platform == "linux":
     from agentdash.collect.processes import linux as system
@@ -55,52 +54,6 @@ _UNFOLLOWED_PER_POLL: Final = 16
 """Older processes that are not followed, read in turn: finds a late exec, and reused pids."""
 _FORK_S: Final = 1.0
 """Age up to which a process that runs its parent's program may be about to exec another one."""
-_COMMON_VARIABLES: Final = frozenset(("CODEX_HOME", "CODEX_SQLITE_HOME"))
-"""Variables that users export in their profiles: no sign of Codex."""
-
-
-_MARKS: Final = frozenset(THREAD_VARIABLES.values())
-
-
-class _TrackedProcess:
-    """One process of this machine, whether followed or not."""
-
-    __slots__ = ("agent", "argv", "deferred", "env", "exe", "followed", "process", "reread", "stat", "state")
-
-    def __init__(self, stat: Stat) -> None:
-        self.stat = stat
-        self.argv: list[str] = []
-        self.exe: str | None = None
-        self.env: dict[str, str] | None = None
-        self.agent: Identity | None = None
-        self.process: Process | None = None
-        """As emitted last."""
-        self.followed = False
-        """Whether it is reported."""
-        self.deferred = False
-        """Whether its next event waits for the next poll."""
-        self.reread = False
-        """Whether it has become another program since it was emitted."""
-        self.state: tuple[PathAccess, ...] = ()
-        """Its state paths as emitted last."""
-
-    def read(self, pid: int) -> None:
-        """Read what an exec changes."""
-        self.argv = system.argv(pid)
-        self.exe = system.exe(pid)
-        self.env = system.environment(pid)
-        self.agent = identify(self.argv, self.exe)
-        self.reread = True
-
-    def runs(self, program: str) -> bool:
-        """Return whether the first argument is a program of this name."""
-        return bool(self.argv) and self.argv[0].rpartition("/")[2] == program
-
-    @property
-    def is_of_interest(self) -> bool:
-        """Whether it is followed for its own sake: a known agent, or marked as a command of one."""
-        names = self.env.keys() - _COMMON_VARIABLES if self.env else ()
-        return self.agent is not None or any(name.startswith("CODEX_") or name in _MARKS for name in names)
 
 
 class ProcessSensor:
@@ -116,7 +69,7 @@ class ProcessSensor:
     """
 
     def __init__(self) -> None:
-        self._tracked: dict[int, _TrackedProcess] = {}
+        self._tracked: dict[int, TrackedProcess] = {}
         self._boot_time = system.boot_time()
         self._since_boot = 0.0
         """The time of this poll, as start times are counted (seconds)."""
@@ -206,17 +159,17 @@ class ProcessSensor:
         renamed = stat.image != last.image or stat.name != last.name
         if not stat.zombie and (renamed or (stat.image and not tracked.argv)):
             before = tracked.argv
-            tracked.read(pid)
+            _read_program(pid, tracked)
             tracked.deferred = bool(before) and not tracked.argv  # in the middle of an exec
             self._tree_changed = True
         self._tree_changed |= stat.ppid != last.ppid
         return None
 
     def _track(self, pid: int, stat: Stat) -> None:
-        self._tracked[pid] = tracked = _TrackedProcess(stat)
+        self._tracked[pid] = tracked = TrackedProcess(stat)
         self._tree_changed = True
         if not stat.zombie:
-            tracked.read(pid)
+            _read_program(pid, tracked)
         parent = self._tracked.get(stat.ppid)
         forked = parent is not None and stat.image == parent.stat.image != 0
         has_just_forked = forked and self._since_boot - stat.started < _FORK_S
@@ -285,7 +238,7 @@ class ProcessSensor:
                     found |= {child for child in children.get(pid, ()) if system.ns_pid(child) in self._panes}
         return found
 
-    def _changed_process(self, pid: int, tracked: _TrackedProcess, slow_due: bool) -> Process | None:
+    def _changed_process(self, pid: int, tracked: TrackedProcess, slow_due: bool) -> Process | None:
         """Return the process as it is now, where it has changed enough to be reported."""
         if tracked.deferred:
             tracked.deferred = False
@@ -319,7 +272,7 @@ class ProcessSensor:
             connection=connection,
         )
 
-    def _read_process(self, pid: int, tracked: _TrackedProcess) -> Process:
+    def _read_process(self, pid: int, tracked: TrackedProcess) -> Process:
         stat = tracked.stat
         agent = tracked.agent
         argv = clean_arguments(tracked.argv)
@@ -364,7 +317,7 @@ class ProcessSensor:
             namespace: mounts for namespace, mounts in self._mounts.items() if namespace in occupied
         }
 
-    def _state_paths(self, tracked: _TrackedProcess, process: Process, at: float) -> list[Event]:
+    def _state_paths(self, tracked: TrackedProcess, process: Process, at: float) -> list[Event]:
         """Return whether a worker in a sandbox may write its state paths, where that changed."""
         kernel = process.kernel or Kernel()
         paths = tracked.state
@@ -378,7 +331,7 @@ class ProcessSensor:
         tracked.state = paths
         return [StatePathsSeen(at=at, key=process.key, paths=paths)]
 
-    def _rollouts(self, pid: int, tracked: _TrackedProcess) -> tuple[str, ...]:
+    def _rollouts(self, pid: int, tracked: TrackedProcess) -> tuple[str, ...]:
         if tracked.agent is None or tracked.stat.zombie:
             return ()
         adapter = adapters()[tracked.agent.agent]
@@ -402,8 +355,13 @@ class ProcessSensor:
         return SourceSeen(at=at, name="processes", ok=True, detail=detail)
 
 
-def _connection(pid: int, tracked: _TrackedProcess) -> str | None:
+def _connection(pid: int, tracked: TrackedProcess) -> str | None:
     return ssh_connection(pid) if tracked.stat.name == "ssh" and not tracked.stat.zombie else None
+
+
+def _read_program(pid: int, tracked: TrackedProcess) -> None:
+    """Read what an exec changes."""
+    tracked.become(system.argv(pid), system.exe(pid), system.environment(pid))
 
 
 def _exit_code(stat: Stat) -> int | None:

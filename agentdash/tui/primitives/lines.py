@@ -48,14 +48,15 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         """Width of the visible part of a line."""
         return self.scrollable_content_region.width
 
-    def show(self, lines: Sequence[Line], *, follow: bool = False) -> None:
+    def show(self, lines: Sequence[Line], *, follow: bool = False, from_end: bool = False) -> None:
         """Show these lines.
 
         Args:
             lines: the content from top to bottom.
             follow: stay at the last line if it is in the viewport now.
+            from_end: what is followed is new: go to its last line.
         """
-        self._follows = follow and self.is_vertical_scroll_end
+        self._follows = follow and (from_end or self.is_vertical_scroll_end)
         self._content = tuple(lines)
         self.redraw(len(self._content))
         if self._follows:
@@ -71,7 +72,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         Args:
             height: number of lines of the content.
         """
-        if height != self.virtual_size.height:
+        if height != self.virtual_size.height and not self._fits_into_bar(height):
             self.virtual_size = Size(1, height)
             self._painted.clear()
             self.refresh()
@@ -83,6 +84,17 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             if (old := before.get(y)) != line:
                 start, end = (0, None) if old is None else difference(old, line)
                 self.refresh(Region(start, y - top, (end or self.size.width) - start, 1))
+
+    def _fits_into_bar(self, height: int) -> bool:
+        """Set another height of the content, where it is scrolled by a bar before and after: without a layout
+        of the whole screen."""
+        least = self.size.height
+        is_scrolled = self.show_vertical_scrollbar and 0 < least < min(height, self.virtual_size.height)
+        if not is_scrolled or self.scroll_offset.y > height - least:
+            return False
+        self.set_reactive(ScrollView.virtual_size, Size(1, height))
+        self.vertical_scrollbar.window_virtual_size = height
+        return True
 
     def repaint(self) -> None:
         """Repaint everything."""

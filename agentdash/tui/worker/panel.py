@@ -195,13 +195,13 @@ class WorkerPanel(Vertical):
         if not self._tab_chosen:
             self._tab = _first_tab(worker)
         bar.show([tab_bar(self._tab, cells, look)])
-        if before is None or before.worker is None or before.worker.id != worker.id:
+        is_other = before is None or before.worker is None or before.worker.id != worker.id
+        if is_other:
             top.scroll_home(animate=False, immediate=True)
-            tab.show([])
             tab.scroll_home(animate=False, immediate=True)  # a tab that was followed to its end is left there
             self._shift = 0
         follow = self._tab in ("Screen", "Talk")
-        tab.show(self._shifted(worker, view, tab.size.height, cells), follow=follow)
+        tab.show(self._shifted(worker, view, tab.size.height, cells), follow=follow, from_end=is_other)
 
     @property
     def _summary_cells(self) -> int:
