@@ -3,7 +3,7 @@
 Machines differ by a factor of three, and are disturbed by what else they run. A ratio to a peer that is
 measured in the same minute holds on all of them.
 
-What else a machine runs is not only noise: a dashboard reads every new process and notices every new terminal.
+What else a machine runs is not only noise: a dashboard reads new processes and notices new terminals.
 For figures of the dashboard alone, as root, in pid and mount namespaces of its own:
 
     unshare -pfm --mount-proc sh -c 'mount -t devpts -o newinstance,ptmxmode=666 devpts /dev/pts &&
