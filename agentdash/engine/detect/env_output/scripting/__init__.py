@@ -2,6 +2,7 @@
 
 `grammars` parses a program; a class for each language walks its syntax tree (`perl`, `ruby`, `php`, `lua`;
 jq has a parser of its own, `jq_syntax`). What the languages share is in `machine` (output, environment,
-conditions that are not known), `collections` (loops over the environment), `texts` (comparing, formatting)
-and `json_text`. Anything that is not modelled raises `UnknownError`: what comes behind it can be any text.
+conditions that are not known), `loops` (over the environment), `collections` (lists and mappings), `texts`
+(comparing, formatting) and `json_text`. Anything that is not modelled raises `UnknownError`: what comes
+behind it can be any text. Python, JavaScript and awk run on the same machine, from the folder above.
 """

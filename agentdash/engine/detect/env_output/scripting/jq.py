@@ -11,10 +11,10 @@ import msgspec
 from agentdash.engine.detect.env_output.dump_maps import common_style
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.patterns import Choice, Part
-from agentdash.engine.detect.env_output.scripting.collections import line_style
 from agentdash.engine.detect.env_output.scripting.jq_library import Library, Many
 from agentdash.engine.detect.env_output.scripting.jq_syntax import Tree
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
+from agentdash.engine.detect.env_output.scripting.loops import line_style
 from agentdash.engine.detect.env_output.scripting.values import FailedError
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
