@@ -143,6 +143,8 @@ class Interpreter:
             return [lost(state)]
         opened = msgspec.structs.replace(route, may_fail=False)
         found = routed(outcomes, opened, expander.errors)
+        if route.files:  # a program that reads the file fails while its output goes there
+            found = [msgspec.structs.replace(outcome, status=None) for outcome in found]
         if route.may_fail:
             found.append(Outcome(stream=expander.errors, status=FAILED, state=state, leaves="exit"))
         return found
