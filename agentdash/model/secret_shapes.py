@@ -247,10 +247,11 @@ SHAPES: Final = (
         flags=0,
     ),
     _shape(
-        rf"(?:(?<![\w-])setx?\s+(?:-\w+\s+)?[\w.-]{{0,60}}?(?:{STRONG_NAME}|(?<![A-Za-z]){WEAK_NAME})\s"
+        rf"(?:(?<![\w-])setx?\s+(?:-\w+\s+)?[\w./:-]{{0,60}}?(?:{STRONG_NAME}|(?<![A-Za-z]){WEAK_NAME})\s"
         r"|\blogin\s+\S+\s+password\s|\b(?:login|sshpass|mongo\w*)\b[^\n|;&]{0,200}?\s-p"
         r"|\bredis-cli\b[^\n|;&]{0,200}?\s-a|\bldap\w+\b[^\n|;&]{0,200}?\s-w|\bvault\s+login\s"
         r"|\b(?:sqlcmd|zip|unzip)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s"
+        r"|\bopenssl\b[^\n|;&]{0,200}?\s-k\s|\bmc\s+alias\s+set\s+\S+\s+\S+\s+\S+\s"
         r"|\bsecret\s+set\s+\S+[^\n|;&]{0,80}?\s(?:-b|--body))"
         rf"\s*{_PLAIN}(?!-)(?P<secret>{_VALUE})",
         *(
@@ -265,7 +266,7 @@ SHAPES: Final = (
             "redis-cli",
             "ldap",
         ),
-        *("sqlcmd", "zip ", "zip\x1f", "htpasswd"),
+        *("sqlcmd", "zip ", "zip\x1f", "htpasswd", "openssl"),
     ),
     _shape(
         rf"\b(?:echo|printf)\s+(?:-n\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"

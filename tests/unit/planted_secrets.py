@@ -34,6 +34,9 @@ mysql -uroot -p{S} db
 mysqldump -u root --password={S} db
 mongo -u u -p {S} db
 openssl rsa -in k -passin pass:{S}
+openssl enc -aes-256-cbc -k {S} -in f
+mc alias set minio http://h AK {S}
+npm config set //registry.example.org/:_authToken {S}
 7z x -p{S} a.7z
 zip -P {S} a.zip b
 unzip -P {S} a.zip
