@@ -9,24 +9,15 @@ import asyncio
 import locale
 import os
 import platform
+import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from agentdash import __version__
-from agentdash.agents.codex.config.argv import parse_options
-from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.layers import read_layers, request
-from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
-from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
-from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lines, problem
-from agentdash.agents.codex.installed_version import installed_version
-from agentdash.agents.codex.rollout.kinds import LAST_VERSION
-from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.home import CodexHome, default_home, locks
 from agentdash.agents.knowledge import installed_agents, knowledge, screen_versions
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.confinement import confinement
@@ -37,19 +28,16 @@ from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder
 from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
-from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
+from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen
 from agentdash.model.pane import NO_SERVER, tmux_source
 from agentdash.model.process import Kernel, Process
-from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
 from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
-from agentdash.report.check_config import default_version
-from agentdash.report.doctor import DoctorCheck, DoctorReport
+from agentdash.report.diagnose_codex import check_config, check_homes
+from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.store.digests import DigestStore
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 
-_MAX_VERSION_SESSIONS: Final = 200
-"""Newest sessions whose headers are read for their Codex version: enough for all versions in use."""
 _COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
 """What a terminal, or its user, states of its colours."""
 _MIN_COLUMNS: Final = 30
@@ -74,11 +62,11 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
     probe = _Probe(config, sandbox)
     python = f"Python {platform.python_version()}"
     checks = [
-        _ok("agentdash", f"{__version__}, {python}, {sys.platform}"),
-        _ok("config", f"{clean_line(str(config_file(environ)))}: {settings}"),
+        ok("agentdash", f"{__version__}, {python}, {sys.platform}"),
+        ok("config", f"{clean_line(str(config_file(environ)))}: {settings}"),
         *_check_sandbox(sandbox, home, config),
-        *_check_homes(home, probe),
-        *_check_codex_config(home, environ),
+        *check_homes(home, probe.processes.values()),
+        *check_config(home, environ),
         *_check_agents(),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(home, probe, sandbox),
@@ -89,18 +77,6 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         _check_debug_log(config),
     ]
     return DoctorReport("agentdash.doctor/1", checks)
-
-
-def _ok(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
-    return DoctorCheck(name=name, level="ok", detail=detail, advice=advice)
-
-
-def _warn(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
-    return DoctorCheck(name=name, level="warn", detail=detail, advice=advice)
-
-
-def _fail(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
-    return DoctorCheck(name=name, level="fail", detail=detail, advice=advice)
 
 
 class _Probe:
@@ -147,19 +123,19 @@ def _check_sandbox(sandbox: str | None, home: CodexHome, config: Config) -> Iter
         trouble = detail = str(error)
     detail = detail.partition(": start")[0]
     if sandbox is not None:
-        yield _warn(
+        yield warn(
             "sandbox",
             f"agentdash itself runs inside of one: {sandbox}",
             "panes and processes are only known from the status file",
         )
-        yield _fail("status file", detail, START) if trouble else _ok("status file", detail)
+        yield fail("status file", detail, START) if trouble else ok("status file", detail)
         return
-    yield _ok("sandbox", "agentdash runs outside of any sandbox")
+    yield ok("sandbox", "agentdash runs outside of any sandbox")
     if trouble is None or not config.publish:
-        yield _ok("status file", detail)
+        yield ok("status file", detail)
     else:
         advice = "agents inside of sandboxes need it: keep the dashboard open, or run `agentdash publish`"
-        yield _warn("status file", detail, advice)
+        yield warn("status file", detail, advice)
 
 
 def _check_state_directory() -> DoctorCheck:
@@ -167,129 +143,26 @@ def _check_state_directory() -> DoctorCheck:
     shown = clean_line(str(folder))
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if os.access(nearest, os.W_OK | os.X_OK):
-        return _ok("state", f"{shown} can be written")
+        return ok("state", f"{shown} can be written")
     advice = "without it there is no status file: set XDG_STATE_HOME"
-    return _warn("state", f"{shown} cannot be written", advice)
+    return warn("state", f"{shown} cannot be written", advice)
 
 
 def _check_digests() -> DoctorCheck:
     store = DigestStore(state_folder())
     usage = store.usage()
     if store.trouble is not None:
-        return _warn("digests", clean_line(store.trouble), "all files are read again: delete the file")
+        return warn("digests", clean_line(store.trouble), "all files are read again: delete the file")
     if usage is None or usage.oldest is None:
-        return _ok("digests", "none; `agentdash check` and the library keep what they have read")
+        return ok("digests", "none; `agentdash check` and the library keep what they have read")
     days = max(0.0, SystemClock().now() - usage.oldest) / 86_400
-    return _ok("digests", f"{usage.digests}, {usage.size / 1e6:.1f} MB, the oldest {days:.0f} days old")
+    return ok("digests", f"{usage.digests}, {usage.size / 1e6:.1f} MB, the oldest {days:.0f} days old")
 
 
 def _check_debug_log(config: Config) -> DoctorCheck:
     if config.debug_log is None:
-        return _ok("debug log", "off; --debug-log FILE writes tracebacks")
-    return _ok("debug log", clean_line(str(config.debug_log)))
-
-
-# ---------------------------------------------------------------- Codex
-
-
-def _check_homes(home: CodexHome, probe: _Probe) -> Iterator[DoctorCheck]:
-    if (trouble := problem(home)) is None:
-        unlisted: list[OSError] = []
-        files = list(home.rollouts(unlisted.append))
-        yield _check_versions(home, files)
-        yield from _check_listed(unlisted)
-        yield from _check_readable(files)
-    elif "permission denied" in trouble:
-        yield _fail("codex home", trouble, "run as the user that owns it")
-    else:
-        yield _warn("codex home", trouble)
-    used = {
-        Path(process.env["CODEX_HOME"])
-        for process in probe.processes.values()
-        if process.agent == "codex" and process.env and process.env.get("CODEX_HOME")
-    }
-    for other in sorted(used - {home.root, home.root.resolve()}):
-        detail = f"a running Codex uses {other}, which is not watched"
-        yield _warn("other codex home", detail, f"agentdash --codex-home {other}")
-
-
-def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:
-    newest = files[:_MAX_VERSION_SESSIONS]
-    versions = sorted({_version(path) or "unknown" for path in newest}, key=_numbers, reverse=True)
-    listed = ", ".join(versions) or "none"
-    shown = clean_line(str(home.root))
-    detail = f"{shown}: {len(files)} sessions; of the newest {len(newest)} by Codex {listed}"
-    if versions and _numbers(versions[0])[:2] > _numbers(LAST_VERSION):
-        advice = f"agentdash was tested up to {LAST_VERSION}: look for a newer agentdash"
-        return _warn("codex home", detail, advice)
-    return _ok("codex home", detail)
-
-
-def _check_listed(errors: Sequence[OSError]) -> Iterator[DoctorCheck]:
-    if errors:
-        first = clean_line(f"{os.fsdecode(errors[0].filename or '?')}: {errors[0].strerror or errors[0]}")
-        detail = f"{len(errors)} directories cannot be listed, {first} first"
-        yield _warn("codex directories", detail, "sessions in them are missing everywhere")
-
-
-def _check_readable(files: Sequence[Path]) -> Iterator[DoctorCheck]:
-    refused = [path for path in files if not os.access(path, os.R_OK)]
-    if refused:
-        shown = clean_line(str(refused[0]))
-        detail = f"{len(refused)} of {len(files)} cannot be read, {shown} first"
-        yield _warn("codex files", detail, "chown them to yourself")
-    elif files:
-        yield _ok("codex files", "all can be read")
-
-
-def _version(path: Path) -> str | None:
-    try:
-        events = RolloutReader("x").read(islice(open_lines(path), 1))
-    except OSError:
-        return None
-    return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdecimal())
-
-
-def _needed(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that commands need; `CODEX_HOME` where it is not at its default."""
-    return tuple(name for name in NEEDED if name != "CODEX_HOME" or environ.get(name))
-
-
-def _check_codex_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Yield the configuration layers of a Codex that would be started here, and what in them has no
-    effect."""
-    installed = installed_version()
-    version = installed or default_version()[0]
-    rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
-    layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)
-    for file in layers.problems:
-        yield _warn(
-            "codex config", f"{file.path} cannot be read: {file.problem}", "Codex may not start with it"
-        )
-    counting = [file.path for file in (*layers.files, *layers.managed) if not file.problem]
-    _, given = request(layers, nothing, rules, cwd=cwd)
-    which = f"Codex {version} here" if installed else f"Codex is not installed; by the rules of {version}"
-    detail = f"{which}: {', '.join(counting) or 'no configuration file'}"
-    if given.refusal is not None:
-        yield _warn("codex config", detail, f"Codex will not start: {given.refusal}")
-    else:
-        decisive = given.origin(RequestField.FILESYSTEM)
-        by = f" by {decisive.where}" if decisive else ""
-        yield _ok(
-            "codex config", f"{detail}; files {given.policy.filesystem}, network {given.policy.network}{by}"
-        )
-    stack = Stack(nothing, layers.files, rules, managed=layers.managed_config)
-    for rule in environment_rules(stack, _needed(environ)):
-        advice = (
-            "workers need these, and agentdash inside of the sandbox: list them in `include_only` or `set`"
-        )
-        yield _warn("codex environment", str(rule), advice if rule.effect == "drops" else None)
-    for setting in ineffective(layers, nothing, rules, given):
-        yield _warn("codex config", str(setting))
+        return ok("debug log", "off; --debug-log FILE writes tracebacks")
+    return ok("debug log", clean_line(str(config.debug_log)))
 
 
 # ---------------------------------------------------------------- tmux
@@ -304,36 +177,36 @@ def _check_agents() -> Iterator[DoctorCheck]:
         sandbox = f"sandbox: {known.sandbox.replace('`', '')}"
         screens = f"screens tested on {', '.join(versions)}" if versions else "screens untested"
         if not known.untested:
-            yield _ok(found.agent, f"{detail}; {screens}; {sandbox}")
+            yield ok(found.agent, f"{detail}; {screens}; {sandbox}")
         else:
             advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
-            yield _warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
+            yield warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
 
 
 def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[DoctorCheck]:
     if not config.tmux:
-        yield _ok("tmux", "is left alone (--no-tmux, or the config file)")
+        yield ok("tmux", "is left alone (--no-tmux, or the config file)")
         return
     if (version := tmux_version()) is None:
         advice = "install it to see worker CLIs in panes"
-        yield _warn("tmux", "is not installed, or does not answer", advice)
+        yield warn("tmux", "is not installed, or does not answer", advice)
         return
-    numbers = _numbers("".join(char for char in version if char.isdecimal() or char == "."))
+    numbers = tuple(map(int, re.findall(r"\d+", version)))  # of `tmux 3.3a`, `tmux next-3.6`
     if numbers and numbers < _OLDEST_TMUX:
-        yield _warn("tmux", version, "agentdash is tested with 3.2a and later")
+        yield warn("tmux", version, "agentdash is tested with 3.2a and later")
     else:
-        yield _ok("tmux", version)
+        yield ok("tmux", version)
     if sandbox is not None:
-        yield _warn("tmux server", "cannot be reached from inside of a sandbox")
+        yield warn("tmux server", "cannot be reached from inside of a sandbox")
         return
     yield from _check_clipboard()
     any_answers = any(server.ok for server in probe.servers)
     for server in probe.servers:
         if server.ok:
-            yield _ok(server.name, server.detail)
+            yield ok(server.name, server.detail)
         elif server.name != tmux_source("default") or server.detail != NO_SERVER or not any_answers:
             advice = "start your agents in tmux, or name their server with -L or -S"
-            yield _warn(server.name, server.detail, advice)
+            yield warn(server.name, server.detail, advice)
     for name, pid in probe.server_pids.items():
         if (process := probe.processes.get(pid)) is not None:
             yield from _check_server(name, process, probe.own)
@@ -344,22 +217,22 @@ def _check_clipboard() -> Iterator[DoctorCheck]:
     if own_socket() is None:
         return
     if (problem := clipboard()) is None:
-        yield _ok("tmux clipboard", "what the dashboard copies reaches tmux's buffer and the clipboard")
+        yield ok("tmux clipboard", "what the dashboard copies reaches tmux's buffer and the clipboard")
     else:
         advice = "tmux set -s set-clipboard external, or on; and terminal-features of the terminal"
-        yield _warn("tmux clipboard", f"copies reach tmux's buffer, {problem}", advice)
+        yield warn("tmux clipboard", f"copies reach tmux's buffer, {problem}", advice)
 
 
 def _check_server(server: str, process: Process, own: Kernel | None) -> Iterator[DoctorCheck]:
     if process.kernel is not None and own is not None and is_sandboxed(process.kernel, own):
-        yield _fail(
+        yield fail(
             f"tmux {server}",
             f"the server (pid {process.pid}) itself runs inside of a sandbox",
             "what is started in its panes stays sandboxed, whatever is approved: restart it outside",
         )
     flags = sorted(name for name in process.env or {} if name.startswith("CODEX_SANDBOX"))
     if flags:
-        yield _warn(
+        yield warn(
             f"tmux {server}",
             f"the server's environment has {', '.join(flags)}",
             f"new panes inherit what is not true of them: tmux set-environment -g -r {flags[0]}",
@@ -372,23 +245,23 @@ def _check_server(server: str, process: Process, own: Kernel | None) -> Iterator
 def _check_processes(home: CodexHome, probe: _Probe, sandbox: str | None) -> Iterator[DoctorCheck]:
     if sys.platform != "linux":
         reason = "this system does not show the environment and the sandbox of other processes"
-        yield _warn("processes", f"{probe.health}; {reason}", "verdicts rest on what commands printed")
+        yield warn("processes", f"{probe.health}; {reason}", "verdicts rest on what commands printed")
         return
     if probe.own is None or probe.own.net is None:
         advice = "mount /proc; without it states come from files alone"
-        yield _fail("processes", "/proc does not show the own process", advice)
+        yield fail("processes", "/proc does not show the own process", advice)
         return
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     readable = sum(os.access(f"/proc/{pid}/environ", os.R_OK) for pid in pids)
     detail = f"{len(pids)} seen, the environment of {readable} can be read; {probe.health}"
     if sandbox is None and len(pids) < _MIN_VISIBLE_PROCESSES:
         advice = "/proc hides others (hidepid, or a container): run agentdash where the agents run"
-        yield _warn("processes", detail, advice)
+        yield warn("processes", detail, advice)
     else:
-        yield _ok("processes", detail)
+        yield ok("processes", detail)
     if not locks(home, 0.0).readable:
         advice = "the owner of a thread is found by open files alone"
-        yield _warn("locks", "/proc/locks cannot be read", advice)
+        yield warn("locks", "/proc/locks cannot be read", advice)
 
 
 def _check_file_events(home: CodexHome) -> Iterator[DoctorCheck]:
@@ -398,11 +271,11 @@ def _check_file_events(home: CodexHome) -> Iterator[DoctorCheck]:
     }
     shown = ", ".join(f"{name} {value}" for name, value in limits.items() if value is not None)
     if (reason := refusal([str(root) for root in home.roots])) is None:
-        yield _ok("file events", shown or "there are some")
+        yield ok("file events", shown or "there are some")
         return
     sysctl = "raise fs.inotify.max_user_watches and max_user_instances with sysctl"
     detail = f"{reason} ({shown})" if shown else reason
-    yield _warn("file events", detail, f"changes are seen by polling, within 2 s; {sysctl}")
+    yield warn("file events", detail, f"changes are seen by polling, within 2 s; {sysctl}")
 
 
 def _read_number(path: Path) -> int | None:
@@ -414,20 +287,20 @@ def _read_number(path: Path) -> int | None:
 
 def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     if not sys.stdout.isatty():
-        yield _ok("terminal", "the output goes to a file or a program")
+        yield ok("terminal", "the output goes to a file or a program")
         return
     size = shutil.get_terminal_size()
     if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
         advice = f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown"
-        yield _warn("terminal", f"{size.columns}x{size.lines}", advice)
+        yield warn("terminal", f"{size.columns}x{size.lines}", advice)
     else:
-        yield _ok("terminal", f"{size.columns}x{size.lines}")
+        yield ok("terminal", f"{size.columns}x{size.lines}")
     yield _check_colours(environ)
     encoding = locale.getencoding()
     if encoding.lower().replace("-", "") == "utf8":
-        yield _ok("characters", encoding)
+        yield ok("characters", encoding)
     else:
-        yield _warn("characters", encoding, "agentdash --ascii, or set LANG to a UTF-8 locale")
+        yield warn("characters", encoding, "agentdash --ascii, or set LANG to a UTF-8 locale")
 
 
 def _check_colours(environ: Mapping[str, str]) -> DoctorCheck:
@@ -437,5 +310,5 @@ def _check_colours(environ: Mapping[str, str]) -> DoctorCheck:
     detail = f"{', '.join(claims) or 'TERM is not set'}: {used} are used"
     if used == SIXTEEN:
         advice = "set COLORTERM=truecolor if this terminal has more; in tmux, default-terminal tmux-256color"
-        return _ok("colours", f"{detail}, the terminal's own, unless --theme names others", advice)
-    return _ok("colours", detail)
+        return ok("colours", f"{detail}, the terminal's own, unless --theme names others", advice)
+    return ok("colours", detail)

@@ -41,6 +41,21 @@ class DoctorReport(msgspec.Struct):
         return int(any(check.level == "fail" for check in self.checks))
 
 
+def ok(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
+    """Return a check that passed."""
+    return DoctorCheck(name=name, level="ok", detail=detail, advice=advice)
+
+
+def warn(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
+    """Return a check that found what cannot be observed."""
+    return DoctorCheck(name=name, level="warn", detail=detail, advice=advice)
+
+
+def fail(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
+    """Return a check that failed."""
+    return DoctorCheck(name=name, level="fail", detail=detail, advice=advice)
+
+
 def print_doctor(report: DoctorReport, console: Console) -> None:
     """Print one line per check, with the advice below it."""
     table = Table(box=None, show_header=False, pad_edge=False)

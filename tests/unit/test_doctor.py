@@ -12,7 +12,8 @@ import pytest
 from agentdash.agents.codex.home import CodexHome
 from agentdash.config import Config
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.report import diagnose
+from agentdash.report import diagnose, diagnose_codex
+from agentdash.report.diagnose_codex import check_homes
 from agentdash.report.doctor import DoctorCheck
 from tests.unit.test_cli import RECORDINGS, agentdash
 
@@ -48,11 +49,11 @@ def test_document(home: Path) -> None:
 
 def test_missing_home_and_later_codex(home: Path) -> None:
     probe = diagnose._Probe(Config(tmux=False), None)
-    missing, *_ = diagnose._check_homes(CodexHome(home / "nothing"), probe)
+    missing, *_ = check_homes(CodexHome(home / "nothing"), probe.processes.values())
     assert (missing.level, "does not exist" in missing.detail) == ("warn", True)
     for path in home.rglob("*.jsonl"):
         path.write_text(path.read_text().replace('"cli_version":"0.169.0"', '"cli_version":"0.170.2"'))
-    late = by_name(list(diagnose._check_homes(CodexHome(home), probe)))["codex home"]
+    late = by_name(list(check_homes(CodexHome(home), probe.processes.values())))["codex home"]
     assert (late.level, late.advice) == (
         "warn",
         "agentdash was tested up to 0.169: look for a newer agentdash",
@@ -62,7 +63,7 @@ def test_missing_home_and_later_codex(home: Path) -> None:
 def test_unreadable_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = next(home.rglob("*.jsonl"))
     monkeypatch.setattr(os, "access", lambda asked, _: asked != path)  # root may read everything
-    (refused,) = diagnose._check_readable(list(CodexHome(home).rollouts()))
+    (refused,) = diagnose_codex._check_readable(list(CodexHome(home).rollouts()))
     assert (refused.level, str(path) in refused.detail) == ("warn", True)
 
 
