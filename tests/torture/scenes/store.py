@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from tests.live.dispositions import restore_defaults
 from tests.live.patience import scaled
 from tests.torture.faults import GOOD
 from tests.torture.scenes import scene
@@ -141,7 +142,11 @@ with termination.forced_cleanup(recorder.flush):
 def forced(stage: Stage) -> Iterator[str]:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         folder = stage.place.cwd / number.name
-        process = stage.start([sys.executable, "-c", _FORCED, str(folder)], stdout=subprocess.PIPE)
+        process = stage.start(
+            [sys.executable, "-c", _FORCED, str(folder)],
+            stdout=subprocess.PIPE,
+            preexec_fn=restore_defaults,  # a shell's background job ignores SIGQUIT
+        )
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(number)
