@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
 from agentdash.cli.output import console
 from agentdash.cli.print_document import print_document
@@ -17,7 +18,7 @@ from agentdash.report.doctor import print_doctor
 @options(FLEET_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.doctor/1.")
 def doctor(as_json: bool, **given: Any) -> int:
-    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, file events, the terminal.
+    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events, the terminal.
 
     Each check is ok, warn or fail, with advice. Exit code 0: nothing failed. 1: something failed.
 
@@ -27,7 +28,8 @@ def doctor(as_json: bool, **given: Any) -> int:
     """
     config, settings = settings_of(given)
     from_file = sum(setting.source == "file" for setting in settings)
-    report = diagnose(config, f"sets {from_file} options" if from_file else "sets nothing")
+    hosts = [carrier_named(name, config) for name in config.hosts]
+    report = diagnose(config, f"sets {from_file} options" if from_file else "sets nothing", hosts)
     if as_json:
         print_document(report)
     else:

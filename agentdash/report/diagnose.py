@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from agentdash.agents.knowledge import installed_agents, knowledge, screen_versi
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.confinement import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
+from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.clipboard import clipboard
 from agentdash.collect.tmux.sensor import TmuxSensor
@@ -34,6 +35,7 @@ from agentdash.model.process import Kernel, Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.report.diagnose_codex import check_config, check_homes
+from agentdash.report.diagnose_hosts import check_hosts
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.store.digests import DigestStore
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
@@ -49,12 +51,18 @@ _MIN_VISIBLE_PROCESSES: Final = 3
 """Fewer processes in /proc mean that those of others are hidden."""
 
 
-def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.environ) -> DoctorReport:
+def diagnose(
+    config: Config,
+    settings: str,
+    hosts: Sequence[Carrier] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> DoctorReport:
     """Run all checks.
 
     Args:
         config: the options in force.
         settings: a summary of the config file.
+        hosts: the hosts of the configuration.
         environ: the environment of this process.
     """
     sandbox = confinement(own_socket() if config.tmux else None)
@@ -70,6 +78,7 @@ def diagnose(config: Config, settings: str, environ: Mapping[str, str] = os.envi
         *_check_agents(),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(home, probe, sandbox),
+        *check_hosts(hosts),
         *_check_file_events(home),
         *_check_terminal(environ),
         _check_state_directory(),
