@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 
 from agentdash.model.events import SessionSeen
-from agentdash.model.fleet import Thread
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested
 from agentdash.model.screen_label import ScreenLabel
 from agentdash.model.state_paths import StatePath
+from agentdash.model.thread import Thread
 
 Role = Literal["worker", "server", "aside"]
 """`worker`: works on a task, or waits for one. `server`: does so for clients, in the background (Codex's

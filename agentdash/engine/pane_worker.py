@@ -13,11 +13,12 @@ from agentdash.engine.thread_worker import MAX_NAME_CHARS, add_findings
 from agentdash.model.chat import Chat
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, PaneOccupant, Tokens
+from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.thread import Tokens
 from agentdash.model.worker import Agent, Link, Worker, nested_worker_id
 
 _NO_CHAT: Final = Chat(by="")

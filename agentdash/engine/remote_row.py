@@ -19,7 +19,7 @@ from agentdash.model.denials import LedgerEntry, Operation
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity, Verdict
-from agentdash.model.fleet import StatePeriod, Tokens
+from agentdash.model.fleet import StatePeriod
 from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import Remedy
@@ -38,6 +38,7 @@ from agentdash.model.remote import (
 )
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.states import State
+from agentdash.model.thread import Tokens
 from agentdash.model.times import possible_time, time_of_day
 from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker, WorkerKind
 

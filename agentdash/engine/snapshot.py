@@ -24,13 +24,14 @@ from agentdash.engine.worker_order import in_tree_order
 from agentdash.model.asked import awaits_request
 from agentdash.model.attention import Attention
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, History, Thread
+from agentdash.model.fleet import Fleet, History
 from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.liveness import Liveness
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.reach import Reach
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 from agentdash.model.worker import (
     Snapshot,
     Worker,

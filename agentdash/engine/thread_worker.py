@@ -15,13 +15,13 @@ from agentdash.engine.judge.source_names import by_transcript
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.events import LabelRead
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Thread
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane
 from agentdash.model.process import THREAD_VARIABLES
 from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Worker
 
 _THREAD_KINDS: Final[dict[str, Literal["codex-thread", "claude-session"]]] = {

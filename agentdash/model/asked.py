@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.process import Process
+from agentdash.model.thread import Thread
 
 MAY_START_S: Final = 3.0
 """Age up to which a thread without a process may get one: it has just been started."""

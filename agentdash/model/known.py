@@ -8,9 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Fleet, FleetKnown, Thread
+from agentdash.model.fleet import Fleet, FleetKnown
 from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.registry import RESTORED_FIELDS
+from agentdash.model.thread import Thread
 
 
 def memory_of(thread: Thread) -> ThreadMemory:

@@ -16,7 +16,7 @@ from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import Call, Moment, PolicyPeriod, SourceHealth, StatePeriod, Tokens
+from agentdash.model.fleet import SourceHealth, StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import (
     HOST_NETWORK,
@@ -34,6 +34,7 @@ from agentdash.model.requested import Requested
 from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import State
+from agentdash.model.thread import Call, Moment, PolicyPeriod, Tokens
 
 WorkerKind = Literal["codex-thread", "claude-session", "pane", "process"]
 

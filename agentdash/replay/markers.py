@@ -11,8 +11,9 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
-from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded, Thread
+from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 
 _NOT_FAILED: Final = ("ended", "running", "aborted")
 """Outcomes of a call that are not failures by themselves."""

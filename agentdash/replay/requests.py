@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentdash.agents.registry import adapters
 from agentdash.model.events import PolicyRequested
-from agentdash.model.fleet import Thread
+from agentdash.model.thread import Thread
 
 
 def past_requests(thread: Thread, at: float) -> list[PolicyRequested]:

@@ -20,9 +20,9 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.session_logs import thread_of_log
-from agentdash.model.fleet import Thread
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import Thread
 from agentdash.report.audit_digest import (
     AuditDigest,
     Recall,

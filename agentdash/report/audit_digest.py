@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from agentdash.agents.session_logs import thread_of_log
 from agentdash.collect.sources.denied_paths import path_kinds
-from agentdash.model.fleet import Thread
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.remedies import PathKind
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import Masked, mask_fields
+from agentdash.model.thread import Thread
 from agentdash.report.check import ThreadReport
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from agentdash.model.denials import LedgerEntry
 from agentdash.model.evidence import Evidence
 from agentdash.model.fact import Fact
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import PolicyPeriod, SourceHealth
+from agentdash.model.fleet import SourceHealth
 from agentdash.model.git import Repository
 from agentdash.model.layer_words import FIELD_LABELS, difference
 from agentdash.model.layers import LayerField
@@ -21,6 +21,7 @@ from agentdash.model.remedies import Remedy
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested, RequestField
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import PolicyPeriod
 from agentdash.model.times import day_of, iso
 from agentdash.model.worker import Got
 

@@ -20,9 +20,10 @@ from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import FileSeen, LocksSeen, ObservationsRecalled, PathsSeen, ProcessesCounted
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import Thread
 from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
 

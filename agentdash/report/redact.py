@@ -20,11 +20,11 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.fleet import Call, Moment
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.state_paths import PredictedDenials
+from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Got, Snapshot, Worker
 from agentdash.report.scrub import Scrubber, map_texts, texts_of
 

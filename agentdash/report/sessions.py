@@ -23,9 +23,10 @@ from agentdash.agents.codex.home import CodexHome, default_home, open_lines, pro
 from agentdash.agents.codex.rollout.usage import tokens_by_model
 from agentdash.agents.session_logs import is_transcript, log_begun_at, reader_of_log, thread_of_log
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
+from agentdash.model.thread import Thread
 from agentdash.model.times import iso
 from agentdash.model.tokens import ModelUsage
 from agentdash.prices import Cost, cost_text

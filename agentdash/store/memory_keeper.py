@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from agentdash.model.clock import Clock
 from agentdash.model.events import SourceSeen
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.known import memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, digest
 from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.store.memory import SOURCE, Memory, MemoryFileError
 from agentdash.store.status_file import Engine

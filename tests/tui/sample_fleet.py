@@ -13,7 +13,7 @@ from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.model.events import Escalation
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import Call, Denial, Moment, SourceHealth, Tokens
+from agentdash.model.fleet import Denial, SourceHealth
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -21,6 +21,7 @@ from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.remote import HostLink, LinkState
 from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State
+from agentdash.model.thread import Call, Moment, Tokens
 from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Tokens
+from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.tui.fleet.header import header, sources, spent, title
 from agentdash.tui.primitives.spans import plain, width

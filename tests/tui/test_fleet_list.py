@@ -11,8 +11,9 @@ from agentdash.model.activity import MINUTES, Activity
 from agentdash.model.denials import Certainty, Denial, Operation
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Call, StatePeriod, Tokens
+from agentdash.model.fleet import StatePeriod
 from agentdash.model.states import State
+from agentdash.model.thread import Call, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Agent, Sandbox
 from agentdash.tui.fleet.activity import activity

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentdash.model.changes import FileChange
 from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
 from agentdash.model.events import Escalation
-from agentdash.model.fleet import Tokens
+from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.markers import Mark

@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Moment, StatePeriod, Tokens
+from agentdash.model.fleet import StatePeriod
 from agentdash.model.screen_usage import ScreenUsage
 from agentdash.model.states import State
+from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.tui.fleet.cells import COLUMNS, token_usage
 from agentdash.tui.fleet.rows import Row

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Moment
+from agentdash.model.thread import Moment
 from agentdash.tui.app import AgentDash
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.spans import Span, plain, without_start

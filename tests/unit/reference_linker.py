@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from agentdash.engine.link.candidates import Tui
-from agentdash.model.fleet import Thread
 from agentdash.model.links import PaneLink, ThreadPane
+from agentdash.model.thread import Thread
 
 
 def reference_links(threads: list[Thread], tuis: list[Tui]) -> dict[str, ThreadPane]:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from agentdash.demo.play import demo_hub
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Tokens
 from agentdash.model.states import State
+from agentdash.model.thread import Tokens
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
 from agentdash.report.change import ChangeReport, Heartbeats, TickReport, changes
 

@@ -16,9 +16,10 @@ from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 
 DATA = Path(__file__).parents[1] / "data" / "claude"
 VERSIONS = ("2.1.197", "2.1.240", "2.1.330")

@@ -24,10 +24,11 @@ from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, RolloutFile, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer
+from agentdash.model.thread import RolloutFile, Thread
 from agentdash.report.check_config import check_config
 
 RULES = latest_rules()

@@ -14,9 +14,10 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.denials import Denial
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Call, Fleet
+from agentdash.model.fleet import Fleet
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
+from agentdash.model.thread import Call
 from agentdash.model.worker import Worker
 
 PANES = Path(__file__).parents[1] / "data" / "panes"

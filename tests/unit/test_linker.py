@@ -9,12 +9,13 @@ from agentdash.engine.link.home_directory import home_directory
 from agentdash.engine.link.linker import link_fleet, session_line
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, RolloutFile, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, ProcessKey
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
+from agentdash.model.thread import RolloutFile, Thread
 from tests.unit.story import (
     CHILD,
     CWD,

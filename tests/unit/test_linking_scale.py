@@ -10,11 +10,12 @@ from agentdash.engine.link.candidates import Tui, link_by_candidates
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.links import FleetLinks, ThreadPane
 from agentdash.model.memory import PastWorker
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
+from agentdash.model.thread import Thread
 from tests.unit.reference_linker import reference_links
 
 IDS = [f"01a1fa8b-0000-7000-8000-{number:012d}" for number in range(8)]

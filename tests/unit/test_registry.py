@@ -16,7 +16,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Fleet, FleetKnown, RolloutFile
+from agentdash.model.fleet import Fleet, FleetKnown
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.git import Repository
 from agentdash.model.known import known_of
@@ -32,6 +32,7 @@ from agentdash.model.requested import Requested
 from agentdash.model.screen_label import ScreenLabel
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
+from agentdash.model.thread import RolloutFile
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 
 EVENT_TYPES = get_args(e.AnyEvent)

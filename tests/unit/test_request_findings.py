@@ -13,13 +13,14 @@ from agentdash.model import events as e
 from agentdash.model.asked import awaits_request
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.links import FleetLinks, ThreadOwner
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment
 
 READ_ONLY = Policy(Filesystem.READ_ONLY, Network.OFF, (PolicyRule("/", "read"),), approval="never")

@@ -16,7 +16,8 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.engine.thread_worker import FIELDS_OF_TALK
 from agentdash.engine.worker_cache import WorkerCache
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
+from agentdash.model.thread import Thread
 from tests.unit.test_recordings import LATER, RECORDINGS, scenarios
 
 VERSIONS = sorted({version for version, _ in scenarios()})

@@ -18,11 +18,11 @@ import msgspec
 from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
 from agentdash.agents.claude.roles import read_role
 from agentdash.files import read_bytes
-from agentdash.model.fleet import Thread
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import Thread
 
 _MAX_LISTED: Final = 100
 """Entries of one list in a file."""

@@ -17,11 +17,11 @@ import msgspec
 
 from agentdash.agents.json_comments import without_comments
 from agentdash.files import read_bytes
-from agentdash.model.fleet import Thread
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import Thread
 
 _MAX_FILE_BYTES: Final = 1 << 20
 _MAX_PARENTS: Final = 40

@@ -17,9 +17,10 @@ from typing import Final
 
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PathsSeen
-from agentdash.model.fleet import Fleet, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.remedies import PathKind
 from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.thread import Thread
 
 _MAX_TARGETS: Final = 200
 """Denied paths that are looked at, the newest: each has some ten directories above it."""

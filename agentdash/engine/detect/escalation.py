@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from agentdash.model.fleet import Call, Thread
 from agentdash.model.observation import Granted
+from agentdash.model.thread import Call, Thread
 
 
 def granted(thread: Thread, call: Call) -> Granted | None:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agentdash.model.fleet import Thread
 from agentdash.model.links import PaneLink, ThreadPane
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
+from agentdash.model.thread import Thread
 
 _TUI_ORIGINATORS: Final = ("codex-tui", "codex_cli_rs")
 """`originator` of threads that a TUI started, before and since 0.98."""

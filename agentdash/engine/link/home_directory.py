@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentdash.engine.detect.home_paths import home_of
-from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.process import Process
+from agentdash.model.thread import Thread
 
 _CODEX_HOME = "/.codex/"
 """The usual place of Codex's own files in a home directory."""

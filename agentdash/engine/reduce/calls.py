@@ -19,11 +19,11 @@ from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Call, Moment, Thread, Turn
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import last_part
+from agentdash.model.thread import Call, Moment, Thread, Turn
 
 MAX_OBSERVATIONS: Final = 64
 """Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.model.denials import Denial, LedgerEntry
-from agentdash.model.fleet import Call, Thread
+from agentdash.model.thread import Call, Thread
 
 _MAX_ENTRIES: Final = 200
 """Distinct denials kept of a thread, the newest; how many were dropped is counted."""

@@ -21,17 +21,10 @@ from agentdash.engine.reduce.recording import end_recording
 from agentdash.engine.reduce.restore import restore_known
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.fleet import (
-    Fleet,
-    FleetKnown,
-    Locks,
-    RecordingEnded,
-    RemoteSeen,
-    SourceHealth,
-    Thread,
-)
+from agentdash.model.fleet import Fleet, FleetKnown, Locks, RecordingEnded, RemoteSeen, SourceHealth
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.source import NO_APP_SERVER
+from agentdash.model.thread import Thread
 
 _STARTUP_TOLERANCE_S: Final = 5.0
 """Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just

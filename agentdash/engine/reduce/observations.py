@@ -18,12 +18,12 @@ from agentdash.engine.link.launchers import find_launcher, with_tmpdir
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Call, Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.thread import Call, Thread
 
 _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""

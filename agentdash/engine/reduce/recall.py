@@ -11,7 +11,6 @@ from agentdash.engine.judge.states.state_history import last_settled
 from agentdash.engine.link.linker import SESSION_LINE_RULE
 from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, without_occasions
 from agentdash.model import events as e
-from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.known import memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, digest
@@ -19,6 +18,7 @@ from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import PaneKey
 from agentdash.model.requested import Requested
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 
 MAX_PAST_WORKERS: Final = 500
 """Past workers kept, the newest ones: those of some days."""

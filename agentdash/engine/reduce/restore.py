@@ -5,9 +5,10 @@ from __future__ import annotations
 from agentdash.engine.reduce.recall import merge_recalled
 from agentdash.engine.reduce.recording import drop_ended_panes
 from agentdash.engine.reduce.thread import reduce_thread
-from agentdash.model.fleet import FleetKnown, Thread
+from agentdash.model.fleet import FleetKnown
 from agentdash.model.fleet_draft import CopyOnWrite, FleetDraft
 from agentdash.model.registry import RESTORED_FIELDS
+from agentdash.model.thread import Thread
 
 
 def restore_known(draft: FleetDraft, event: FleetKnown) -> None:

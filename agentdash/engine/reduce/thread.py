@@ -17,7 +17,7 @@ from agentdash.engine.reduce.calls import (
 )
 from agentdash.model import events as e
 from agentdash.model.activity import counted
-from agentdash.model.fleet import Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
+from agentdash.model.thread import Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
 
 _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""

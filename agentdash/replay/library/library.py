@@ -31,11 +31,12 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
 from agentdash.model.events import ObservationsRecalled
-from agentdash.model.fleet import Fleet, RolloutFile, Thread
+from agentdash.model.fleet import Fleet
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.thread import RolloutFile, Thread
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line

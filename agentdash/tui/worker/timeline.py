@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.model.fleet import Call, Moment, StatePeriod
+from agentdash.model.fleet import StatePeriod
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Worker
 from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph

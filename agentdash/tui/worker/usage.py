@@ -8,8 +8,8 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from agentdash.model.fleet import Tokens
 from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text

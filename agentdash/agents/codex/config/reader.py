@@ -16,10 +16,10 @@ from agentdash.agents.codex.config.roles import read_role
 from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
 from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
-from agentdash.model.fleet import Thread
 from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer
+from agentdash.model.thread import Thread
 
 _REREAD_S: Final = 2.0
 """Age after which configuration files are read again for past threads: one poll has many of them."""

@@ -8,9 +8,9 @@ from typing import Final
 from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import Thread
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.policy import Filesystem
+from agentdash.model.thread import Thread
 
 _AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
 """`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""

@@ -14,10 +14,10 @@ from agentdash.engine.judge.states.denied_calls import stopping_denial
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import Call, Thread
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.states import State
+from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment
 
 DENIAL_KINDS: Final = {

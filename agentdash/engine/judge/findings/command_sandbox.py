@@ -17,12 +17,12 @@ from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import Call, PolicyPeriod, Thread
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem
 from agentdash.model.remedies import Remedy
 from agentdash.model.requested import Requested, RequestField
+from agentdash.model.thread import Call, PolicyPeriod, Thread
 
 _MODES: Final = {"plan": 0, "default": 1, "dontAsk": 1, "acceptEdits": 2, "auto": 3, "bypassPermissions": 4}
 """How much each permission mode of Claude Code allows without a question."""

@@ -15,10 +15,10 @@ import msgspec
 from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
-from agentdash.model.fleet import PolicyPeriod, Thread
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy
+from agentdash.model.thread import PolicyPeriod, Thread
 
 _NETWORKS_BY_FREEDOM: Final = (Network.OFF, Network.MEDIATED, Network.ON)
 _CUT_FLAG: Final = "1"

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from agentdash.engine.judge.findings.requests import newest_request
 from agentdash.model.denials import Operation
-from agentdash.model.fleet import Thread
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.process import Process
 from agentdash.model.remedies import PathFacts, PathKind
+from agentdash.model.thread import Thread
 
 REPOSITORY: Final = ".git"
 PROTECTED_NAMES: Final = (REPOSITORY, ".agents", ".codex", ".aws")

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.model.findings import Direction
-from agentdash.model.fleet import PolicyPeriod
 from agentdash.model.layers import LayerField
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.thread import PolicyPeriod
 
 _FREEDOM: Final = {
     Filesystem.READ_ONLY: 0,

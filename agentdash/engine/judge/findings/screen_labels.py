@@ -12,10 +12,10 @@ from agentdash.engine.judge.findings.wording import period_in_words, policy_in_w
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import PolicyPeriod, Thread
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.policy import Network, Policy
 from agentdash.model.screen_label import ScreenLabel
+from agentdash.model.thread import PolicyPeriod, Thread
 
 
 def label_findings(thread: Thread, read: LabelRead | None) -> Iterator[Finding]:

@@ -19,13 +19,13 @@ from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.fleet import Call, Thread
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.observation import Escape
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process
 from agentdash.model.remedies import PathFacts
+from agentdash.model.thread import Call, Thread
 
 _OPENING_COMMANDS: Final = frozenset(
     ("new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawn-window")

@@ -25,12 +25,12 @@ from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
-from agentdash.model.fleet import Thread
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
 
 _NO_PLACES = PathFacts()

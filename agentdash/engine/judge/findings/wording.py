@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.model.fleet import PolicyPeriod
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Policy
+from agentdash.model.thread import PolicyPeriod
 
 _SECCOMP_MODES: Final = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}
 _LISTED_PATHS: Final = 3

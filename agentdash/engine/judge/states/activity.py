@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from agentdash.model.fleet import Thread
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process, ProcessKey
+from agentdash.model.thread import Thread
 
 _ANIMATED: Final = re.compile(r"[\d\u2800-\u28ff⬝■•◦✻✶✳✢✽·*∗⣷⣯⣟⡿⢿⣻⣽⣾░▒▓█|/\\-]+")
 """What changes on a screen while nothing is done: digits of clocks and counters, spinners, bars."""

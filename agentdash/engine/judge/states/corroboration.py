@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from agentdash.engine.judge.states.assessments import screen_evidence
 from agentdash.model.events import ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import Thread
 from agentdash.model.process import Process
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment
 
 Appearances = frozenset[str]

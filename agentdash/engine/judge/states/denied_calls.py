@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentdash.model.denials import Denial
-from agentdash.model.fleet import Call, Thread
+from agentdash.model.thread import Call, Thread
 
 
 def stopping_denial(thread: Thread, call: Call) -> Denial | None:

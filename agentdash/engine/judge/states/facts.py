@@ -8,9 +8,9 @@ from typing import Final, Literal
 from agentdash.model.denials import Denial, Operation, What
 from agentdash.model.events import ScreenRead
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Call
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.thread import Call
 
 _MAX_WHY_CHARS: Final = 80
 _MAX_MESSAGE_CHARS: Final = 300

@@ -19,10 +19,11 @@ from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import WAITING
-from agentdash.model.fleet import FleetKnown, History, RecordingEnded, StatePeriod, Thread
+from agentdash.model.fleet import FleetKnown, History, RecordingEnded, StatePeriod
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment
 
 SETTLING_S: Final = 1.0

@@ -9,11 +9,12 @@ import msgspec
 
 from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Call, ProviderTrouble, Thread, Turn
+from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner
 from agentdash.model.liveness import Liveness
 from agentdash.model.process import AGENT_NAMES, Process
+from agentdash.model.thread import Call, Thread, Turn
 
 _OWNERLESS_AFTER_S: Final = 3.0
 """Age of the newest line from which a thread without an owner counts as left: open files are scanned only

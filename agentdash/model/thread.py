@@ -1,0 +1,260 @@
+"""A session as its log shows it: turns, calls, policies, tokens.
+
+All structs are frozen: `engine.reduce` replaces them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from agentdash.model.activity import Activity
+from agentdash.model.denials import Denial, LedgerEntry
+from agentdash.model.events import (
+    AllowedBy,
+    CallKind,
+    Escalation,
+    Outcome,
+    SandboxFailed,
+    TroubleLogged,
+    ViolationLogged,
+)
+from agentdash.model.observation import Escape, SandboxObservation
+from agentdash.model.policy import Policy
+from agentdash.model.tokens import ModelUsage
+
+
+class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A policy and the time from which it is in force; it ends where the next one begins."""
+
+    since: float
+    policy: Policy
+    line: int
+    origin: str
+    turn: str | None = None
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool call, open until it has ended."""
+
+    id: str
+    at: float
+    line: int
+    kind: CallKind
+    tool: str
+    text: str
+    script: str = ""
+    """The shell script as written; empty where it is not known."""
+    shell: str = ""
+    """The shell that runs it, by name; empty where it is not known."""
+    cwd: str | None = None
+    escalation: Escalation | None = None
+    by_user: bool = False
+    ended_at: float | None = None
+    outcome: Outcome | None = None
+    """None while open. `running`: answered, but its process lives on."""
+    exit_code: int | None = None
+    tail: str = ""
+    """The last lines of its output."""
+    session: str | None = None
+    sandboxed: bool | None = None
+    """Whether the CLI states that it ran in its sandbox; None: not stated."""
+    allowed_by: AllowedBy | None = None
+    """What allowed it, where the CLI states it."""
+    denials: tuple[Denial, ...] = ()
+    """The denials that its output shows, where the policy explains them."""
+
+    @property
+    def denial(self) -> Denial | None:
+        """Return the denial that counts most: the last certain one, else the last."""
+        certain = (denial for denial in reversed(self.denials) if denial.is_certain)
+        return next(certain, self.denials[-1] if self.denials else None)
+
+
+class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The newest turn of a thread. Files of 0.98 and older have no turn marks: there it is inferred from
+    prompts."""
+
+    since: float
+    id: str | None = None
+    inferred: bool = False
+    ended_at: float | None = None
+    how: Literal["completed", "aborted"] | None = None
+    message: str | None = None
+    reason: str | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    has_result: bool = False
+    """Whether it did its work without a last message (`TurnEnded.has_result`)."""
+    unanswered: int = 0
+    """Requests to the model since it last gave something new: 2 and more means that Codex is retrying."""
+    answered: bool = False
+    """Whether the model gave anything in this turn."""
+    line: int = 0
+    """The line of the file that begins it; 0 where it is not known."""
+
+    def has(self, call: Call) -> bool:
+        """Return whether a call was made since this turn began: by lines where they are known, since clocks
+        can step back."""
+        if self.line and call.line:
+            return call.line > self.line
+        return call.at >= self.since
+
+
+class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry of a thread's timeline."""
+
+    at: float
+    kind: Literal["prompt", "message", "call", "turn", "policy", "trouble"]
+    text: str
+    call: str | None = None
+    """The call it shows; look its outcome up in the thread's calls."""
+
+
+class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Token counts of a thread; None where the file has none."""
+
+    total: int | None = None
+    """Without those of the thread that it was forked from."""
+    by_model: tuple[ModelUsage, ...] = ()
+    """The same by model."""
+    context: int | None = None
+    window: int | None = None
+    limit_used: float | None = None
+    limit_resets_at: float | None = None
+
+
+class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a thread's file is and how much of it has been read."""
+
+    path: str
+    size: int
+    modified: float
+    archived: bool = False
+    compressed: bool = False
+    skimmed: bool = False
+    unreadable: str | None = None
+
+
+class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A thread of a worker CLI, as its session log describes it."""
+
+    id: str
+    created_at: float | None = None
+    last_at: float | None = None
+    """Time of the newest line that was read."""
+    agent: str = "codex"
+    """The worker CLI that runs it."""
+    cwd: str | None = None
+    version: str | None = None
+    originator: str | None = None
+    source: str | None = None
+    parent: str | None = None
+    forked_from: str | None = None
+    nickname: str | None = None
+    role: str | None = None
+    path: str | None = None
+    helper: bool = False
+    platform: Literal["linux", "darwin"] | None = None
+    """The platform on which its commands ran, by the usual place of the home directories in its paths; None
+    where these do not show it."""
+    name: str | None = None
+    prompt: str | None = None
+    """The first message of the user."""
+    last_prompt: str | None = None
+    last_message: str | None = None
+    model: str | None = None
+    policies: tuple[PolicyPeriod, ...] = ()
+    policy_lines: tuple[float, ...] = ()
+    """When the newest lines that state a policy were written, also one that did not change (unix seconds);
+    bounded."""
+    turn: Turn | None = None
+    turns: int = 0
+    open_calls: tuple[Call, ...] = ()
+    calls: tuple[Call, ...] = ()
+    """The newest calls that have ended, oldest first; bounded."""
+    moments: tuple[Moment, ...] = ()
+    """The newest part of the timeline, oldest first; bounded."""
+    children: tuple[str, ...] = ()
+    tokens: Tokens = Tokens()
+    activity: Activity | None = None
+    """Turns, calls and messages of the last minutes; None: there were none yet."""
+    observations: tuple[SandboxObservation, ...] = ()
+    tmux: tuple[str, ...] = ()
+    """The newest few calls that ask a tmux server to run something."""
+    escapes: tuple[Escape, ...] = ()
+    """What it was seen to run outside of the sandbox."""
+    violations: tuple[ViolationLogged, ...] = ()
+    """The newest denials that Codex itself has logged, oldest first; bounded."""
+    trouble: TroubleLogged | None = None
+    """The newest request to the model that had to be tried again."""
+    sandbox_failed: SandboxFailed | None = None
+    """The newest failure of its sandbox to start (Claude Code)."""
+    denials: tuple[LedgerEntry, ...] = ()
+    """The denial ledger: what its sandbox refused, oldest first; bounded."""
+    denials_dropped: int = 0
+    """Older entries of the ledger that were dropped."""
+    file: RolloutFile | None = None
+    lines: int = 0
+    skipped: tuple[tuple[str, int], ...] = ()
+    """Lines that were not understood, and how many: (`unknown world_state2`, 3)."""
+
+    def as_parent(self) -> Thread:
+        """Return what its children are compared with, and its request is read by: whole threads would fill
+        the memory."""
+        return Thread(
+            id=self.id,
+            created_at=self.created_at,
+            agent=self.agent,
+            cwd=self.cwd,
+            parent=self.parent,
+            policies=self.policies,
+            observations=self.observations,
+            file=self.file,
+            version=self.version,
+            source=self.source,
+        )
+
+    @property
+    def is_in_turn(self) -> bool:
+        """Whether its newest turn goes on; one without marks ends with an answer that no call follows."""
+        turn = self.turn
+        if turn is None or turn.ended_at is not None:
+            return False
+        return not turn.inferred or bool(self.open_calls) or not turn.message
+
+    @property
+    def policy(self) -> Policy | None:
+        """Return the policy in force now."""
+        return self.policies[-1].policy if self.policies else None
+
+    def policy_index_at(self, at: float) -> int:
+        """Return the index of the policy in force at a time (unix seconds); -1 before the first.
+
+        A policy that was stated later is no measure of what ran before it, so nothing is in force then.
+        """
+        index = -1
+        for number, period in enumerate(self.policies):
+            if period.since <= at:
+                index = number
+        return index
+
+    def policy_index_of(self, call: Call) -> int:
+        """Return the index of the policy in force when a call was made; -1 before the first.
+
+        The order of lines decides where it is known: clocks can step back.
+        """
+        if not call.line or not all(period.line for period in self.policies):
+            return self.policy_index_at(call.at)
+        return sum(period.line < call.line for period in self.policies) - 1
+
+    def policy_of(self, call: Call) -> Policy | None:
+        """Return the policy in force when a call was made; None before the first."""
+        index = self.policy_index_of(call)
+        return self.policies[index].policy if index >= 0 else None
+
+    def policy_at(self, at: float) -> Policy | None:
+        """Return the policy in force at a time (unix seconds); None before the first."""
+        index = self.policy_index_at(at)
+        return self.policies[index].policy if index >= 0 else None
