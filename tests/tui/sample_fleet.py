@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
+from agentdash.model.denials import Denial
 from agentdash.model.events import Escalation
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import Denial, SourceHealth
+from agentdash.model.fleet import SourceHealth
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
