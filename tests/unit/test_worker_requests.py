@@ -94,16 +94,26 @@ def test_arguments(
 
 
 @pytest.mark.parametrize(("agent", "name"), [("gemini", "GEMINI_SANDBOX"), ("qwen", "QWEN_SANDBOX")])
-def test_variable_outranks_the_argument(place: Place, agent: str, name: str) -> None:
+def test_variable_outranks_the_argument_that_switches_it_off(place: Place, agent: str, name: str) -> None:
     place.write(f".{agent}/settings.json", TRUSTED)
-    assert sandbox_of(place.read(agent, "-s", env={name: "false"}))[:2] == (
-        "unrestricted",
-        f"environment: {name}=false",
-    )
-    assert sandbox_of(place.read(agent, env={name: "docker"}))[:2] == (
-        "workspace",
-        f"environment: {name}=docker",
-    )
+    docker = ("workspace", f"environment: {name}=docker")
+    assert sandbox_of(place.read(agent, "--no-sandbox", env={name: "docker"}))[:2] == docker
+    assert sandbox_of(place.read(agent, env={name: "docker"}))[:2] == docker
+
+
+@pytest.mark.parametrize(
+    ("agent", "name", "expected"),
+    [
+        ("gemini", "GEMINI_SANDBOX", ("workspace", "argv: -s")),
+        ("qwen", "QWEN_SANDBOX", ("unrestricted", "environment: QWEN_SANDBOX=false")),
+    ],
+)
+def test_argument_that_switches_it_on_outranks_the_variable_of_gemini_alone(
+    place: Place, agent: str, name: str, expected: tuple[str, str]
+) -> None:
+    """Gemini CLI 0.61.0 sets GEMINI_SANDBOX=true for `-s`: with GEMINI_SANDBOX=false it starts docker."""
+    place.write(f".{agent}/settings.json", TRUSTED)
+    assert sandbox_of(place.read(agent, "-s", env={name: "false"}))[:2] == expected
 
 
 def test_settings_with_comments_and_their_line(place: Place) -> None:

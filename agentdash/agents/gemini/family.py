@@ -22,7 +22,9 @@ class Family(msgspec.Struct, frozen=True):
     """Moves that directory: its parent for Gemini CLI, the directory itself for Qwen Code."""
     is_home_parent: bool
     sandbox_variable: str
-    """Outranks `--sandbox` and the settings."""
+    """Outranks the settings, and `--sandbox` unless that `does_argument_outrank`."""
+    does_argument_outrank: bool
+    """Whether `--sandbox` sets that variable to `true`, whatever it was."""
     system_variable: str
     """Names the file of the system's settings."""
     system_file: str
@@ -44,6 +46,7 @@ GEMINI: Final = Family(
     home_variable="GEMINI_CLI_HOME",
     is_home_parent=True,
     sandbox_variable="GEMINI_SANDBOX",
+    does_argument_outrank=True,
     system_variable="GEMINI_CLI_SYSTEM_SETTINGS_PATH",
     system_file=(
         "/Library/Application Support/GeminiCli/settings.json"
@@ -59,6 +62,7 @@ QWEN: Final = Family(
     home_variable="QWEN_HOME",
     is_home_parent=False,
     sandbox_variable="QWEN_SANDBOX",
+    does_argument_outrank=False,
     system_variable="QWEN_CODE_SYSTEM_SETTINGS_PATH",
     system_file=(
         "/Library/Application Support/QwenCode/settings.json" if _IS_MACOS else "/etc/qwen-code/settings.json"

@@ -1,9 +1,10 @@
 """What Gemini CLI and Qwen Code were asked for: arguments, variables, settings.
 
-`GEMINI_SANDBOX` outranks `-s`, which outranks `tools.sandbox`. Such a sandbox is around the CLI with all that
-it runs (a container, or Seatbelt on macOS); `security.toolSandboxing` is one around each command
-(bubblewrap). Any inherited `SANDBOX` makes both CLIs take themselves for sandboxed already: they start none,
-and do not say so (0.61.0, 0.15.10).
+`-s` sets `GEMINI_SANDBOX` to `true` in Gemini CLI (0.61.0), so that it outranks the variable; in Qwen Code
+the variable outranks `-s`. Both outrank `tools.sandbox`. Such a sandbox is around the CLI with all that it
+runs (a container, or Seatbelt on macOS); `security.toolSandboxing` is one around each command (bubblewrap).
+Any inherited `SANDBOX` makes both CLIs take themselves for sandboxed already: they start none, and do not
+say so (0.61.0, 0.15.10).
 """
 
 from __future__ import annotations
@@ -137,6 +138,9 @@ def _asked(
 ) -> _Asked:
     """Return what decides whether a sandbox is asked for: a variable, an argument, a file, or nothing."""
     name = family.sandbox_variable
+    typed = _typed_sandbox(argv)
+    if typed is not None and typed.is_on is not False and family.does_argument_outrank:
+        return typed
     if value := env.get(name, "").strip():
         return _Asked(is_on=value.lower() not in _OFF, origin=_in_environment(f"{name}={value}"))
     if variables is not None and name not in env and variables.values.get(name, ("", 0))[0]:
@@ -149,11 +153,8 @@ def _asked(
             line=line,
         )
         return _Asked(is_on=value.lower() not in _OFF, origin=origin)
-    for number, word in enumerate(argv[1:], 1):
-        if word == "--":
-            break
-        if (found := _flag(word, argv[number + 1 : number + 2])) is not None:
-            return _Asked(is_on=found[0], origin=_typed(RequestField.FILESYSTEM, found[1]))
+    if typed is not None:
+        return typed
     for file in reversed(files):
         if (value_set := file.settings.tools.sandbox) is not None:
             words = f'"sandbox": {msgspec.json.encode(value_set).decode()}'
@@ -165,6 +166,16 @@ def _asked(
         is_on=False,
         origin=RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text=text),
     )
+
+
+def _typed_sandbox(argv: Sequence[str]) -> _Asked | None:
+    """Return what `--sandbox` asks for; None where it is not among the arguments."""
+    for number, word in enumerate(argv[1:], 1):
+        if word == "--":
+            break
+        if (found := _flag(word, argv[number + 1 : number + 2])) is not None:
+            return _Asked(is_on=found[0], origin=_typed(RequestField.FILESYSTEM, found[1]))
+    return None
 
 
 def _flag(word: str, after: Sequence[str]) -> tuple[bool | None, str] | None:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
+from agentdash.engine.judge.findings.own_container import OwnContainer, own_container
 from agentdash.engine.judge.findings.sandbox_author import SandboxAuthor, processes_above, sandbox_author
-from agentdash.engine.judge.states.sandboxed_pane import enclosing_sandbox
+from agentdash.engine.judge.states.sandboxed_pane import SandboxInfo, enclosing_sandbox
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind, Verdict
 from agentdash.model.fleet_draft import FleetView
@@ -25,7 +26,6 @@ from agentdash.model.worker import Got, Sandbox
 
 _NAMED_BY_CLI: Final = re.compile(rf"{INHERITED}=(?:sandbox-exec|\S+-[\w.]+)$")
 """A value that the CLI may have set itself: its containers are named after the image, with a number."""
-_CONTAINER_PROGRAMS: Final = ("docker", "podman", "lxc")
 
 
 def worker_layers(fleet: FleetView, process: Process, worker: str, below: Iterable[Process] = ()) -> Sandbox:
@@ -41,20 +41,23 @@ def worker_layers(fleet: FleetView, process: Process, worker: str, below: Iterab
     below = tuple(below)
     commands = _commands(process, below)
     is_per_command = request is not None and request.scope == "commands" and bool(commands)
-    seen = commands[-1] if is_per_command else process
+    container = own_container(fleet, process, below)
+    acting = container.inside if container else process  # None: not seen
+    seen = commands[-1] if is_per_command else acting
     around = enclosing_sandbox(seen, fleet.kernel)
-    author = sandbox_author(seen, processes_above(fleet, seen)) if around is not None else None
+    author = sandbox_author(around.process, processes_above(fleet, around.process)) if around else None
+    if container is not None and seen is acting is not None:
+        author = container.author
     findings = tuple(_findings(fleet, process, request, commands))
-    container = _container(below)
     return Sandbox(
-        verdict=_verdict(fleet, process, request, commands, findings, author),
+        verdict=_verdict(fleet, acting, request, commands, findings, author),
         applied=_applied(author, container, is_inside=around is not None),
-        launcher=(author.launcher or None) if author else container,
+        launcher=(author.launcher or None) if author else (container.program if container else None),
         applied_policy=author.policy if author else None,
-        got=_observed(seen, fleet.kernel),
+        got=_observed(seen, fleet.kernel) if seen else Got(),
         findings=findings,
         requested=request,
-        evidence=tuple(_evidence(seen, author, around.text if around else None)),
+        evidence=tuple(_evidence(around, author)),
         unread=tuple(_unread(request, container)),
     )
 
@@ -73,26 +76,17 @@ def _commands(process: Process, below: Sequence[Process]) -> list[Process]:
     return sorted(found, key=lambda each: each.key.started)
 
 
-def _container(below: Iterable[Process]) -> str | None:
-    """Return the program by which a worker has started itself again in a container."""
-    for process in below:
-        program = process.argv[0].rpartition("/")[2] if process.argv else process.name
-        if program in _CONTAINER_PROGRAMS and {"run", "exec"} & set(process.argv[1:3]):
-            return program
-    return None
-
-
-def _applied(author: SandboxAuthor | None, container: str | None, *, is_inside: bool) -> str | None:
+def _applied(author: SandboxAuthor | None, container: OwnContainer | None, *, is_inside: bool) -> str | None:
     if author is not None:
         return str(author)
     if container is not None:
-        return f"a container, by {container}"
+        return f"a container, by {container.program}"
     return "a sandbox: what built it is not known" if is_inside else None
 
 
 def _verdict(
     fleet: FleetView,
-    process: Process,
+    process: Process | None,
     request: Requested | None,
     commands: Sequence[Process],
     findings: Sequence[Finding],
@@ -102,7 +96,7 @@ def _verdict(
         return "mismatch"
     if request is None or request.read_at is not None or request.origin(RequestField.FILESYSTEM) is None:
         return "unverified"
-    if process.kernel is None or fleet.kernel is None:
+    if process is None or process.kernel is None or fleet.kernel is None:
         return "unverified"
     if request.policy.is_full_access:
         return "match" if enclosing_sandbox(process, fleet.kernel) is None else "unverified"
@@ -283,19 +277,21 @@ def _no_sandbox(process: Process) -> Evidence:
     )
 
 
-def _evidence(process: Process, author: SandboxAuthor | None, kernel: str | None) -> Iterator[Evidence]:
+def _evidence(around: SandboxInfo | None, author: SandboxAuthor | None) -> Iterator[Evidence]:
+    if around is None:
+        return
+    process = around.process
     at = process.key.started
     if author is not None:
         text = f"{author.name}: {author.evidence}"
         yield Evidence(source=EvidenceSource.PROCESS, at=at, rule="sandbox-author", text=text)
-    if kernel is not None:
-        text = f"pid {process.pid} ({process.name}): {kernel}"
-        yield Evidence(source=EvidenceSource.KERNEL, at=at, rule="in-a-sandbox", text=text)
+    text = f"pid {process.pid} ({process.name}): {around.text}"
+    yield Evidence(source=EvidenceSource.KERNEL, at=at, rule="in-a-sandbox", text=text)
 
 
-def _unread(request: Requested | None, container: str | None) -> Iterator[str]:
-    if container is not None:
-        yield f"what runs in the container that {container} started"
+def _unread(request: Requested | None, container: OwnContainer | None) -> Iterator[str]:
+    if container is not None and container.inside is None:
+        yield f"what runs in the container that {container.program} started"
     if request is not None and request.origin(RequestField.FILESYSTEM) is None:
         yield "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
     elif request is not None and request.policy.restricts_files and request.scope == "commands":
