@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -140,7 +141,7 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
 
     last: Snapshot | None = None
     beat: asyncio.Task[None] | None = None
-    heartbeats, clock = Heartbeats(), SystemClock()
+    heartbeats, clock = Heartbeats(os.environ.get("SSH_CONNECTION")), SystemClock()
 
     def write(change: ChangeReport) -> None:
         heartbeats.add(change)

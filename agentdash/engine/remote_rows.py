@@ -39,10 +39,10 @@ class RemoteRows:
         self._forget({row.id for _, rows in self._hosts.values() for row in rows})
 
     def tied(self, row: Worker, pane: Pane) -> Worker:
-        """Return a row with the pane here that shows it, by the connection of the ssh client in it."""
+        """Return a row with the pane here that shows it, by the connection of the client in it."""
         known = self._tied.get(row.id)
         if known is None or known[0] is not row or known[1] is not pane:
-            by = f"the connection of its ssh client is that of the session there: {row.ssh_connection}"
+            by = f"the connection of its client is that of the session there: {row.ssh_connection}"
             link = Link(f"pane {pane.key}", by)
             known = row, pane, replace(row, pane=pane, links=(*row.links, link))
             self._tied[row.id] = known

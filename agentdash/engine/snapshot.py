@@ -128,7 +128,8 @@ class _SnapshotBuilder:
             if here is not None and same is not None:
                 self._workers[here.id] = replace(here, links=(*here.links, same))
                 continue
-            key = self._sessions.panes.get(received.ssh_connection or "")
+            link = self._fleet.remotes[received.host or ""].link
+            key = self._sessions.pane(received.ssh_connection, link.address)
             pane = self._fleet.panes.get(key) if key else None
             row = rows.tied(received, pane) if pane else received
             if pane:

@@ -319,6 +319,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "agent": TextUse.PLAIN,
         "rollouts": TextUse.PLAIN,
         "connection": TextUse.PLAIN,
+        "terminal": TextUse.PLAIN,
     },
     ProviderTrouble: {"text": TextUse.SCREEN},
     EnvironmentRule: {"names": TextUse.PLAIN, "text": TextUse.CONTEXT, "file": TextUse.CONTEXT},

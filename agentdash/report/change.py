@@ -51,6 +51,8 @@ class ChangeReport(msgspec.Struct):
     source: SourceReport | None = None
     version: str | None = None
     """Of `alive`: the version of agentdash."""
+    ssh_connection: str | None = None
+    """Of `alive`: the ssh session in which this agentdash runs."""
     ticks: list[TickReport] = []
     """Of `alive`: workers of which only these have changed since their last line."""
 
@@ -85,9 +87,14 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
 
 
 class Heartbeats:
-    """Makes the lines of heartbeats."""
+    """Makes the lines of heartbeats.
 
-    def __init__(self) -> None:
+    Args:
+        ssh_connection: the ssh session in which this agentdash runs.
+    """
+
+    def __init__(self, ssh_connection: str | None = None) -> None:
+        self._ssh_connection = ssh_connection
         self._stated: dict[str, TickReport] = {}
 
     def add(self, change: ChangeReport) -> None:
@@ -109,7 +116,12 @@ class Heartbeats:
         ticks = [tick for tick in present if self._stated.get(tick.id) != tick]
         self._stated = {tick.id: tick for tick in present}
         return ChangeReport(
-            schema="agentdash.change/1", at=iso(now) or "", change="alive", version=__version__, ticks=ticks
+            schema="agentdash.change/1",
+            at=iso(now) or "",
+            change="alive",
+            version=__version__,
+            ssh_connection=self._ssh_connection,
+            ticks=ticks,
         )
 
 

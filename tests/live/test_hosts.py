@@ -171,6 +171,30 @@ async def test_a_pane_shows_the_worker_that_its_ssh_client_is_connected_to(
         there.model.release("end")
 
 
+async def test_a_pane_shows_the_worker_that_its_mosh_client_is_connected_to(
+    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
+) -> None:
+    """One pane has a shell there with a worker, another one the tmux there."""
+    there = codex({"work": [{"hold": "end"}, {"say": "done"}]})
+    here = codex({})
+    host = ssh_host("build1", there)
+    (tmp_path / "ssh_config").write_text(host.client_config)
+    there.exec("[[work]] in tmux", *FULL)
+    command = shlex.join([str(there.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] in a shell"])
+    mosh = f"LC_ALL=C.UTF-8 mosh --ssh='ssh -F {tmp_path}/ssh_config' build1 -- sh -c "
+    line = f"cd {there.workspace} && HOME={there.user} CODEX_HOME={there.home} {command}"
+    shell = here.pane(mosh + shlex.quote(line))
+    tmux = here.pane(mosh + shlex.quote(f"TERM=xterm-256color tmux -S {there.tmux} attach"))
+    async with watching(tmp_path, **ssh_hosts(host), tmux=here.tmux) as watched:
+        in_shell = await watched.until(lambda w: "in a shell" in w.name and w.pane is not None)
+        in_tmux = await watched.until(lambda w: "in tmux" in w.name and w.pane is not None)
+        assert in_shell.pane is not None
+        assert in_tmux.pane is not None
+        assert (in_shell.pane.key.id, in_tmux.pane.key.id) == (shell.id, tmux.id)
+        assert [link.by for link in in_shell.links if "mosh 127.0.0.1 6" in link.by] != []
+        there.model.release("end")
+
+
 async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
     codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
 ) -> None:

@@ -42,6 +42,9 @@ def sessions(*processes: Process, links: FleetLinks = FleetLinks()) -> SshSessio
         ({"env": {"SSH_CONNECTION": CONNECTION}}, None),
         ({"env": None}, None),
         ({"argv": ("codex", "app-server", "--listen")}, None),
+        ({"terminal": "/dev/pts/3"}, CONNECTION),
+        ({"terminal": "/dev/pts/4"}, None),  # of screen, dtach: the variables are of an earlier session
+        ({"terminal": ""}, None),
     ],
 )
 def test_the_session_of_a_process(changes: dict[str, Any], expected: str | None) -> None:
@@ -59,6 +62,8 @@ def test_the_session_of_a_process(changes: dict[str, Any], expected: str | None)
         (replace(PANE, clients=("/dev/pts/4",)), (CLIENT,), None),
         (PANE, (replace(CLIENT, name="tmux: server"),), None),
         (PANE, (replace(CLIENT, env={"SSH_TTY": "/dev/pts/3"}),), None),
+        (PANE, (replace(CLIENT, terminal="/dev/pts/3"),), CONNECTION),
+        (PANE, (replace(CLIENT, terminal="/dev/pts/4"),), None),
     ],
 )
 def test_the_session_that_shows_a_pane(
@@ -87,3 +92,59 @@ def test_a_pane_here_shows_the_worker_of_the_same_connection() -> None:
     assert shown_in(SSH, None) is None
     assert shown_in(replace(SSH, connection=None), CONNECTION) is None
     assert shown_in(replace(SSH, zombie=True), CONNECTION) is None
+
+
+# ------------------------------------------------------------ mosh
+
+MOSH = "mosh 10.0.0.9 60001"
+MOSH_CLIENT = replace(SSH, name="mosh-client", argv=("mosh-client", "10.0.0.9", "60001"), connection=MOSH)
+SERVER = Process(ProcessKey(60, 1.0), 1, "mosh-server", connection=MOSH, env=SESSION)
+SHELL = Process(ProcessKey(61, 2.0), 60, "bash", env=SESSION, terminal="/dev/pts/7")
+
+
+@pytest.mark.parametrize("terminal", ["/dev/pts/7", "/dev/pts/3", None])
+@pytest.mark.parametrize("connection", [MOSH, None])
+def test_below_a_mosh_server_the_variables_of_the_ssh_that_started_it_are_no_session(
+    terminal: str | None, connection: str | None
+) -> None:
+    server = replace(SERVER, connection=connection)
+    worker = Process(ProcessKey(62, 3.0), 61, "codex", argv=("codex",), env=SESSION, terminal=terminal)
+    assert sessions(server, SHELL, worker).of_process(worker) == connection
+
+
+def test_a_tmux_client_below_a_mosh_server_shows_a_pane_by_its_own_terminal() -> None:
+    client = replace(CLIENT, ppid=61, key=ProcessKey(62, 3.0), terminal="/dev/pts/7")
+    found = sessions(SERVER, SHELL, client)
+    assert found.of_pane(replace(PANE, clients=("/dev/pts/7",))) == MOSH
+    assert found.of_pane(replace(PANE, clients=("/dev/pts/3",))) is None
+
+
+@pytest.mark.parametrize(
+    ("session", "address", "shown"),
+    [
+        (MOSH, "10.0.0.9", True),
+        ("mosh 0.0.0.0 60001", "10.0.0.9", True),
+        (MOSH, None, False),  # the host may be another one with this address
+        (MOSH, "10.0.0.8", False),
+        ("mosh 10.0.0.8 60001", "10.0.0.9", False),
+        ("mosh 10.0.0.9 60002", "10.0.0.9", False),
+        ("mosh", "10.0.0.9", False),
+    ],
+)
+def test_a_mosh_session_is_shown_by_the_client_of_its_port_at_the_address_of_its_host(
+    session: str, address: str | None, shown: bool
+) -> None:
+    found = sessions(links=FleetLinks(below={PANE.key: (MOSH_CLIENT,)}))
+    assert found.pane(session, address) == (PANE.key if shown else None)
+
+
+def test_of_several_clients_of_a_mosh_session_none_is_known_to_show_it() -> None:
+    other = PaneKey("default", "%5")
+    twin = replace(MOSH_CLIENT, key=ProcessKey(42, 1.0))
+    below: dict[PaneKey, tuple[Process, ...]] = {PANE.key: (MOSH_CLIENT,), other: (twin,)}
+    assert sessions(links=FleetLinks(below=below)).pane(MOSH, "10.0.0.9") is None
+
+
+def test_a_mosh_server_below_a_pane_is_no_client() -> None:
+    found = sessions(links=FleetLinks(below={PANE.key: (SERVER,)}))
+    assert found.pane(MOSH, "10.0.0.9") is None

@@ -1,8 +1,9 @@
-"""The TCP connection of an ssh client: by it a host knows the session that the client shows."""
+"""The connection of a client of ssh or mosh: by it a host knows the session that the client shows."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 
 import psutil
 
@@ -24,3 +25,24 @@ def ssh_connection(pid: int) -> str | None:
         if each.status == psutil.CONN_ESTABLISHED and each.raddr
     }
     return clean_line(found.pop()) if len(found) == 1 else None
+
+
+def mosh_connection(pid: int, argv: Sequence[str]) -> str | None:
+    """Return the server of a mosh client, or of a `mosh-server` itself, as `mosh ADDRESS PORT`.
+
+    Of a server these are of its UDP socket. Of a client they are its last two arguments, while the server
+    answers: after 10 seconds without an answer a client opens further sockets, and keeps them for 60 seconds
+    (mosh 1.2 to 1.4, `network.cc`). None where there is more than one socket, or none can be read, and of a
+    stopped process, which opens none (`ctrl-^ ctrl-z`).
+    """
+    try:
+        process = psutil.Process(pid)
+        is_stopped = process.status() == psutil.STATUS_STOPPED
+        sockets = [] if is_stopped else process.net_connections("udp")
+    except (psutil.Error, OSError):
+        return None
+    if len(sockets) != 1 or len(argv) < 2:
+        return None
+    is_client = argv[0].rpartition("/")[2] == "mosh-client"
+    address, port = argv[-2:] if is_client else sockets[0].laddr
+    return clean_line(f"mosh {address} {port}")

@@ -25,6 +25,8 @@ _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _READ_BYTES: Final = 1 << 14
 """One read of a file of /proc: nearly all of them are shorter."""
 _DELETED: Final = " (deleted)"
+_PTS_MAJOR: Final = 136
+"""Device number of the terminals below `/dev/pts` (`Documentation/admin-guide/devices.txt`)."""
 _MAX_SOCKET_LIST_BYTES: Final = 1 << 22
 """A machine with 40,000 sockets has as much."""
 _MAX_MOUNTINFO_BYTES: Final = 1 << 20
@@ -114,6 +116,15 @@ def exe(pid: int) -> str | None:
 def cwd(pid: int) -> str | None:
     """Return the current directory."""
     return _read_link(f"/proc/{pid}/cwd")
+
+
+def terminal(pid: int) -> str | None:
+    """Return the controlling terminal, `/dev/pts/3`; an empty text where it has none below `/dev/pts`, None
+    where there is no such process."""
+    if (found := _stat_fields(pid)) is None:
+        return None
+    device = int(found[1][4])
+    return f"/dev/pts/{os.minor(device)}" if os.major(device) == _PTS_MAJOR else ""
 
 
 def open_files(pid: int) -> list[str]:

@@ -69,6 +69,12 @@ def cwd(pid: int) -> str | None:
     return _query(pid, lambda p: p.cwd()) or None
 
 
+def terminal(pid: int) -> str | None:
+    """Return None: psutil knows the terminals of its first call only."""
+    del pid
+    return None
+
+
 def open_files(pid: int) -> list[str]:
     """Return the paths of open files."""
     return [file.path for file in _query(pid, lambda p: p.open_files()) or []]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agentdash.agents.launchers import read_launcher
 from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
-from agentdash.collect.processes.connections import ssh_connection
+from agentdash.collect.processes.connections import mosh_connection, ssh_connection
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.tracked import TrackedProcess
@@ -203,11 +203,11 @@ class ProcessSensor:
             tracked.followed = tracked.followed or not own_tmux_call
 
     def _ssh_pids(self) -> set[int]:
-        """Return the ssh clients below panes, and the tmux clients in ssh sessions."""
+        """Return the clients of ssh and mosh below panes, and the tmux clients in ssh sessions."""
         found: set[int] = set()
         for pid, tracked in self._tracked.items():
             match tracked.stat.name:
-                case "ssh":
+                case "ssh" | "mosh-client":
                     is_shown = bool(self._panes & self._with_ancestors(pid))
                 case "tmux: client":
                     is_shown = "SSH_TTY" in (tracked.env or ())
@@ -254,7 +254,9 @@ class ProcessSensor:
             return None
         cwd = _clean_path(system.cwd(pid)) or old.cwd
         rollouts = self._rollouts(pid, tracked)
-        connection = old.connection or _connection(pid, tracked)
+        # the sockets of a mosh client show whether its server answers
+        is_kept = old.connection and stat.name != "mosh-client"
+        connection = old.connection if is_kept else _connection(pid, tracked)
         changed |= connection != old.connection
         io = system.io(pid) if slow_due and tracked.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
@@ -292,6 +294,7 @@ class ProcessSensor:
             zombie=stat.zombie,
             cpu=stat.cpu,
             connection=_connection(pid, tracked),
+            terminal=system.terminal(pid) if "SSH_TTY" in (tracked.env or ()) else None,
         )
 
     def _new_mounts(self, process: Process, fresh: set[int], at: float) -> list[Event]:
@@ -356,7 +359,15 @@ class ProcessSensor:
 
 
 def _connection(pid: int, tracked: TrackedProcess) -> str | None:
-    return ssh_connection(pid) if tracked.stat.name == "ssh" and not tracked.stat.zombie else None
+    if tracked.stat.zombie:
+        return None
+    match tracked.stat.name:
+        case "ssh":
+            return ssh_connection(pid)
+        case "mosh-client" | "mosh-server":
+            return mosh_connection(pid, tracked.argv)
+        case _:
+            return None
 
 
 def _read_program(pid: int, tracked: TrackedProcess) -> None:

@@ -69,6 +69,11 @@ class ChildProcess:
         lines = self._errors.decode("utf-8", "replace").splitlines()
         return next((clean for line in reversed(lines) if (clean := clean_line(line, 200))), "")
 
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self._process.pid
+
     async def wait(self) -> int:
         """Return its exit code after its output has ended; it is ended if it does not end by itself."""
         await asyncio.wait((self._reading,), timeout=_END_S)

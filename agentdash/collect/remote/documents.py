@@ -54,6 +54,7 @@ class RemoteChange(msgspec.Struct, frozen=True):
     worker: RemoteWorker | None = None
     source: RemoteSource | None = None
     version: str | None = None
+    ssh_connection: str | None = None
     ticks: tuple[RemoteTick, ...] = ()
 
 

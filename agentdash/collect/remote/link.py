@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from agentdash.collect.processes.connections import ssh_connection
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
 from agentdash.collect.remote.documents import (
@@ -73,6 +74,7 @@ class Link:
         """Set while the link is connected, or lost."""
         self._reader = _ChangeReader()
         self._news_at: float | None = None
+        self._address: str | None = None
 
     async def run(self) -> None:
         """Keep the link until cancelled."""
@@ -92,13 +94,14 @@ class Link:
     async def _follow(self) -> str:
         """Run the command there once and read its lines; return why it ended."""
         self._reader = _ChangeReader()
+        self._address = None
         argv = self._carrier.argv(ARGUMENTS)
         try:
             process = await ChildProcess.start(argv)
         except OSError as error:
             return clean_line(f"{argv[0]}: {error.strerror or error}")
         try:
-            detail = await self._read_lines(process.stdout)
+            detail = await self._read_lines(process)
             if detail is not None:
                 return detail
             code = await process.wait()
@@ -106,7 +109,7 @@ class Link:
         finally:
             await process.stop()
 
-    async def _read_lines(self, stdout: asyncio.StreamReader) -> str | None:
+    async def _read_lines(self, process: ChildProcess) -> str | None:
         """Read lines until they end, and return None; or why the connection is to be closed."""
         splitter = LineSplitter(MAX_LINE_BYTES)
         began = last = time.monotonic()
@@ -124,7 +127,7 @@ class Link:
                 ends = min(ends, began + START_LIMIT_S)
             try:
                 async with asyncio.timeout(max(0.01, ends - now)):
-                    data = await stdout.read(_READ_BYTES)
+                    data = await process.stdout.read(_READ_BYTES)
             except TimeoutError:
                 continue
             if not data:
@@ -137,6 +140,8 @@ class Link:
                 last = time.monotonic()
                 self._news_at = self._clock.now()
                 if self._reader.is_complete:
+                    if not is_complete:
+                        self._address = _address(process.pid, self._reader.ssh_connection)
                     self._show_connected()
 
     # ------------------------------------------------------------ what is shown
@@ -150,6 +155,7 @@ class Link:
             detail=reader.detail,
             version=reader.version,
             clock_offset=reader.clock_offset,
+            address=self._address,
         )
         if link == before and not reader.has_changed:
             return
@@ -202,6 +208,8 @@ class _ChangeReader:
         self.first_invalid: str | None = None
         """The first line that is no document."""
         self.clock_offset = 0.0
+        self.ssh_connection: str | None = None
+        """The ssh session in which the agentdash there runs."""
         self._samples: deque[float] = deque(maxlen=_CLOCK_SAMPLES)
         self._sizes: dict[str, int] = {}
         self._bytes = 0
@@ -244,6 +252,7 @@ class _ChangeReader:
             case "alive":
                 self._measure(change, now)
                 self.version = change.version
+                self.ssh_connection = change.ssh_connection
                 self.is_complete = True
                 for tick in change.ticks:
                     self._grow(tick)
@@ -302,6 +311,11 @@ def _time(text: str | None) -> float | None:
         return possible_time(datetime.fromisoformat(text or "").timestamp())
     except (ValueError, OverflowError):
         return None
+
+
+def _address(pid: int, session: str | None) -> str | None:
+    """Return the address of the server of an ssh client, if the session there names its connection alike."""
+    return session.split()[2] if session and ssh_connection(pid) == session else None
 
 
 def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) -> str:
