@@ -142,6 +142,7 @@ class _Reader:
             pane_there=worker.pane,
             ssh_connection=worker.ssh_connection,
             git=worker.git,
+            on_screen=worker.on_screen,
             notes=tuple(self._notes),
         )
 

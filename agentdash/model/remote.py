@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from agentdash.model.git import Repository
+from agentdash.model.screen_usage import ScreenUsage
 
 
 class LinkState(StrEnum):
@@ -193,6 +194,7 @@ class RemoteWorker(msgspec.Struct, frozen=True):
     """Set for a worker of a host beyond that one."""
     ssh_connection: str | None = None
     git: Repository | None = None
+    on_screen: ScreenUsage | None = None
 
 
 class HostLink(msgspec.Struct, frozen=True):

@@ -148,6 +148,7 @@ def test_status_document(home: Path) -> None:
         },
         "pane": None,
         "ssh_connection": None,
+        "on_screen": None,
         "pids": [],
         "cwd": "/home/dev/project",
         "tokens": 4623,
