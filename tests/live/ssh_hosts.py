@@ -205,6 +205,22 @@ class Container:
         return None
 
 
+PODMAN_RUN: Final = (
+    *("--runtime=runc", "run", "--network=host"),
+    # the limits of a container are else those of a whole machine, which a nested one may not have
+    *("--ulimit=nofile=20000:20000", "--ulimit=nproc=1000:1000"),
+)
+"""The arguments of podman that make a container on these machines."""
+
+
+def make_root(root: Path) -> None:
+    """Make the root directory of a container; its programs are to be mounted at /usr."""
+    for directory in ("usr", "etc", "tmp", "proc", "sys", "dev", "run", "root"):
+        (root / directory).mkdir(parents=True)
+    for link in ("bin", "lib", "lib64", "sbin"):
+        (root / link).symlink_to(f"usr/{link}")
+
+
 class Podman:
     """A container of podman over the programs of this machine, with the paths of a lab at the same places.
 
@@ -222,17 +238,12 @@ class Podman:
         self.name = name
         self._podman = podman
         root = folder / f"{name}-root"
-        for directory in ("usr", "etc", "tmp", "proc", "sys", "dev", "run", "root"):
-            (root / directory).mkdir(parents=True)
-        for link in ("bin", "lib", "lib64", "sbin"):
-            (root / link).symlink_to(f"usr/{link}")
+        make_root(root)
         programs = {Path("/usr"), Path("/etc"), _CHECKOUT, Path(sys.prefix), Path(sys.base_prefix)}
         mounts = [f"--volume={path}:{path}:ro" for path in sorted({*programs, *readable})]
         mounts += [f"--volume={path}:{path}" for path in shared]
-        # the limits of a container are else those of a whole machine, which a nested one may not have
-        limits = ("--ulimit=nofile=20000:20000", "--ulimit=nproc=1000:1000")
         self._run(
-            *("--runtime=runc", "run", "--detach", f"--name={name}", "--network=host", *limits, *mounts),
+            *(*PODMAN_RUN, "--detach", f"--name={name}", *mounts),
             *("--rootfs", str(root), "sleep", "3600"),
         )
 

@@ -1,4 +1,4 @@
-"""Workers in a container of podman. Run by `AGENTDASH_PODMAN=1 tests/run tests/live/test_podman.py`.
+"""Workers in containers of podman. Run by `AGENTDASH_PODMAN=1 tests/run tests/live/test_podman.py`.
 
 Not by default: it needs podman and runc, and a machine that lets them make containers.
 """
@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from agentdash.config import HostSettings
 from agentdash.model.states import State
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
-from tests.live.ssh_hosts import Podman, agentdash_for
+from tests.live.ssh_hosts import PODMAN_RUN, Podman, agentdash_for, make_root
 from tests.live.test_hosts import as_document, essence, watching, workers_of
+from tests.live.workers import WorkerLab, program
+from tests.live.workers import watching as watching_workers
 
 
 async def test_workers_in_a_container_of_podman(codex: OpenLab, tmp_path: Path) -> None:
@@ -61,3 +70,67 @@ async def test_workers_in_a_container_of_podman(codex: OpenLab, tmp_path: Path) 
         box.remove()
         for worker in workers:
             worker.wait(timeout=60)
+
+
+_CLIENT = """#!/bin/bash
+[ "$1" = run ] || exec {podman} "$@"
+shift
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --init) ;;  # needs catatonit
+        --add-host) shift ;;  # of no use in the network of the host
+        *) arguments+=("$1") ;;
+    esac
+    shift
+done
+exec {podman} {run} "${{arguments[@]}}"
+"""
+"""A program `podman` that makes containers on these machines, whatever its arguments are."""
+
+
+def _podman(*arguments: str, given: bytes = b"") -> str:
+    """Run podman, and return its output."""
+    done = subprocess.run(
+        [shutil.which("podman") or "podman", *arguments], input=given, capture_output=True, check=True
+    )
+    return done.stdout.decode()
+
+
+@pytest.fixture
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Return the name of an image with Gemini CLI, which the `podman` that is first on PATH can run."""
+    name = f"localhost/agentdash-test-{os.getpid()}:1"
+    gemini = program("gemini")
+    make_root(tmp_path / "root")
+    tree = subprocess.run(["tar", "-C", tmp_path / "root", "-c", "."], capture_output=True, check=True)
+    _podman("import", "-", name, given=tree.stdout)
+    mounts = [f"--volume={place}:{place}:ro" for place in ("/usr", "/etc", gemini.parents[2])]
+    run = shlex.join([*PODMAN_RUN, *mounts, f"--env=PATH={gemini.parent}:/usr/sbin:/usr/bin"])
+    (tmp_path / "bin").mkdir()
+    client = tmp_path / "bin" / "podman"
+    client.write_text(_CLIENT.format(podman=shutil.which("podman"), run=run), "utf-8")
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{client.parent}:{os.environ['PATH']}")
+    yield name
+    _podman("rmi", "--force", name)  # with the containers that run it
+
+
+async def test_gemini_in_a_container_of_its_own(image: str) -> None:
+    """What is observed of the worker is its process in the container, as the kernel shows it there."""
+    lab = WorkerLab({"act": [{"run": "until [ -e go ]; do echo .; sleep 1; done"}, {"say": "It has ended."}]})
+    with closing(lab):
+        lab.configure("gemini")
+        async with watching_workers(lab) as watched:
+            asked = {"GEMINI_SANDBOX": "podman", "GEMINI_SANDBOX_IMAGE": image}
+            pane = await lab.start("gemini", "--yolo", env=asked)
+            await pane.submit("[[act]] act")
+            found = await watched.until(lambda w: w.state is State.RUNNING and w.sandbox.verdict == "match")
+            name = _podman("ps", f"--filter=ancestor={image}", "--format={{.Names}}").strip()
+            inside = _podman("exec", name, "cat", "/proc/1/status")
+            assert f"Seccomp:\t{found.sandbox.got.seccomp}\n" in inside
+            assert (found.sandbox.applied, found.sandbox.got.sandboxed) == ("Gemini CLI by podman", True)
+            assert found.pane is not None
+            assert (found.pane.key.id, found.sandbox.unread) == (pane.id, ())
+            (lab.workspace / "go").touch()
+            done = await watched.until(lambda w: w.state is State.COMPLETED)
+            assert (done.id, done.sandbox.verdict) == (found.id, "match")
