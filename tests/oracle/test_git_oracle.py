@@ -204,6 +204,23 @@ def test_same_as_git(tmp_path: Path, seed: int) -> None:
     assert len(seen) > 3
 
 
+def test_a_large_file_is_not_read(tmp_path: Path) -> None:
+    """With another time alone it may be as before; with another size it is not."""
+    place = History(tmp_path / "lab", 5).here
+    git(place, "checkout", "--quiet", "--force")
+    large = place / "large"
+    large.write_bytes(b"x" * (1 << 20) + b"x")
+    git(place, "add", "large")
+    git(place, "commit", "--quiet", "--all", "-m", "large")
+    os.utime(large, (1.0, 1.0))
+    assert read(place).dirty is None
+    assert not truth(place).dirty  # which writes the new time into the index
+    assert read(place).dirty is False
+    with large.open("ab") as file:
+        file.write(b"y")
+    assert read(place).dirty is True
+
+
 def test_subdirectory_and_none(tmp_path: Path) -> None:
     history = History(tmp_path / "lab", 7)
     below = history.here / "a" / "b"

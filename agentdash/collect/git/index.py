@@ -121,6 +121,7 @@ def is_changed(root: Path, entries: list[Entry], written_ns: int) -> bool | None
         written_ns: when the index was written (unix nanoseconds).
     """
     suspects: list[Entry] = []
+    is_one_too_large = False
     base = os.fsencode(root)
     for entry in entries:
         if entry.is_merging:
@@ -134,13 +135,17 @@ def is_changed(root: Path, entries: list[Entry], written_ns: int) -> bool | None
         if _type_differs(entry, found):
             return True
         is_same = found.st_size & 0xFFFFFFFF == entry.size and found.st_mtime_ns == entry.mtime_ns
-        if not is_same or entry.mtime_ns >= written_ns:
+        if is_same and entry.mtime_ns < written_ns:
+            continue
+        if found.st_size == entry.size > _MAX_HASHED_BYTES:
+            is_one_too_large = True
+        else:
             suspects.append(entry)
-    if not suspects:
-        return False
-    if len(suspects) > _MAX_HASHED_FILES or _converts(root):
+    if suspects and (len(suspects) > _MAX_HASHED_FILES or _converts(root)):
         return None
-    return any(_content_differs(base, entry) for entry in suspects)
+    if any(_content_differs(base, entry) for entry in suspects):
+        return True
+    return None if is_one_too_large else False
 
 
 def _type_differs(entry: Entry, found: os.stat_result) -> bool:
