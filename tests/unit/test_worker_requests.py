@@ -12,7 +12,7 @@ import pytest
 from agentdash.agents.json_comments import without_comments
 from agentdash.agents.registry import adapters
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.model.policy import Filesystem
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField
 
@@ -114,6 +114,30 @@ def test_argument_that_switches_it_on_outranks_the_variable_of_gemini_alone(
     """Gemini CLI 0.61.0 sets GEMINI_SANDBOX=true for `-s`: with GEMINI_SANDBOX=false it starts docker."""
     place.write(f".{agent}/settings.json", TRUSTED)
     assert sandbox_of(place.read(agent, "-s", env={name: "false"}))[:2] == expected
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "network", "expected"),
+    [
+        ("workspace-write", "closed", (Filesystem.WORKSPACE, Network.OFF)),
+        ("read-only", "open", (Filesystem.READ_ONLY, Network.ON)),
+    ],
+)
+def test_execution_sandbox_of_qwen_is_around_each_command(
+    place: Place, filesystem: str, network: str, expected: tuple[Filesystem, Network]
+) -> None:
+    """Qwen Code 0.24.4; those of a workspace and Gemini CLI's key count for nothing."""
+    value = {"filesystem": filesystem, "network": network}
+    place.write("ws/.qwen/settings.json", {"tools": {"executionSandbox": value}})
+    place.write(".qwen/settings.json", TRUSTED | {"security": {"toolSandboxing": True}})
+    assert (place.read("qwen").scope, sandbox_of(place.read("qwen"))[0]) == ("worker", "unrestricted")
+    place.write(".qwen/settings.json", TRUSTED | {"tools": {"executionSandbox": value}})
+    found = place.read("qwen", "--yolo")
+    assert (found.scope, found.policy.filesystem, found.policy.network) == ("commands", *expected)
+    assert found.policy.approval == "yolo"
+    assert sandbox_of(found)[1].startswith(
+        '/home/dev/.qwen/settings.json:1: "executionSandbox": {"filesystem"'
+    )
 
 
 def test_settings_with_comments_and_their_line(place: Place) -> None:

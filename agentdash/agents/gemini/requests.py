@@ -2,7 +2,8 @@
 
 `-s` sets `GEMINI_SANDBOX` to `true` in Gemini CLI (0.61.0), so that it outranks the variable; in Qwen Code
 the variable outranks `-s`. Both outrank `tools.sandbox`. Such a sandbox is around the CLI with all that it
-runs (a container, or Seatbelt on macOS); `security.toolSandboxing` is one around each command (bubblewrap).
+runs (a container, or Seatbelt on macOS); Gemini CLI's `security.toolSandboxing` and Qwen Code's
+`tools.executionSandbox` (0.24.4; not of a workspace) are one around each command (bubblewrap).
 Any inherited `SANDBOX` makes both CLIs take themselves for sandboxed already: they start none, and do not
 say so (0.61.0, 0.15.10).
 """
@@ -103,14 +104,14 @@ def requested(
     known = [file for file in files if trusted or file.layer is not RequestLayer.PROJECT]
     is_unknown = any(file.problem for file in known) or (trusted is None and len(known) < len(files))
     asked = _asked(family, process.argv, env, variables, known)
-    tools = _tool_sandbox(known) if asked.is_on is False else None
+    tools = _around_commands(family, known, cwd) if asked.is_on is False else None
     mode, origins = _approval(family, process.argv, known)
     policy = Policy(approval=mode)
     is_typed = asked.origin.layer in (RequestLayer.ARGV, RequestLayer.ENVIRONMENT)
     if asked.is_on is not None and (is_typed or not is_unknown):
-        origin = tools or asked.origin
-        origins.append(origin)
-        policy = _policy(is_on=asked.is_on or tools is not None, cwd=cwd, approval=mode)
+        origins.append(tools.origin if tools else asked.origin)
+        found = tools.policy if tools else _policy(is_on=asked.is_on, cwd=cwd)
+        policy = msgspec.structs.replace(found, approval=mode)
     written = [file.modified for file in known] + ([variables.modified] if variables else [])
     return Requested(
         policy=policy,
@@ -122,11 +123,11 @@ def requested(
     )
 
 
-def _policy(*, is_on: bool, cwd: str, approval: str | None) -> Policy:
+def _policy(*, is_on: bool, cwd: str) -> Policy:
     if not is_on:
-        return Policy(Filesystem.UNRESTRICTED, Network.ON, approval=approval, enforced_by="nobody")
+        return Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
     rules = (PolicyRule("/", "read"), PolicyRule(cwd, "write"))
-    return Policy(filesystem=Filesystem.WORKSPACE, rules=rules, approval=approval, enforced_by="agent")
+    return Policy(filesystem=Filesystem.WORKSPACE, rules=rules, enforced_by="agent")
 
 
 def _asked(
@@ -205,13 +206,33 @@ def _is_on(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _tool_sandbox(files: Sequence[SettingsFile]) -> RequestOrigin | None:
-    """Return where `security.toolSandboxing` is switched on."""
+class _AroundCommands(msgspec.Struct, frozen=True):
+    """A sandbox around each command that settings ask for."""
+
+    policy: Policy
+    origin: RequestOrigin
+
+
+def _around_commands(family: Family, files: Sequence[SettingsFile], cwd: str) -> _AroundCommands | None:
+    """Return the sandbox around each command; None where none is asked for."""
+    workspace = _policy(is_on=True, cwd=cwd)
+    if family is GEMINI:
+        values = ((file, file.settings.security.tool_sandboxing) for file in reversed(files))
+        file, is_on = next(((file, value) for file, value in values if value is not None), (None, False))
+        if file is None or not is_on:
+            return None
+        origin = file.origin(RequestField.FILESYSTEM, '"toolSandboxing": true', "toolSandboxing")
+        return _AroundCommands(workspace, origin)
     for file in reversed(files):
-        value = file.settings.security.tool_sandboxing
-        if value is not None:
-            words = '"toolSandboxing": true'
-            return file.origin(RequestField.FILESYSTEM, words, "toolSandboxing") if value else None
+        value = file.settings.tools.execution_sandbox
+        if file.layer is RequestLayer.PROJECT or not isinstance(value, dict):
+            continue
+        if value.get("filesystem") == "read-only":
+            workspace = Policy(Filesystem.READ_ONLY, rules=(PolicyRule("/", "read"),), enforced_by="agent")
+        network = Network.OFF if value.get("network") == "closed" else Network.ON
+        words = f'"executionSandbox": {msgspec.json.encode(value).decode()}'
+        origin = file.origin(RequestField.FILESYSTEM, words, "executionSandbox")
+        return _AroundCommands(msgspec.structs.replace(workspace, network=network), origin)
     return None
 
 

@@ -30,6 +30,7 @@ _TRUSTED: Final = {"TRUST_FOLDER": True, "TRUST_PARENT": True, "DO_NOT_TRUST": F
 
 class _Tools(msgspec.Struct, frozen=True, rename="camel"):
     sandbox: Any = None
+    execution_sandbox: Any = None
     approval_mode: str | None = None
 
 
