@@ -164,16 +164,28 @@ async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) ->
         lab.run_tmux("kill-pane", "-t", pane.id)
 
 
-async def test_sandbox_around_each_command_is_its_own(workers: OpenLab) -> None:
+OFFLINE = {"executionSandbox": {"filesystem": "workspace-write", "network": "closed"}}
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "applied"),
+    [
+        ("gemini", {"security": {"toolSandboxing": True}}, "Gemini CLI by bwrap"),
+        ("qwen", {"tools": OFFLINE}, "Qwen Code by bwrap: workspace, no network"),
+    ],
+)
+async def test_sandbox_around_each_command_is_its_own(
+    workers: OpenLab, agent: str, settings: dict[str, Any], applied: str
+) -> None:
     lab = workers(SCRIPT)
-    lab.configure("gemini", {"security": {"toolSandboxing": True}})
+    lab.configure(agent, settings)
     async with watching(lab) as watched:
-        pane = await lab.start("gemini", "--yolo")
+        pane = await lab.start(agent, "--yolo")
         await pane.submit("[[act]] act")
         found = await watched.until(
             lambda worker: of(pane, State.RUNNING)(worker) and worker.sandbox.verdict == "match"
         )
-        assert (found.sandbox.applied, found.sandbox.got.sandboxed) == ("Gemini CLI by bwrap", True)
+        assert (found.sandbox.applied, found.sandbox.got.sandboxed) == (applied, True)
         (lab.workspace / "go").touch()
         done = await watched.until(of(pane, State.COMPLETED))
         assert done.sandbox.findings == ()
