@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Final, TypeVar
 
-from textual import constants
+from textual import constants, events
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.timer import Timer
@@ -18,6 +18,7 @@ from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.line_input import LineInput
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
@@ -82,6 +83,16 @@ class BaseApp(App[Result]):
             self._collection.stop()
         self._collection = self.set_timer(_COLLECT_AFTER_S, gc.collect)
         return super().pop_screen()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Handle an event; of an enter in an input wait for the end: keys behind it are for what has the
+        focus then."""
+        is_enter = isinstance(event, events.Key) and event.key == "enter" and not event.is_forwarded
+        if is_enter and isinstance(line := self.focused, LineInput):
+            async with line.until_entered():
+                await super().on_event(event)
+        else:
+            await super().on_event(event)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action may run: none that opens an input while one has the focus, or a box is

@@ -14,6 +14,7 @@ from agentdash.model.states import State
 from agentdash.tui.format import pad
 from agentdash.tui.keys import BY_ID, GROUPS, Key, bindings
 from agentdash.tui.primitives.filter_bar import FilterBar
+from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.modal import TextModal
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, paragraph, plain
 from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, state_name
@@ -170,5 +171,5 @@ class HelpScreen(TextModal):
     def _search_closed(self, event: FilterBar.Closed) -> None:
         if not event.submitted:
             self._words = ""
-        self.text.focus()
+        focus_unless_typing(self.text)
         self.redraw()

@@ -8,6 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,9 @@ class Terminal:
             wait_until(lambda: text in self.screen, f"{text!r}")
         except TimeoutError as error:
             raise AssertionError(f"{error}; on the screen is\n{self.screen}") from error
+
+    def lacks(self, text: str) -> bool:
+        return text not in self.screen
 
 
 @pytest.fixture
@@ -122,6 +126,17 @@ def test_filter_and_search_of_the_library_typed_ahead(terminal: Terminal, home: 
     terminal.type("Squota")
     terminal.shows(" S quota")
     assert terminal.is_running
+
+
+def test_keys_typed_behind_an_enter(terminal: Terminal, home: Path) -> None:
+    terminal.start("replay", "--codex-home", str(home))
+    terminal.shows("? help")
+    for _ in range(5):
+        terminal.type("/o\rSsandbox\r?")
+        for shown in ("every term has to match", '"sandbox"', '"o"'):  # the help, the search, the filter
+            terminal.shows(shown)
+            terminal.press("Escape")
+            wait_until(partial(terminal.lacks, shown), f"{shown} to close")
 
 
 def test_a_time_typed_ahead_of_its_input(terminal: Terminal, home: Path) -> None:

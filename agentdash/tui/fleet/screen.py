@@ -20,6 +20,7 @@ from agentdash.tui.fleet.list import FleetList, empty_state, in_words, is_narrow
 from agentdash.tui.fleet.rows import SORTS, Order, Row
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span
 from agentdash.tui.theme import Glyphs
@@ -234,4 +235,4 @@ class FleetScreen(Screen[None]):
     def _filter_closed(self, event: FilterBar.Closed) -> None:
         if not event.submitted:
             self.apply_filter(self.filter._replace(text=""))
-        self.fleet.focus()
+        focus_unless_typing(self.fleet)

@@ -31,6 +31,7 @@ from agentdash.tui.library.search_job import SearchJob
 from agentdash.tui.library.suggester import QuerySuggester
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.filter_bar import FilterBar
+from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View
@@ -216,7 +217,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _filter_closed(self, event: FilterBar.Closed) -> None:
         if not event.submitted:
             self._apply_filter("")
-        self.root.sessions.focus()
+        focus_unless_typing(self.root.sessions)
 
     def _apply_filter(self, text: str) -> None:
         now = self._clock.now()
@@ -234,7 +235,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self.search_job = SearchJob(event.text.strip(), self.model.searched())
             self._search_worker = self.run_worker(self._run_search, thread=True, name="search")
         self.draw()
-        (self.root.hits if self.search_job else self.root.sessions).focus()
+        focus_unless_typing(self.root.hits if self.search_job else self.root.sessions)
 
     def _run_search(self) -> None:
         """Run the search. Runs in a thread."""

@@ -30,12 +30,12 @@ def text(hit: Hit) -> Line:
     return (*spans, Span(hit.text[at:], "muted"))
 
 
-def lines(hit: Hit, entry: Entry | None, cells: int, look: Look) -> tuple[Line, ...]:
-    """Return a hit on one line, or on two where there is little room."""
+def lines(hit: Hit, entry: Entry | None, cells: int, look: Look, height: int) -> tuple[Line, ...]:
+    """Return a hit on one line, or on two."""
     dots = look.glyphs.ellipsis
     name = title(entry).text if entry else hit.thread
     found = (Span(f" {pad(hit.what, 9)} {hit.line:>6}  "), *text(hit))
-    if cells >= _TWO_LINES_BELOW_CELLS:
+    if height == 1:
         begun = Span(when(hit.at, look.now), "muted")
         return (fit((begun, Span(" " + pad(name, _TITLE_CELLS, dots), "strong"), *found), cells, dots),)
     head = justify((Span(name, "strong"),), (Span(clock(hit.at), "muted"),), cells, dots)
@@ -87,7 +87,9 @@ class HitList(Choices):
             return BLANK
         hit = self.hits[index]
         gutter = self.gutter_span(index, part, self._look.glyphs)
-        return (gutter, *lines(hit, self._entries.get(str(hit.path)), self.room - 1, self._look)[part])
+        entry = self._entries.get(str(hit.path))
+        # the height is that of the width at which the hits were shown, until the screen is arranged anew
+        return (gutter, *lines(hit, entry, self.room - 1, self._look, self.item_height)[part])
 
     def item_opened(self) -> None:
         """Post that a hit was double-clicked."""

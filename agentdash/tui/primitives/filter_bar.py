@@ -15,6 +15,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentdash.tui.keys import bindings
+from agentdash.tui.primitives.line_input import LineInput
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line
 
@@ -86,7 +87,7 @@ class FilterBar(Horizontal):
         """Compose the input and the status line that takes its place."""
         names = "".join(f" @{name}" for name in self._saved)
         hint = f"{self._hint};{names}" if names else self._hint
-        words = Input(placeholder=hint, compact=True, suggester=self._suggester)
+        words = LineInput(placeholder=hint, compact=True, suggester=self._suggester)
         words.cursor_blink = False
         yield Static(self._sign, id="slash", markup=False)
         yield words
@@ -95,9 +96,7 @@ class FilterBar(Horizontal):
     def edit(self, text: str) -> None:
         """Open the input with this text."""
         self.add_class("-editing")
-        words = self.query_one(Input)
-        words.value = text
-        self.screen.set_focus(words)  # at once: `focus` waits, and the keys typed ahead do not
+        self.query_one(LineInput).open(text)
 
     def show_status(self, active: bool, line: Line, problem: Sequence[Line] = ()) -> None:
         """Show this line while the filter is active and not edited, and a problem of it also meanwhile."""
@@ -108,6 +107,7 @@ class FilterBar(Horizontal):
     def action_back(self) -> None:
         """Close the input and discard its text."""
         self.remove_class("-editing")
+        self.query_one(LineInput).close()
         self.post_message(self.Closed(self, submitted=False))
 
     @on(Input.Changed)

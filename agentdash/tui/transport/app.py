@@ -20,6 +20,7 @@ from agentdash.tui.keys import bindings, ids
 from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.transport.bar import STEP_TARGETS, Player, Track, Transport
@@ -175,7 +176,7 @@ class ReplayApp(AgentDash):
 
     @on(Transport.TimeEntered)
     def _time_entered(self, event: Transport.TimeEntered) -> None:
-        self.root.fleet.focus()
+        focus_unless_typing(self.root.fleet)
         if event.text is None:
             self.draw()
         elif (at := self._player.time_of(event.text)) is not None:
@@ -193,7 +194,7 @@ class ReplayApp(AgentDash):
 
     @on(Transport.WordsEntered)
     def _words_entered(self, event: Transport.WordsEntered) -> None:
-        self.root.fleet.focus()
+        focus_unless_typing(self.root.fleet)
         words = (event.text or "").strip()
         if not words:
             self.draw()

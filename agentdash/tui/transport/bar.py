@@ -18,6 +18,7 @@ from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.tui.format import clock, date
 from agentdash.tui.keys import bindings
+from agentdash.tui.primitives.line_input import LineInput
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, width
 from agentdash.tui.theme import ASCII, Glyphs, Look
@@ -168,7 +169,7 @@ class Transport(Horizontal):
         self._right = Lines(id="transport-right", focusable=False)
         self._track = Track(id="track", focusable=False)
         self._prompt = Static("", id="transport-prompt")
-        self._input = Input(compact=True)
+        self._input = LineInput(compact=True)
         self._input.cursor_blink = False
 
     def compose(self) -> ComposeResult:
@@ -207,11 +208,11 @@ class Transport(Horizontal):
         self._prompt.update(prompt)
         self._input.placeholder = hint
         self.add_class("-editing")
-        self._input.value = text
-        self.screen.set_focus(self._input)  # at once: `focus` waits, and the keys typed ahead do not
+        self._input.open(text)
 
     def action_back(self) -> None:
         """Cancel the input."""
+        self._input.close()
         self._close_input(None)
 
     @on(Input.Submitted)

@@ -1,0 +1,47 @@
+"""Keys that arrive in one read of the terminal do what they do one by one."""
+
+import pytest
+from textual import events
+from textual.keys import _character_to_key
+
+from agentdash.tui.app import AgentDash
+from agentdash.tui.primitives.filter_bar import FilterBar
+
+from . import sample_fleet
+from .sample_fleet import SNAPSHOT
+
+
+def post(app, text):
+    """Post the keys of a text without a pause."""
+    for character in text:
+        key = "enter" if character == "\r" else _character_to_key(character)
+        app.post_message(events.Key(key, character))
+
+
+async def shown_after(text, *, at_once):
+    """Return the filter, the focused part and the screen after typing a text in the fleet."""
+    app = AgentDash(sample_fleet.StaticFeed(SNAPSHOT), sample_fleet.frozen())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        for part in (text,) if at_once else text:
+            post(app, part)
+            await pilot.pause()
+        await pilot.pause()
+        edited = app.root.query_one(FilterBar).has_class("-editing")
+        return app.root.filter.text, edited, app.focused.id, type(app.screen).__name__
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "screen"),
+    [
+        ("/x\r?", "x", "HelpScreen"),
+        ("/x\r", "x", "FleetScreen"),
+        ("/x\r/y\r", "y", "FleetScreen"),
+        ("/xy", "xy", "FleetScreen"),
+        ("/\r?", "", "HelpScreen"),
+    ],
+)
+async def test_keys_after_enter_are_no_part_of_the_filter(text, words, screen):
+    at_once = await shown_after(text, at_once=True)
+    assert (at_once[0], at_once[3]) == (words, screen)
+    assert at_once == await shown_after(text, at_once=False)
