@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from agentdash.engine.detect.env_output.awk import awk
 from agentdash.engine.detect.env_output.inert import UNKNOWN
-from agentdash.engine.detect.env_output.javascript import run_node
 from agentdash.engine.detect.env_output.patterns import Parts, concrete
-from agentdash.engine.detect.env_output.python_code import run_python
+from agentdash.engine.detect.env_output.scripting.awk.program import awk
 from agentdash.engine.detect.env_output.scripting.commands import COMMANDS, json_tool, run_text, versions
+from agentdash.engine.detect.env_output.scripting.javascript.program import run_node
+from agentdash.engine.detect.env_output.scripting.python.program import run_python
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 _PYTHON_OPTIONS: Final = re.compile(r"-[uSIEsBq]+")

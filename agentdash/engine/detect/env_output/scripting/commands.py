@@ -15,17 +15,17 @@ from agentdash.engine.detect.env_output.patterns import ANY, QUIET, QUIET_TEXT, 
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.reaching import is_harmless
 from agentdash.engine.detect.env_output.scripting.grammars import parse_program
-from agentdash.engine.detect.env_output.scripting.jq import Jq
-from agentdash.engine.detect.env_output.scripting.jq_library import Many
-from agentdash.engine.detect.env_output.scripting.jq_syntax import parse_jq
+from agentdash.engine.detect.env_output.scripting.jq.library import Many
+from agentdash.engine.detect.env_output.scripting.jq.program import Jq
+from agentdash.engine.detect.env_output.scripting.jq.syntax import parse_jq
 from agentdash.engine.detect.env_output.scripting.json_text import Layout
-from agentdash.engine.detect.env_output.scripting.lua import Lua
+from agentdash.engine.detect.env_output.scripting.lua.program import Lua
 from agentdash.engine.detect.env_output.scripting.machine import run_all
-from agentdash.engine.detect.env_output.scripting.perl import Perl
-from agentdash.engine.detect.env_output.scripting.perl_library import MODULES
-from agentdash.engine.detect.env_output.scripting.php import Php
-from agentdash.engine.detect.env_output.scripting.ruby import Ruby
-from agentdash.engine.detect.env_output.scripting.ruby_library import LIBRARIES
+from agentdash.engine.detect.env_output.scripting.perl.library import MODULES
+from agentdash.engine.detect.env_output.scripting.perl.program import Perl
+from agentdash.engine.detect.env_output.scripting.php.program import Php
+from agentdash.engine.detect.env_output.scripting.ruby.library import LIBRARIES
+from agentdash.engine.detect.env_output.scripting.ruby.program import Ruby
 from agentdash.engine.detect.env_output.scripting.values import SURPRISES, UNKNOWABLE, Written
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError

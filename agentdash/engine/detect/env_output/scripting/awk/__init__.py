@@ -1,0 +1,1 @@
+"""Programs in awk, run under a hypothesis about the environment."""

@@ -1,0 +1,156 @@
+"""What `console.log`, `console.table` and `JSON.stringify` write."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part
+from agentdash.engine.detect.env_output.scripting.javascript.values import NULL, Null, Pairs, written_key
+from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
+from agentdash.engine.detect.env_output.scripting.texts import Texts
+from agentdash.engine.detect.env_output.scripting.values import Written
+from agentdash.engine.detect.env_output.scripting.variables import Instance
+from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
+
+_MAX_DEPTH: Final = 3
+"""Levels of an object that `console.log` writes; deeper ones are `[Object]`."""
+
+
+class Output(Texts):
+    """What `console.log`, `console.table` and `JSON.stringify` write."""
+
+    empty_is_false = True
+
+    def text(self, value: Any) -> str:
+        """Return a value as JavaScript writes it into a text."""
+        if isinstance(value, Null):
+            return "null"
+        if isinstance(value, list) and not isinstance(value, Pairs):
+            return ",".join("" if each in (None, NULL) else self.text(each) for each in value)
+        return super().text(value)
+
+    def text_of_none(self) -> str:
+        """Return `undefined` as text."""
+        return "undefined"
+
+    def print(self, values: list[Any]) -> None:
+        """Run `console.log`."""
+        first = values[0] if values else ""
+        if len(values) > 1 and isinstance(first, str) and "%" in first:
+            if re.findall(r"%.", first) != ["%s"] * (len(values) - 1):
+                raise UnknownError
+            pieces = first.split("%s")
+            texts = [self.text(value) for value in values[1:]]
+            self.out += ["".join(a + b for a, b in zip(pieces, [*texts, ""], strict=True)), "\n"]
+            return
+        if len(values) == 1 and isinstance(first, Lines) and first.is_text:
+            lines = self.lines(first)
+            self.out.append(lines if self.certain(first.kept) else Choice(((lines,), ("\n",))))
+            return
+        for number, value in enumerate(values):
+            self.out += [" "] if number else []
+            self.out += self.inspected(value)
+        self.out.append("\n")
+
+    def inspected(self, value: Any) -> list[Part]:
+        """Return what `console.log` writes of a value."""
+        match value:
+            case Selection(form=Form.MAPPING):
+                return [self.record(value)]
+            case Lines(is_text=True):
+                return [self.lines(value)]
+            case Selection() | Lines():
+                return [ANY]
+            case Written(parts=parts):
+                return list(parts)
+            case str():
+                return [value]
+            case _:
+                return [self._inner(value, 1)]
+
+    def _inner(self, value: Any, depth: int) -> str:
+        """Return what Node writes of a value in an object: on one line, or on many where it is long."""
+        match value:
+            case str():
+                return self._quoted(value)
+            case Pairs():
+                raise UnknownError
+            case list():
+                texts, ends = [self._inner(each, depth + 1) for each in value], "[]"
+            case dict():
+                texts = [f"{written_key(k)}: {self._inner(each, depth + 1)}" for k, each in value.items()]
+                ends = "{}"
+            case Instance():
+                raise UnknownError
+            case Selection(form=Form.MAPPING):
+                return self.word(self.record(value))
+            case _:
+                return self.text(value)
+        if depth > _MAX_DEPTH:
+            raise UnknownError
+        if not texts:
+            return ends
+        blanks = "  " * depth
+        many = f"{ends[0]}\n{blanks}" + f",\n{blanks}".join(texts) + f"\n{blanks[2:]}{ends[1]}"
+        return self.word(Choice(((f"{ends[0]} {', '.join(texts)} {ends[1]}",), (many,))))
+
+    def _quoted(self, value: str) -> str:
+        hole = self.hole(value)
+        if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE):
+            return value  # quoted, undefined or a number
+        if "'" in value or "\n" in value or "\\" in value:
+            raise UnknownError
+        return f"'{value}'"
+
+    def json(self, value: Any, layout: list[Any]) -> Any:
+        """Run `JSON.stringify`."""
+        if layout and isinstance(layout[0], list) and isinstance(value, Selection | dict):
+            value = self.sliced(value, layout[0])
+            layout = [NULL, *(layout[1:] or [0])]
+        if layout and (len(layout) != 2 or layout[0] not in (None, NULL) or layout[1] not in range(5)):
+            raise UnknownError
+        if value is None:
+            return None
+        indent = layout[1] if layout else 0
+        parts = json_text(self, self._plain(value), Layout(indent=indent, colon=": " if indent else ":"))
+        return parts if isinstance(value, str) else Written((parts,))
+
+    def _plain(self, value: Any) -> Any:
+        """Return a value without what JSON leaves out."""
+        match value:
+            case Null():
+                return None
+            case Pairs():
+                return {}
+            case Instance(attributes=attributes):
+                return self._plain(attributes)
+            case dict():
+                if any(isinstance(each, str) and not self.is_text(each) for each in value.values()):
+                    raise UnknownError  # left out where it is unset
+                return {key: self._plain(each) for key, each in value.items() if each is not None}
+            case list():
+                return [None if each is None else self._plain(each) for each in value]
+            case _:
+                return value
+
+    def is_text(self, value: str) -> bool:
+        """Return whether a text is one: another variable may be unset."""
+        hole = self.hole(value)
+        return not (isinstance(hole, Hole) and hole.kind is Kind.ANY)
+
+    def table(self, value: Any) -> None:
+        """Run `console.table`: a line with the name and the value of each entry."""
+        rows = value if isinstance(value, dict) else dict(enumerate(self.list_of(value)))
+        if not rows or isinstance(value, Pairs):
+            raise UnknownError
+        blank = Hole(Kind.QUIET_LINE)
+        self.out += [blank, "\n", blank, "\n", blank, "\n"]
+        for key, inner in rows.items():
+            cells = list(inner.values()) if isinstance(inner, dict) else inner
+            self.out += [blank, str(key)]
+            for cell in cells if isinstance(cells, list) else [cells]:
+                self.out += [blank, " ", self._inner(cell, _MAX_DEPTH + 1), " "]
+            self.out += [blank, "\n"]
+        self.out += [blank, "\n"]

@@ -1,0 +1,149 @@
+"""What Node prints of its environment: programs are run under a hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part
+from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
+from agentdash.engine.detect.env_output.scripting.javascript.expressions import Expressions
+from agentdash.engine.detect.env_output.scripting.javascript.syntax import parse_expression, parse_script
+from agentdash.engine.detect.env_output.scripting.javascript.values import Class
+from agentdash.engine.detect.env_output.scripting.machine import run_all
+from agentdash.engine.detect.env_output.scripting.values import (
+    FailedError,
+    LastError,
+    NextError,
+    ReturnError,
+)
+from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.unknown import UnknownError
+
+_MAX_CODE: Final = 4_000
+
+
+def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> list[Result]:
+    """Return the results of a program. Raises `UnknownError` for what is not modelled."""
+    if len(code) > _MAX_CODE:
+        raise UnknownError
+    if "p" in options:
+        tree: tuple[Tree, ...] = (("print", parse_expression(code.strip().rstrip(";"))),)
+    else:
+        tree = parse_script(code)
+
+    def run(started: Any) -> Callable[[], None]:
+        return lambda: started.block(tree)
+
+    return run_all(lambda decisions: Javascript(call, holes, decisions), run)
+
+
+class Javascript(Expressions):
+    """A run of a program under one hypothesis."""
+
+    def block(self, statements: tuple[Tree, ...]) -> None:
+        """Run statements."""
+        for statement in statements:
+            if statement[0] == "function":
+                self.declare(statement[1], self.function(statement[2], statement[3]))
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, statement: Tree) -> None:
+        self.step()
+        match statement:
+            case ("declare", declarations):
+                for pattern, value in declarations:
+                    self.bind(pattern, None if value is None else self.value(value))
+            case ("expression", expression):
+                self.value(expression)
+            case ("print", expression):
+                self.print([self.value(expression)])
+            case ("if", test, then, otherwise):
+                self._inside(then if self.truth(self.value(test)) else otherwise)
+            case ("block", inner):
+                self._inside(inner)
+            case ("return", value):
+                raise ReturnError(None if value is None else self.value(value))
+            case ("continue",):
+                raise NextError
+            case ("break",):
+                raise LastError
+            case ("throw", value):
+                raise FailedError("Error")
+            case ("class", name, members, fields):
+                self.declare(name, Class(dict(members), fields))
+            case ("function", *_):
+                pass
+            case _:
+                self._repeat(statement)
+
+    def _inside(self, statements: tuple[Tree, ...]) -> None:
+        self.scoped(lambda: self.block(statements))
+
+    def _repeat(self, statement: Tree) -> None:
+        match statement:
+            case ("for of", pattern, values, body):
+                self._rounds(pattern, self.value(values), body)
+            case ("for in", pattern, values, body):
+                self._rounds(pattern, self.names_of(self._attributes(self.value(values))), body)
+            case ("for", first, test, step, body):
+                self.scoped(lambda: self._counted(first, test, step, body))
+            case ("while", test, body):
+                self._counted((), test, None, body)
+            case ("switch", subject, cases):
+                self._switch(self.value(subject), cases)
+            case ("try", body, name, handler, final):
+                self._try(body, name, handler, final)
+            case _:
+                raise UnknownError
+
+    def _rounds(self, pattern: Tree, values: Any, body: tuple[Tree, ...]) -> None:
+        def run(item: Any) -> None:
+            def inside() -> None:
+                self.bind(pattern, item)
+                self.block(body)
+
+            self.scoped(inside)
+
+        self.each(values, run)
+
+    def _counted(
+        self, first: tuple[Tree, ...], test: Tree, step: Tree | None, body: tuple[Tree, ...]
+    ) -> None:
+        self.block(first)
+        with suppress(LastError):
+            while self.truth(self.value(test)):
+                with suppress(NextError):
+                    self._inside(body)
+                if step is not None:
+                    self.value(step)
+
+    def _switch(self, subject: Any, cases: tuple[Tree, ...]) -> None:
+        start = next(
+            (
+                n
+                for n, (test, _) in enumerate(cases)
+                if test is not None and self.equal(subject, self.value(test))
+            ),
+            next((n for n, (test, _) in enumerate(cases) if test is None), len(cases)),
+        )
+        with suppress(LastError):
+            self._inside(tuple(statement for _, body in cases[start:] for statement in body))
+
+    def _try(
+        self, body: tuple[Tree, ...], name: Tree | None, handler: tuple[Tree, ...], final: tuple[Tree, ...]
+    ) -> None:
+        def handled() -> None:
+            if name is not None:
+                words = {part: self.word(Hole(Kind.LINE)) for part in ("message", "code", "name")}
+                self.bind(name, words)
+            self.block(handler)
+
+        try:
+            self._inside(body)
+        except FailedError:
+            self.scoped(handled)
+        finally:
+            self._inside(final)

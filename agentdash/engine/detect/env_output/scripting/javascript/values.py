@@ -1,0 +1,65 @@
+"""Values in a program of JavaScript that stand for others."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
+
+MODULES: Final = frozenset(
+    ("os", "fs", "fs/promises", "path", "child_process", "util", "process", "url", "net", "dns", "http")
+)
+
+
+class Pairs(list[Any]):
+    """A `Map`: its keys and values, which a loop goes through; it is not written as a list."""
+
+
+class Null:
+    """`null`, where None is `undefined`."""
+
+
+class Path(msgspec.Struct, frozen=True):
+    """A function or an object of Node, by its name."""
+
+    name: str
+
+
+class Method(msgspec.Struct, frozen=True):
+    """A method of a value."""
+
+    owner: Any
+    name: str
+
+
+class Class(msgspec.Struct, frozen=True):
+    """A class of the program: its functions by kind and name, and the values of its fields."""
+
+    members: dict[tuple[str, str], Tree]
+    fields: tuple[tuple[str, Tree | None], ...]
+
+
+NULL: Final = Null()
+QUIET_VALUES: Final = frozenset(
+    f"process.{name}"
+    for name in (
+        *("pid", "ppid", "platform", "arch", "version", "title", "argv.length", "execPath"),
+        *("versions.node", "versions.v8", "argv0"),
+    )
+)
+"""Values of Node in which no flag is named."""
+QUIET_FUNCTIONS: Final = frozenset(
+    (
+        *("os.hostname", "os.platform", "os.type", "os.release", "os.arch", "os.homedir", "os.tmpdir"),
+        *("process.cwd", "process.getuid", "process.uptime", "Date.now", "os.version", "os.userInfo"),
+    )
+)
+"""Functions of Node that give such values."""
+
+
+def written_key(key: str) -> str:
+    """Return the key of an object as Node writes it."""
+    return key if re.fullmatch(r"[A-Za-z_$][\w$]*", key) else f"'{key}'"

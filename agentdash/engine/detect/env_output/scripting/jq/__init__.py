@@ -1,0 +1,1 @@
+"""Programs in jq, run under a hypothesis about the environment."""

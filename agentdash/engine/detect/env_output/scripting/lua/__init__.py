@@ -1,0 +1,1 @@
+"""Programs in Lua, run under a hypothesis about the environment."""

@@ -1,0 +1,1 @@
+"""Programs in Perl, run under a hypothesis about the environment."""

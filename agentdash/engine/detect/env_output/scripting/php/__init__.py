@@ -1,0 +1,1 @@
+"""Programs in PHP, run under a hypothesis about the environment."""

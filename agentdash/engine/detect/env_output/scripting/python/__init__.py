@@ -1,0 +1,1 @@
+"""Programs in Python, run under a hypothesis about the environment."""

@@ -1,0 +1,458 @@
+"""Functions of Python's library that programs print with."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.engine.detect.env_output.patterns import QUIET_TEXT, Choice, concrete
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled
+from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
+from agentdash.engine.detect.env_output.scripting.python.methods import Methods
+from agentdash.engine.detect.env_output.scripting.python.values import (
+    IGNORE_CASE,
+    Class,
+    Defaults,
+    File,
+    Members,
+    Module,
+    Numbered,
+    Process,
+    Quiet,
+)
+from agentdash.engine.detect.env_output.scripting.values import ExitError, FailedError, Pattern, Written
+from agentdash.engine.detect.env_output.scripting.variables import Instance
+from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
+
+_ENVIRON: Final = ("/proc/self/environ", "/proc/thread-self/environ")
+_LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
+_LOG_FIELD: Final = re.compile(r"%\((?P<name>\w+)\)-?\d*[sd]")
+
+
+class Library(Methods):
+    """Functions of Python's library."""
+
+    log_stream: Any = Module("sys.stderr")
+    log_level = 30
+    log_format = "%(levelname)s:%(name)s:%(message)s"
+
+    def library(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run a function of the library."""
+        if (of_values := _VALUES.get(name)) is not None and not keywords:
+            return of_values(self, *arguments)
+        if (function := _FUNCTIONS.get(name)) is not None:
+            return function(self, arguments, keywords)
+        if name.startswith("logging."):
+            return self._log(name.rpartition(".")[2], arguments, keywords)
+        raise UnknownError
+
+    # ------------------------------------------------------------ the environment, files, programs
+
+    def get_variable(self, name: Any, default: Any = None) -> Any:
+        """Run `os.getenv`."""
+        found = self.variable(name)
+        return default if found is None else found
+
+    def open(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `open` and `pathlib.Path`: files are read of the process's own environment only."""
+        mode = [*arguments[1:2], keywords.get("mode", "r")][0]
+        if arguments and arguments[0] in _ENVIRON:
+            content = self.content(_ENVIRON[0])
+            return File(Bytes(content) if "b" in self.plain(mode) else content)
+        if "r" in self.plain(mode):
+            raise UnknownError
+        return self.quiet_call(Quiet("open"))
+
+    def path(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `pathlib.Path`."""
+        return self.open(arguments, keywords) if arguments[0] in _ENVIRON else Quiet("pathlib")
+
+    def run(self, arguments: list[Any], keywords: dict[str, Any]) -> Process:
+        """Run `subprocess.run`."""
+        script = self._script(arguments, keywords)
+        stdout = keywords.get("stdout", Module("subprocess.PIPE") if keywords.get("capture_output") else None)
+        written = self.checked(script) if keywords.get("check") else self._captured_of(script, keywords)
+        if stdout is not None:
+            return Process(self._decoded(written, keywords))
+        self.write_past(written.parts)
+        return Process(None)
+
+    def output_of(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `subprocess.check_output`."""
+        return self._decoded(self.checked(self._script(arguments, keywords)), keywords)
+
+    def run_checked(self, arguments: list[Any], keywords: dict[str, Any]) -> Quiet:
+        """Run `subprocess.call` and `subprocess.check_call`."""
+        self.write_past(self.checked(self._script(arguments, keywords)).parts)
+        return Quiet()
+
+    def run_unchecked(self, arguments: list[Any], keywords: dict[str, Any]) -> Quiet:
+        """Run `subprocess.call`."""
+        self.write_past(self._captured_of(self._script(arguments, keywords), keywords).parts)
+        return Quiet()
+
+    def _captured_of(self, script: str, keywords: dict[str, Any]) -> Written:
+        errors = list(self.err)
+        written = self.captured(script)
+        if keywords.get("capture_output") or keywords.get("stderr") is not None:
+            self.err = errors
+        return written
+
+    def _decoded(self, written: Written, keywords: dict[str, Any]) -> Any:
+        is_text = keywords.keys() & {"text", "universal_newlines", "encoding"}
+        return written if is_text else Bytes(written)
+
+    def _script(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
+        """Return the command that a program is started with, for a shell."""
+        if len(arguments) != 1 or keywords.keys() & {
+            "env",
+            "input",
+            "stdin",
+            "executable",
+            "cwd",
+            "preexec_fn",
+        }:
+            raise UnknownError
+        if keywords.get("stderr") not in (None, Module("subprocess.DEVNULL"), Module("subprocess.PIPE")):
+            raise UnknownError
+        command = arguments[0]
+        if isinstance(command, list | tuple) and not keywords.get("shell"):
+            return shlex.join(self.plain(word) for word in command)
+        if not keywords.get("shell") and not re.fullmatch(r"[\w./-]+", self.plain(command)):
+            raise UnknownError
+        return self.plain(command)
+
+    def open_process(self, script: Any) -> File:
+        """Run `os.popen`."""
+        return File(self.captured(script))
+
+    def get_output(self, script: Any) -> Any:
+        """Run `subprocess.getoutput`."""
+        return self.method(self.captured(script), "rstrip", [], {})
+
+    def system(self, script: Any) -> Quiet:
+        """Run `os.system`."""
+        self.started(script)
+        return Quiet()
+
+    def write_to(self, stream: Any, value: Any) -> None:
+        """Run `sys.stdout.write`."""
+        if value is None or isinstance(value, bool | int):
+            raise FailedError("TypeError")
+        (self.out if stream == Module("sys.stdout") else self.err).extend(self.written(value))
+
+    def exit(self, arguments: list[Any]) -> None:
+        """Run `sys.exit`."""
+        if arguments and isinstance(arguments[0], str):
+            self.err += [arguments[0], "\n"]
+            raise ExitError(1)
+        if not all(isinstance(each, int) for each in arguments):
+            raise UnknownError
+        raise ExitError(arguments[0] & 0xFF if arguments else 0)
+
+    # ------------------------------------------------------------ logs
+
+    def _log(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        if name == "basicConfig":
+            self.log_stream = keywords.get("stream", self.log_stream)
+            self.log_format = self.plain(keywords.get("format", self.log_format))
+            level = keywords.get("level", Module("logging.WARNING"))
+            self.log_level = _LEVELS[level.name.rpartition(".")[2].lower()]
+            if keywords.keys() - {"stream", "format", "level", "datefmt", "force"}:
+                raise UnknownError
+            return None
+        if name == "getLogger":
+            return Module("logging.logger")
+        if name not in _LEVELS or keywords:
+            raise UnknownError
+        if _LEVELS[name] >= self.log_level:
+            template, *values = arguments
+            message = self.percent(template, tuple(values)) if values else self.text(template)
+            self.write_to(self.log_stream, self._logged(name.upper(), message) + "\n")
+        return None
+
+    def _logged(self, level: str, message: str) -> str:
+        def spelled(match: re.Match[str]) -> str:
+            known = {"levelname": "WARNING" if level == "WARN" else level, "message": message}
+            return known.get(match["name"]) or self.quiet()
+
+        return _LOG_FIELD.sub(spelled, self.log_format)
+
+    # ------------------------------------------------------------ values
+
+    def size_of(self, value: Any) -> Any:
+        """Run `len`."""
+        return len(value) if isinstance(value, tuple) else self.size(self.without_bytes(value))
+
+    def in_order(self, values: Any, key: Any) -> Any:
+        """Return what `sorted` gives."""
+        if isinstance(values, Selection):
+            return values if values.items else msgspec.structs.replace(values, form=Form.NAMES)
+        if isinstance(values, Lines):
+            return values
+        items = list(values)
+
+        def spelled(item: Any) -> Any:
+            found = item if key is None else self.call(key, [item], {})
+            found = found[0] if isinstance(found, list | tuple) and found else found
+            return found if isinstance(found, int) else self.plain(found)
+
+        return sorted(items, key=spelled)
+
+    def sort(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `sorted`."""
+        found = self.in_order(arguments[0], keywords.get("key"))
+        if keywords.get("reverse") and isinstance(found, list):
+            found.reverse()
+        return found
+
+    def numbered(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `enumerate`."""
+        start = keywords.get("start", arguments[1] if len(arguments) > 1 else 0)
+        if isinstance(arguments[0], Selection | Lines):
+            return Numbered(self.as_list(arguments[0]), start)
+        return [(start + number, value) for number, value in enumerate(self.list_of(arguments[0]))]
+
+    def largest(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `max`."""
+        values = self.list_of(arguments[0]) if len(arguments) == 1 else arguments
+        if not values and "default" in keywords:
+            return keywords["default"]
+        if "key" in keywords:
+            return max(values, key=lambda value: self.call(keywords["key"], [value], {}))
+        if not all(isinstance(value, int) for value in values):
+            raise UnknownError
+        return max(values)
+
+    def as_list(self, value: Any = ()) -> Any:
+        """Run `list`, `tuple` and `iter`."""
+        if isinstance(value, Selection):
+            return value if value.items else msgspec.structs.replace(value, form=Form.NAMES)
+        return value if isinstance(value, Lines) else list(self.list_of(value))
+
+    def as_set(self, value: Any = ()) -> Any:
+        """Run `set`."""
+        found = self.as_list(value)
+        if not isinstance(found, list):
+            return found
+        self.require_known(*found)
+        return Members(dict.fromkeys(found))
+
+    def as_dict(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `dict`."""
+        found = self.mapping_of(arguments[0]) if arguments else {}
+        if keywords and not isinstance(found, dict):
+            raise UnknownError
+        return {**found, **keywords} if isinstance(found, dict) else found
+
+    def with_defaults(self, arguments: list[Any]) -> Defaults:
+        """Run `collections.defaultdict`."""
+        found = Defaults()
+        found.factory = arguments[0]
+        return found
+
+    def program_arguments(self) -> list[str]:
+        """Return `sys.argv`."""
+        words = [self.plain(concrete(word)) for word in self._command.arguments]
+        if "-c" in words:
+            return words[words.index("-c") : words.index("-c") + 1] + words[words.index("-c") + 2 :]
+        if not words or words[0].startswith("-"):
+            return words or [""]
+        return words
+
+    def parser(self) -> Instance:
+        """Run `argparse.ArgumentParser`: of options, the values that they have where none is given."""
+        if len(self.program_arguments()) > 1:
+            raise UnknownError
+        return Instance(Class("ArgumentParser", {}), {})
+
+    def add_argument(self, parser: Instance, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `add_argument`."""
+        name = self.plain(arguments[-1])
+        if not name.startswith("--") or keywords.get("required"):
+            raise UnknownError
+        default = False if keywords.get("action") == "store_true" else keywords.get("default")
+        parser.attributes[keywords.get("dest", name.strip("-").replace("-", "_"))] = default
+
+    def mapping_of(self, pairs: Any) -> Any:
+        """Return a mapping of its keys and values."""
+        if isinstance(pairs, Selection) and pairs.form in (Form.MAPPING, Form.ITEMS):
+            return msgspec.structs.replace(pairs, form=Form.MAPPING)
+        if isinstance(pairs, dict):
+            return dict(pairs)
+        return {self.plain(key): value for key, value in self.list_of(pairs)}
+
+    def list_of(self, values: Any) -> list[Any]:
+        """Return a list that is known."""
+        if isinstance(values, dict):
+            return list(values)
+        return super().list_of(list(values) if isinstance(values, tuple) else values)
+
+    def filtered(self, function: Any, values: Any) -> Any:
+        """Run `filter`."""
+        values = self.as_list(values)
+        return self.kept(
+            values, lambda item: self.truth(item if function is None else self.call(function, [item], {}))
+        )
+
+    def changed(self, function: Any, values: Any) -> Any:
+        """Run `map`."""
+        return self.mapped(self.as_list(values), lambda item: self.call(function, [item], {}))
+
+    def any_of(self, values: Any) -> bool:
+        """Run `any`."""
+        return any(self.truth(value) for value in self.list_of(values))
+
+    def all_of(self, values: Any) -> bool:
+        """Run `all`."""
+        return all(self.truth(value) for value in self.list_of(values))
+
+    def booleans(self, values: Any) -> list[Any]:
+        """Return truth values and ones, which can be counted."""
+        if not all(isinstance(value, bool) or value == 1 for value in self.list_of(values)):
+            raise UnknownError
+        return self.list_of(values)
+
+    def tuple_of(self, values: Any) -> Any:
+        """Return a known list as a tuple."""
+        return tuple(values) if isinstance(values, list) else values
+
+    def as_dictionary(self, value: Any) -> dict[str, Any]:
+        """Run `dataclasses.asdict`."""
+        if not isinstance(value, Instance) or not isinstance(value.of, Class):
+            raise UnknownError
+        return {name: value.attributes[name] for name in value.of.fields}
+
+    # ------------------------------------------------------------ texts
+
+    def pattern_of(self, arguments: list[Any], keywords: dict[str, Any]) -> Pattern:
+        """Run `re.compile`."""
+        flags = keywords.get("flags", arguments[1] if len(arguments) > 1 else None)
+        if flags not in (None, IGNORE_CASE):
+            raise UnknownError
+        return self.pattern(self.plain(self.without_bytes(arguments[0])), "i" if flags else "")
+
+    def search(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `re.search`, `re.match` and `re.fullmatch`."""
+        pattern = self.pattern_of([arguments[0], *arguments[2:]], keywords)
+        return self.method(pattern, name, arguments[1:2], {})
+
+    def dedented(self, text: Any) -> str:
+        """Run `textwrap.dedent`: values on a line do not begin it."""
+        if not isinstance(text, str) or re.search(r"^[ \t]*Zhole", text, re.MULTILINE):
+            raise UnknownError
+        return textwrap.dedent(text)
+
+    def shell_quoted(self, text: Any) -> str:
+        """Run `shlex.quote`."""
+        if isinstance(text, str) and has_placeholder(text):
+            plain = tuple(refilled((text,), self._holes))
+            return self.word(Choice((plain, ("'", *plain, "'"))))
+        return shlex.quote(self.plain(text))
+
+    def dumps(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Run `json.dumps`."""
+        if len(arguments) != 1 or keywords.keys() - {"indent", "sort_keys", "ensure_ascii", "default"}:
+            raise UnknownError
+        indent = keywords.get("indent") or 0
+        value = self._jsonable(arguments[0], is_sorted=bool(keywords.get("sort_keys")))
+        return json_text(self, value, Layout(indent=indent, comma=", ", colon=": "))
+
+    def _jsonable(self, value: Any, *, is_sorted: bool) -> Any:
+        match value:
+            case dict():
+                keys = sorted(value) if is_sorted else value
+                return {key: self._jsonable(value[key], is_sorted=is_sorted) for key in keys}
+            case Members():
+                raise FailedError("TypeError")
+            case list() | tuple():
+                return [self._jsonable(each, is_sorted=is_sorted) for each in value]
+            case Quiet():
+                return self.word(QUIET_TEXT)
+            case _:
+                return value
+
+    def dump(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
+        """Run `json.dump`."""
+        value, stream = arguments
+        if stream not in (Module("sys.stdout"), Module("sys.stderr")):
+            raise UnknownError
+        self.write_to(stream, self.dumps([value], keywords))
+
+
+_VALUES: Final[dict[str, Callable[..., Any]]] = {
+    "os.getenv": Library.get_variable,
+    "os.environ.get": Library.get_variable,
+    "os.popen": Library.open_process,
+    "os.system": Library.system,
+    "subprocess.getoutput": Library.get_output,
+    "sys.stdout.write": lambda machine, value: machine.write_to(Module("sys.stdout"), value),
+    "sys.stderr.write": lambda machine, value: machine.write_to(Module("sys.stderr"), value),
+    "sys.stdout.flush": lambda _: None,
+    "str": lambda machine, value="": machine.text(value),
+    "repr": Library.repr,
+    "ascii": Library.repr,
+    "bool": lambda machine, value=False: machine.truth(value),
+    "int": lambda machine, value: int(
+        machine.plain(machine.actual(value)) if isinstance(value, str) else value
+    ),
+    "len": Library.size_of,
+    "list": Library.as_list,
+    "tuple": lambda machine, value=(): machine.tuple_of(machine.as_list(value)),
+    "iter": Library.as_list,
+    "reversed": lambda machine, value: machine.list_of(value)[::-1],
+    "set": Library.as_set,
+    "frozenset": Library.as_set,
+    "filter": Library.filtered,
+    "map": Library.changed,
+    "any": Library.any_of,
+    "all": Library.all_of,
+    "zip": lambda machine, *values: list(zip(*(machine.list_of(each) for each in values), strict=False)),
+    "range": lambda _, *numbers: list(range(*numbers)),
+    "sum": lambda machine, values: sum(int(machine.truth(each)) for each in machine.booleans(values)),
+    "textwrap.dedent": Library.dedented,
+    "shlex.quote": Library.shell_quoted,
+    "dataclasses.asdict": Library.as_dictionary,
+    "vars": Library.as_dictionary,
+    "type": lambda *_: Quiet("type"),
+    "isinstance": lambda *_: Quiet("bool"),
+    "callable": lambda *_: Quiet("bool"),
+    "re.escape": lambda machine, text: re.escape(machine.plain(text)),
+}
+"""Functions of values in their order."""
+_FUNCTIONS: Final[dict[str, Callable[[Library, list[Any], dict[str, Any]], Any]]] = {
+    "print": Library.print,
+    "builtins.print": Library.print,
+    "pprint.pprint": lambda machine, arguments, keywords: machine.pretty(arguments[0], keywords),
+    "pprint.pp": lambda machine, arguments, _: machine.pretty(arguments[0], {"sort_dicts": False}),
+    "subprocess.run": Library.run,
+    "subprocess.check_output": Library.output_of,
+    "subprocess.call": Library.run_unchecked,
+    "subprocess.check_call": Library.run_checked,
+    "open": Library.open,
+    "pathlib.Path": Library.path,
+    "re.compile": Library.pattern_of,
+    "re.search": lambda machine, arguments, keywords: machine.search("search", arguments, keywords),
+    "re.match": lambda machine, arguments, keywords: machine.search("match", arguments, keywords),
+    "re.fullmatch": lambda machine, arguments, keywords: machine.search("fullmatch", arguments, keywords),
+    "json.dumps": Library.dumps,
+    "json.dump": Library.dump,
+    "sys.exit": lambda machine, arguments, _: machine.exit(arguments),
+    "exit": lambda machine, arguments, _: machine.exit(arguments),
+    "quit": lambda machine, arguments, _: machine.exit(arguments),
+    "dict": Library.as_dict,
+    "collections.OrderedDict": Library.as_dict,
+    "sorted": Library.sort,
+    "max": Library.largest,
+    "enumerate": Library.numbered,
+    "collections.defaultdict": lambda machine, arguments, _: machine.with_defaults(arguments),
+    "argparse.ArgumentParser": lambda machine, *_: machine.parser(),
+}
+NAMES: Final = frozenset(name for name in (*_VALUES, *_FUNCTIONS) if "." not in name)
+"""Functions that need no import."""

@@ -1,0 +1,1 @@
+"""Programs in Ruby, run under a hypothesis about the environment."""
