@@ -110,10 +110,12 @@ async def polled(source: SessionFileSource, state: Fleet) -> list[str | None]:
 
 def test_adapters_with_code() -> None:
     with_code = {name for name, adapter in adapters().items() if type(adapter) is not Adapter}
-    assert with_code == {"codex", "claude", "gemini", "qwen", "opencode"}
+    assert with_code == {"codex", "claude", "copilot", "gemini", "kilo", "opencode", "qwen"}
     assert [name for name, adapter in adapters().items() if adapter.session_files] == [
         "claude",
+        "copilot",
         "gemini",
+        "kilo",
         "opencode",
         "qwen",
     ]

@@ -32,17 +32,16 @@ def unwritable(stage: Stage) -> Iterator[str]:
     stage.panes(1, stage.worker(), "1000")
     plain = stage.run("check", "--json", "--no-cache")
     for error in _ERRORS:
-        memory = stage.as_user(_failing(error, _WRITES, _database(stage, "memory.sqlite")))
+        memory = _failing(error, _WRITES, _database(stage, "memory.sqlite"))
         done = stage.to_its_end([*memory, *stage.command("status", "--json")], 60.0)
         yield from (f"{error}: status {problem}" for problem in whole(done))
         if source(done, "memory")[0] is not False:
             yield f"{error}: status does not state that nothing is remembered: {source(done, 'memory')}"
-        digests = stage.as_user(_failing(error, _WRITES, _database(stage, "digests.sqlite")))
+        digests = _failing(error, _WRITES, _database(stage, "digests.sqlite"))
         done = stage.to_its_end([*digests, *stage.command("check", "--json")], 60.0)
         if (done.code, done.out) != (plain.code, plain.out):
             yield f"{error}: check exits with {done.code}: {done.err[-200:]}"
-        renames = stage.as_user(_failing(error, _RENAMES))
-        done = stage.to_its_end([*renames, *stage.command("publish")], 60.0)
+        done = stage.to_its_end([*_failing(error, _RENAMES), *stage.command("publish")], 60.0)
         if done.code != 2 or "cannot be written" not in done.err or done.err.count("\n") != 1:
             yield f"{error}: publish exits with {done.code}: {done.err[-200:]}"
         for path in stage.place.state.glob("*.sqlite*"):
@@ -52,8 +51,7 @@ def unwritable(stage: Stage) -> Iterator[str]:
 @scene("the status file cannot be written any more under the dashboard: EDQUOT", missing=missing)
 def in_the_middle(stage: Stage) -> Iterator[str]:
     stage.panes(1, stage.worker(), "1000")
-    command = stage.as_user([*_failing("EDQUOT:when=2+", _RENAMES), *stage.command()])
-    terminal = stage.terminal(command)
+    terminal = stage.terminal([*_failing("EDQUOT:when=2+", _RENAMES), *stage.command()])
 
     def is_stated() -> bool:
         terminal.read()
