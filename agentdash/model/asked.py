@@ -37,7 +37,8 @@ def awaits_request(fleet: Fleet, thread: Thread) -> bool:
         return False
     process = asked_process(fleet, thread)
     if process is None:
-        return fleet.processes_at - (thread.created_at or 0.0) <= MAY_START_S
+        is_new = fleet.processes_at - (thread.created_at or 0.0) <= MAY_START_S
+        return is_new and not fleet.requests.get(thread.id)  # else it has ended already
     if fleet.processes_at - process.key.started > _IS_READ_S:
         return False
     since = max((each.since or 0.0 for each in fleet.requests.get(thread.id, ())), default=0.0)

@@ -238,6 +238,13 @@ def test_the_request_of_a_process_that_has_just_started_is_awaited() -> None:
     assert not awaits(Fleet(threads={"t": thread((6.0, READ_ONLY))}))  # there are files only
 
 
+def test_the_request_of_a_process_that_has_ended_at_once_is_not_awaited() -> None:
+    young = {"t": replace(thread((6.0, READ_ONLY)), created_at=6.0)}
+    ended = replace(live_fleet(asked(READ_ONLY, since=5.0)), threads=young, links=FleetLinks())
+    assert not awaits(ended)
+    assert awaits(replace(ended, requests={}))
+
+
 def test_nothing_matches_before_the_request_is_read() -> None:
     observation = SandboxObservation(
         first=6.5,

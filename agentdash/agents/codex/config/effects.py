@@ -95,7 +95,7 @@ def _domain_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
     name = given.policy.profile
     keys = ("permissions", name or "", "network", "domains")
     if given.policy.network is Network.ON and file.get(*keys):
-        yield _ineffective(file, keys, "features.network_proxy is off")
+        yield _ineffective(file, keys, "it needs features.network_proxy (0.133+)")
 
 
 def _approval_settings(file: ConfigFile, arguments: Arguments, given: Asked) -> Iterator[Ineffective]:

@@ -176,8 +176,8 @@ def with_proxy(stack: Stack, asked: Asked) -> Asked:
     """Return a policy of which the network is behind Codex's proxy, where that is asked for or started.
 
     Listed domains ask for it. Codex starts it for any open network of a sandbox by `features.network_proxy`
-    (0.133+); without that the list has no effect, and every host can be reached. Through 0.130 the list alone
-    starts it.
+    (0.133+); without that the list has no effect, and every host can be reached. From 0.125 to 0.130 the list
+    alone starts it, and through 0.120 nothing does.
     """
     policy, feature = asked.policy, stack.find("features", "network_proxy")
     if policy.network is not Network.ON or policy.enforced_by != "codex":
@@ -189,11 +189,14 @@ def with_proxy(stack: Stack, asked: Asked) -> Asked:
     by_feature = feature if is_on else None
     decisive = domains or by_feature
     if stack.honoured:
-        decisive = by_feature if stack.rules.domains_need_feature else domains
+        by_list = domains if stack.rules.domains_start_proxy else None
+        decisive = by_feature if stack.rules.feature_starts_proxy else by_list
     if decisive is not None:
         return _with_network(asked, Network.MEDIATED, decisive.origin(RequestField.NETWORK))
     if domains is not None:
-        why = Setting(None, _DEFAULT, "features.network_proxy is off: the list of domains has no effect")
+        why = Setting(
+            None, _DEFAULT, "the list of domains has no effect without features.network_proxy (0.133+)"
+        )
         return _with_network(asked, Network.ON, why.origin(RequestField.NETWORK))
     return asked
 

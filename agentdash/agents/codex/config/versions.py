@@ -35,9 +35,11 @@ class Rules(NamedTuple):
     """Whether `:danger-full-access` is one of them (not in 0.130)."""
     extends: bool
     """Whether `extends` in a permission profile counts, and `deny` is an access (0.133+)."""
-    domains_need_feature: bool
-    """Whether the domains of a permission profile count only with `features.network_proxy` (0.133+); before,
-    they do by themselves."""
+    domains_start_proxy: bool
+    """Whether the domains of a permission profile count by themselves (0.125 to 0.130); later only with
+    `features.network_proxy`, and through 0.120 not at all."""
+    feature_starts_proxy: bool
+    """Whether `features.network_proxy` counts (0.133+)."""
     managed_profiles: bool
     """Whether `allowed_permission_profiles` of `requirements.toml` counts (0.138+): it makes every legacy
     setting void, `-s` and `--dangerously-bypass…` too (openai/codex#47464)."""
@@ -56,7 +58,8 @@ _LATEST: Final = Rules(
     builtin_profiles=True,
     full_access_profile=True,
     extends=True,
-    domains_need_feature=True,
+    domains_start_proxy=False,
+    feature_starts_proxy=True,
     managed_profiles=True,
     refuses_forced_sandbox=True,
     exec_keeps_reviewed_approval=True,
@@ -66,9 +69,9 @@ _CHANGES: Final[tuple[tuple[Release, dict[str, bool]], ...]] = (
     ((0, 138), {"managed_profiles": False}),
     ((0, 134), {"profile_tables": True}),
     ((0, 133), {"full_access_profile": False, "extends": False, "refuses_forced_sandbox": False}),
-    ((0, 133), {"add_dir_with_mode": False, "domains_need_feature": False}),
+    ((0, 133), {"add_dir_with_mode": False, "domains_start_proxy": True, "feature_starts_proxy": False}),
     ((0, 130), {"builtin_profiles": False, "add_dir_with_mode": True}),
-    ((0, 125), {"root_options_reach_exec": False}),
+    ((0, 125), {"root_options_reach_exec": False, "domains_start_proxy": False}),
 )
 """What was otherwise before a version, the newest change first. Where versions between two measured ones may
 be either, the later measured one is named."""
