@@ -33,8 +33,6 @@ OVERFLOW: Final = 0x4000
 IGNORED: Final = 0x8000
 """The watch has ended: removed, or its file was deleted."""
 ONLY_DIRECTORY: Final = 0x0100_0000
-ONCE: Final = 0x8000_0000
-"""The watch ends with its first notice."""
 IS_DIRECTORY: Final = 0x4000_0000
 _HEADER: Final = struct.Struct("iIII")
 """`struct inotify_event` up to its name: watch, mask, cookie, length of the name."""

@@ -73,14 +73,6 @@ class ConversationBuilder:
             case e.FileReset():
                 self.__init__(self._thread)  # type: ignore[misc]
 
-    def deny(self, call: str, denial: str) -> None:
-        """Add the denial of a call that has ended: it may be known later."""
-        for turn in reversed(self._turns):
-            for index, entry in enumerate(turn.entries):
-                if isinstance(entry, CallRecord) and entry.id == call and entry.denial is None:
-                    turn.entries[index] = replace(entry, denial=mask_secrets(denial))
-                    return
-
     def conversation(self, problem: str | None = None) -> Conversation:
         """Return the conversation so far."""
         turns = (turn.frozen() for turn in self._turns if turn.entries or turn.error)

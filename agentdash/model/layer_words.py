@@ -20,16 +20,6 @@ FIELD_LABELS: Final[Mapping[LayerField, str]] = {
     LayerField.TMUX: "tmux",
 }
 """The rows of the layers table, in their order."""
-FIELD_MEANINGS: Final[Mapping[LayerField, str]] = {
-    LayerField.FILES: "what commands may write",
-    LayerField.NETWORK: "whether commands reach the network",
-    LayerField.NETWORK_FLAG: "CODEX_SANDBOX_NETWORK_DISABLED: 1 tells programs that the network is off",
-    LayerField.SANDBOX_FLAG: "CODEX_SANDBOX: Codex sets it to seatbelt, on macOS only",
-    LayerField.SECCOMP: "seccomp: whether the kernel filters the system calls of a command",
-    LayerField.APPROVAL: "when Codex stops to ask for approval",
-    LayerField.REVIEWER: "what answers approval requests",
-    LayerField.TMUX: "where what a tmux server runs for a command ends up",
-}
 LAYERS: Final[tuple[Layer, ...]] = get_args(Layer)
 """The columns of the layers table, in their order; their names are their titles."""
 _VALUES: Final[Mapping[str, Mapping[str, str]]] = {

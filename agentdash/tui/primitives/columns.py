@@ -117,11 +117,6 @@ class Layout(Generic[Item]):
     right: tuple[Placed[Item], ...]
     rest: Placed[Item] | None = None
 
-    @property
-    def rest_cells(self) -> int:
-        """Width of the rest column; 0 where it is left out."""
-        return self.rest.cells if self.rest else 0
-
     def titles(self, sort: str = "", sign: str = "") -> Line:
         """Return the title row, gutter included.
 

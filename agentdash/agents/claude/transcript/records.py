@@ -34,7 +34,6 @@ class Record(msgspec.Struct, rename="camel", gc=False):
     """Of a Bash result since 2.1.330 or a little earlier: whether the command ran in the sandbox."""
     sandbox_violations: Any = None
     permission_decision: Any = None
-    tool_denial_kind: str | None = None
     origin: Any = None
     error: Any = None
     """Of a failed request: its kind (assistant records), or an object with `formatted` (`api_error`)."""

@@ -35,8 +35,6 @@ class Message(msgspec.Struct, frozen=True):
     """What a package index does not have."""
 
 
-_NO_WORD: Final = r"(?<![\w.-])"
-
 _PROXY: Final = re.compile(
     r"""Network access (?:to ["'“]?(?P<host>[\w.-]+)["'”]?(?: \S+)? )?(?:was|is) (?:denied|blocked)"""
     r"|Domain not in allowlist|blocked-by-allowlist",

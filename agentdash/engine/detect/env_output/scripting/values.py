@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.selections import Lines, Selection
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 
 class ReturnError(Exception):
@@ -72,7 +69,6 @@ class Function(msgspec.Struct, frozen=True):
     """A function, a block or a closure of the program: gives its value for arguments."""
 
     run: Callable[[list[Any]], Any]
-    arity: int = 1
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -115,11 +111,3 @@ class Symbol(str):
 
 OPAQUE: Final = (Function, Pattern, Written, Count, Selection, Lines, Unknowable, Sink)
 """Values that are not compared and have no text of their own."""
-
-
-class Code(msgspec.Struct, frozen=True):
-    """A program, and what its command line adds to it."""
-
-    root: Node
-    letters: str = ""
-    """Letters of its options."""

@@ -143,7 +143,7 @@ class Expressions(Calls):
                 return ended.value
             return None
 
-        return Function(run, len(parameters))
+        return Function(run)
 
     def _new(self, made: Any, arguments: list[Any]) -> Any:
         if isinstance(made, Path):

@@ -19,7 +19,6 @@ from agentdash.engine.detect.env_output.scripting.values import FailedError
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
-_COMPACT: Final = Layout()
 _PRETTY: Final = Layout(indent=2, colon=": ")
 
 

@@ -191,7 +191,7 @@ class Lua(Library):
                 return ended.value
             return None
 
-        return Function(run, len(parameters))
+        return Function(run)
 
     # ------------------------------------------------------------ expressions
 

@@ -60,7 +60,7 @@ class Objects(Library):
                 self._names = outer
             return None
 
-        return Function(run, len(parameters))
+        return Function(run)
 
     def bind(self, target: Node, value: Any) -> None:
         """Give a value to a variable, an item or an attribute."""

@@ -48,7 +48,7 @@ class Objects(Library):
             finally:
                 self._names = outer
 
-        return Function(run, len(parameters))
+        return Function(run)
 
     # ------------------------------------------------------------ classes
 
@@ -163,7 +163,7 @@ class Objects(Library):
 
             return self.scoped(inside)
 
-        return Function(run, max(len(targets), 1))
+        return Function(run)
 
     def _bind_parameters(self, targets: list[Node], values: list[Any]) -> None:
         for number, target in enumerate(targets):
