@@ -20,7 +20,7 @@ from agentdash.cli.live_hub import live_hub
 from agentdash.cli.targets import AmbiguousTargetError, Found, find_workers, is_pane, with_server_of
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
-from agentdash.config import Config
+from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub
 from agentdash.engine.link.linker import session_line
 from agentdash.engine.runner import running, sound, sound_snapshots
@@ -35,6 +35,7 @@ from agentdash.store.memory import SOURCE as MEMORY
 if TYPE_CHECKING:
     from agentdash.report.elements import ViaReport
     from agentdash.store.status_file import Published
+    from agentdash.store.thread_digests import ThreadDigests
 
 _FILE_POLL_INTERVAL_S: Final = 0.25
 """Between two reads of the status file; a writer pauses for a second after each write."""
@@ -60,22 +61,27 @@ class FleetView(NamedTuple):
     via: StatusFileInfo | None = None
 
 
-def read_fleet(config: Config, target: str | None) -> FleetView:
+def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) -> FleetView:
     """Return the fleet, or the workers that match `target`: a thread id or its prefix, a pane, or a name.
 
     Inside a sandbox it is read from the status file; that, and an engine failure, is reported on stderr.
     Without a current status file, a target is `unreachable`.
 
+    Args:
+        config: the configuration in force.
+        target: what to look for; None: all.
+        no_cache: whether all sessions are read, and no digests of them kept.
+
     Raises:
         click.UsageError: no worker matches, or panes of several tmux servers do.
     """
     config = with_server_of(config, target)
-    now = _poll(config, target)
+    now = _poll(config, target, no_cache=no_cache)
     warn_if_indirect(now.via)
     found = select_workers(now.snapshot, target)
     if found is None and config.sessions is not None and now.via is None:
         # it may be older than the sessions that are read at first
-        now = _poll(replace(config, sessions=None), target)
+        now = _poll(replace(config, sessions=None), target, no_cache=no_cache)
         found = select_workers(now.snapshot, target)
     if found is None and target is not None and now.via is not None and now.via.problem is not None:
         found = replace(now.snapshot, workers=(_unreachable_target(target, now),))
@@ -172,18 +178,27 @@ def warn_if_indirect(via: StatusFileInfo | None) -> None:
 # ---------------------------------------------------------------- from live sources
 
 
-def _poll(config: Config, target: str | None) -> FleetView:
-    why = _confinement(config)
-    return FleetView(_directly(config, target)) if why is None else _from_file(config, why)
+def _poll(config: Config, target: str | None, *, no_cache: bool) -> FleetView:
+    if (why := _confinement(config)) is not None:
+        return _from_file(config, why)
+    if no_cache:
+        return FleetView(_directly(config, target))
+    from agentdash.store.digests import DigestStore
+    from agentdash.store.thread_digests import ThreadDigests
+
+    known = ThreadDigests(DigestStore(state_folder()), SystemClock())
+    snapshot = _directly(config, target, known)
+    known.save()
+    return FleetView(snapshot)
 
 
-def _directly(config: Config, target: str | None = None) -> Snapshot:
+def _directly(config: Config, target: str | None, known: ThreadDigests | None = None) -> Snapshot:
     """Poll the sources once, and save what was observed.
 
     Raises:
         EngineFailedError: no snapshot could be built.
     """
-    live = live_hub(config, SystemClock())
+    live = live_hub(config, SystemClock(), known=known)
     snapshot = _with_session_of(config, live.hub, _once(live.hub), target)
     if (failure := live.keeper.save(live.hub.fleet, snapshot)) is not None:
         health = SourceHealth(MEMORY, False, failure, snapshot.at)

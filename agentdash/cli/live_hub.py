@@ -18,6 +18,7 @@ from agentdash.store.attention_source import AttentionSource
 from agentdash.store.memory import SOURCE, Memory
 from agentdash.store.memory_keeper import MemoryKeeper
 from agentdash.store.memory_source import MemorySource
+from agentdash.store.thread_digests import ThreadDigests
 
 
 class LiveHub(NamedTuple):
@@ -42,6 +43,7 @@ def live_hub(
     clock: Clock,
     *more: Source,
     observer: Callable[[Sequence[Event]], None] | None = None,
+    known: ThreadDigests | None = None,
 ) -> LiveHub:
     """Return the hub over the sources that the configuration enables.
 
@@ -50,12 +52,21 @@ def live_hub(
         clock: the time of events and snapshots.
         more: further sources.
         observer: called with each batch of reduced events.
+        known: of earlier passes, where a single one is made; None: all rollouts are read.
     """
     home = (config.codex_home or default_home()).expanduser().resolve()
     memory = Memory(state_folder(), home)
     attention = AttentionFile(state_folder(), home)
-    rollouts, *others = live_sources(config, clock)
+    rollouts, *others = live_sources(config, clock, known)
+    digests = [] if known is None else [known]
     # what is remembered of threads is asked for once they are known; of panes, before these are linked
-    sources = [rollouts, MemorySource(memory, clock), AttentionSource(attention, clock), *others, *more]
+    sources = [
+        rollouts,
+        *digests,
+        MemorySource(memory, clock),
+        AttentionSource(attention, clock),
+        *others,
+        *more,
+    ]
     hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=observer)
     return LiveHub(hub, MemoryKeeper(memory, clock), attention)

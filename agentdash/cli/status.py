@@ -11,6 +11,7 @@ from agentdash.cli import termination
 from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
+    NO_CACHE_OPTION,
     FiniteRange,
     config_of,
     options,
@@ -54,6 +55,7 @@ class _StatusCommand(click.Command):
     metavar="SECONDS",
     help="With --watch: also write a line after each SECONDS, and end when stdin does.",
 )
+@NO_CACHE_OPTION
 def status(
     target: str | None,
     as_json: bool,
@@ -61,6 +63,7 @@ def status(
     brief: bool,
     watch: bool,
     heartbeat: float | None,
+    no_cache: bool,
     **given: Any,
 ) -> int:
     """Show all workers, or TARGET: a thread id or its prefix, a pane (%4), or a name.
@@ -83,7 +86,7 @@ def status(
         raise click.UsageError("--heartbeat needs --watch")
     from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 
-    snapshot, via = read_fleet(config, target)
+    snapshot, via = read_fleet(config, target, no_cache=no_cache)
     if brief:
         from agentdash.report.brief import brief_json, brief_report
 

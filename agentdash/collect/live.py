@@ -14,7 +14,7 @@ from agentdash.collect.sources.git import GitSource
 from agentdash.collect.sources.processes import ProcessSource
 from agentdash.collect.sources.reach import ReachSource
 from agentdash.collect.sources.requests import RequestSource
-from agentdash.collect.sources.rollouts import RolloutSource
+from agentdash.collect.sources.rollouts import KnownThreads, RolloutSource
 from agentdash.collect.sources.screen_readings import ScreenReadingSource
 from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.collect.sources.status_feed import StatusFeedSource
@@ -27,15 +27,20 @@ from agentdash.model.clock import Clock
 from agentdash.model.source import Source
 
 
-def live_sources(config: Config, clock: Clock) -> list[Source]:
+def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None) -> list[Source]:
     """Return the sources that the configuration enables, in the order in which a single pass polls them.
 
     Rollouts come before processes, so that a thread without an owner has really been left; session files
     name the threads of processes, whose requests are read then; screens come last.
+
+    Args:
+        config: the configuration in force.
+        clock: the time of the events.
+        known: threads that an earlier agentdash read, for a single pass.
     """
     scheduler = PollScheduler(clock)
     home = CodexHome(config.codex_home or default_home())
-    sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler)]
+    sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, known)]
     claude_home = ClaudeHome(config.claude_home or default_claude_home())
     if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
         sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler))

@@ -163,7 +163,7 @@ def _check_digests() -> DoctorCheck:
     if store.trouble is not None:
         return warn("digests", clean_line(store.trouble), "all files are read again: delete the file")
     if usage is None or usage.oldest is None:
-        return ok("digests", "none; `agentdash check` and the library keep what they have read")
+        return ok("digests", "none; `check`, `sessions`, `status` and the library keep what they have read")
     days = max(0.0, SystemClock().now() - usage.oldest) / 86_400
     return ok("digests", f"{usage.digests}, {usage.size / 1e6:.1f} MB, the oldest {days:.0f} days old")
 

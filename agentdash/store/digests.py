@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS digest (
     PRIMARY KEY (view, path));
 PRAGMA user_version = {_VERSION};
 """
-_RULE_PACKAGES: Final = ("agents", "engine", "model", "report", "replay")
+_RULE_PACKAGES: Final = ("agents", "collect", "engine", "model", "report", "replay")
 """Packages whose sources decide what a digest contains."""
 
 

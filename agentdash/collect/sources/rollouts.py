@@ -4,7 +4,7 @@ read by the readers of their CLIs."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
@@ -12,7 +12,7 @@ from agentdash.agents.codex.home import CodexHome, locks, problem, read_names, t
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.skipped_lines import oversized_lines
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
-from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
+from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
 from agentdash.model.clock import Clock
 from agentdash.model.events import (
@@ -25,7 +25,7 @@ from agentdash.model.events import (
     SourceSeen,
     ThreadNamed,
 )
-from agentdash.model.fleet import Fleet
+from agentdash.model.fleet import Fleet, ThreadRestored
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import NOT_READ, Emit, FleetChannel
@@ -47,6 +47,14 @@ class SessionLogReader(Protocol):
         ...
 
 
+class KnownThreads(Protocol):
+    """What an earlier agentdash read."""
+
+    def restore(self, threads: Mapping[Path, str], names: Mapping[str, str]) -> Mapping[Path, ThreadRestored]:
+        """Return what is known of logs that have not changed, given their threads and the names of these."""
+        ...
+
+
 class SessionLogSource:
     """Reads session logs as they are found, grow, move and vanish. Subclasses know one CLI.
 
@@ -55,6 +63,7 @@ class SessionLogSource:
         newest: how many of the newest sessions are read at first; None: all.
         clock: the time of the events.
         scheduler: notified of activity, and of commands that start.
+        known: of earlier, for a single pass; None: all logs are read.
     """
 
     name = "sessions"
@@ -62,16 +71,24 @@ class SessionLogSource:
     """Size above which only head and tail of a log are read at first."""
 
     def __init__(
-        self, roots: Sequence[Path], newest: int | None, clock: Clock, scheduler: PollScheduler
+        self,
+        roots: Sequence[Path],
+        newest: int | None,
+        clock: Clock,
+        scheduler: PollScheduler,
+        known: KnownThreads | None = None,
     ) -> None:
         self._clock = clock
         self._scheduler = scheduler
+        self._known = known
+        self._restored: Mapping[Path, ThreadRestored] = {}
         self._follower = LogFollower(
             roots,
             skim_above=self.skim_above,
             newest=newest,
             since=clock.now() - _RECENT_S,
             is_open=self._is_open,
+            known=self._restore if known is not None else None,
             batch=_BATCH_BYTES,
         )
         self._readers: dict[str, SessionLogReader] = {}
@@ -159,7 +176,16 @@ class SessionLogSource:
             emit([*(n for n in changed.values() if n.thread in self._readers), self._health()])
             await asyncio.sleep(_NAMES_INTERVAL_S)
 
+    def _restore(self, paths: Sequence[Path]) -> Collection[Path]:
+        """Return the logs of which it is known what they contain."""
+        threads = {path: thread for path in paths if (thread := self._thread_id(path)) is not None}
+        names = {thread: named.name for thread, named in self._names.items()}
+        self._restored = self._known.restore(threads, names) if self._known is not None else {}
+        return self._restored.keys()
+
     def _events(self, change: Change) -> list[Event]:
+        if isinstance(change, FileKnown):
+            return [self._restored[change.path]]
         now = self._clock.now()
         path = change.new if isinstance(change, FileMoved) else change.path
         thread = self._thread_id(path)
@@ -238,7 +264,9 @@ class SessionLogSource:
     def _health(self) -> SourceSeen:
         trouble = self._problem() or self._unlisted() or self._names_problem
         detail = (
-            trouble or f"{len(self._readers)} sessions of {clean_line(str(self._where()))}{self._unread()}"
+            trouble
+            or f"{len(self._readers) + len(self._restored)} sessions of {clean_line(str(self._where()))}"
+            f"{self._unread()}"
         )
         return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
 
@@ -251,12 +279,20 @@ class RolloutSource(SessionLogSource):
         newest: how many of the newest sessions are read at first; None: all.
         clock: the time of the events.
         scheduler: notified of activity, and of commands that start.
+        known: of earlier, for a single pass; None: all rollouts are read.
     """
 
     name = "codex"
 
-    def __init__(self, home: CodexHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
-        super().__init__([home.sessions, home.archived], newest, clock, scheduler)
+    def __init__(
+        self,
+        home: CodexHome,
+        newest: int | None,
+        clock: Clock,
+        scheduler: PollScheduler,
+        known: KnownThreads | None = None,
+    ) -> None:
+        super().__init__([home.sessions, home.archived], newest, clock, scheduler, known)
         self._home = home
         self._locked: frozenset[str] | None = None
         """Threads whose writer locks were held at the start."""

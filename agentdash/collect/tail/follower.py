@@ -16,7 +16,7 @@ import math
 import os
 import stat as modes
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -80,7 +80,13 @@ class FileVanished(msgspec.Struct, frozen=True):
     path: Path
 
 
-Change = FileGrown | FileMoved | FileVanished | FileUnreadable
+class FileKnown(msgspec.Struct, frozen=True):
+    """The file is not read: what it contains is known. Emitted by the first sweep alone."""
+
+    path: Path
+
+
+Change = FileGrown | FileKnown | FileMoved | FileVanished | FileUnreadable
 
 
 class _Found(NamedTuple):
@@ -102,6 +108,7 @@ class LogFollower:
         since: files that were changed after this (unix seconds) are read at first too, those with the
             greatest names first, up to a number and a size. `unread_recent` are the others.
         is_open: whether a program has the log at a path open: such logs are read at first in any case.
+        known: returns those of the files to read at first that need not be read.
         max_line: bytes of the longest line that is kept.
         batch: bytes read at once.
     """
@@ -115,6 +122,7 @@ class LogFollower:
         newest: int | None = None,
         since: float | None = None,
         is_open: Callable[[str], bool] = lambda _: False,
+        known: Callable[[Sequence[Path]], Collection[Path]] | None = None,
         max_line: int = MAX_LINE_BYTES,
         batch: int = 4 << 20,
     ) -> None:
@@ -126,6 +134,7 @@ class LogFollower:
         """How many logs the next sweep reads; after the first one, all that have changed."""
         self._since = since or float("inf")
         self._is_open = is_open
+        self._known = known
         self.unread_recent: dict[str, int] = {}
         """Logs that changed recently and were not read at first, and their sizes in bytes."""
         self._logs: dict[str, LogFile] = {}
@@ -179,11 +188,21 @@ class LogFollower:
         ]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
         chosen = self._chosen(changed, found)
+        known = self._known_paths([found[key].path for key in changed if key in chosen])
         for key in changed:
-            if key in chosen:
+            if found[key].path in known:
+                self._logs[key].postpone(found[key].stat)
+                yield FileKnown(Path(found[key].path))
+            elif key in chosen:
                 yield from self._read(key)
             else:
                 self._logs[key].postpone(found[key].stat)
+
+    def _known_paths(self, paths: list[str]) -> set[str]:
+        """Return those of the files to read that need not be read; after the first sweep none."""
+        known = self._known([Path(path) for path in paths]) if self._known is not None else ()
+        self._known = None
+        return {str(path) for path in known}
 
     def _chosen(self, changed: list[str], found: Mapping[str, _Found]) -> set[str]:
         """Return the logs to read: all that have changed; at first the newest and some recent ones.

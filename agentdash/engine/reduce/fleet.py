@@ -21,7 +21,15 @@ from agentdash.engine.reduce.recording import end_recording
 from agentdash.engine.reduce.restore import restore_known
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, FleetKnown, Locks, RecordingEnded, RemoteSeen, SourceHealth
+from agentdash.model.fleet import (
+    Fleet,
+    FleetKnown,
+    Locks,
+    RecordingEnded,
+    RemoteSeen,
+    SourceHealth,
+    ThreadRestored,
+)
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.source import NO_APP_SERVER
 from agentdash.model.thread import Thread
@@ -39,7 +47,8 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event that is none of `AnyEvent`, `FleetKnown`, `RecordingEnded` and `RemoteSeen`.
+        TypeError: an event that is none of `AnyEvent`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
+            `ThreadRestored`.
     """
     draft = FleetDraft(fleet)
     for event in events:
@@ -109,6 +118,9 @@ def _reduce_unrecorded(draft: FleetDraft, event: e.Event) -> None:
     match event:
         case RemoteSeen():
             draft.remotes[event.host.link.name] = event.host
+        case ThreadRestored(thread=thread, history=history):
+            draft.threads[thread.id] = thread
+            draft.histories[thread.id] = history
         case FleetKnown():
             restore_known(draft, event)
         case RecordingEnded():
