@@ -67,17 +67,24 @@ class StateTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Versions that were observed to write these paths; empty: from what others have published."""
 
 
+class UnreadableSessionError(Exception):
+    """A session file that is there cannot be read; the message is which one, and why."""
+
+
 class SessionFiles(Protocol):
     """The session files of one worker CLI: one per process, in which it records its own status, or the logs
     of its sessions."""
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
         """Return what a worker's session file contains; None where there is none, or it is of another
-        process. Never raises.
+        process.
 
         Args:
             process: a running worker of this CLI.
             at: now, unix seconds; the time of the event, and of the status where the file has none.
+
+        Raises:
+            UnreadableSessionError: it is there, and cannot be read.
         """
         ...
 

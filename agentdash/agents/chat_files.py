@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 
+from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
@@ -143,6 +144,8 @@ class _Followed:
         """When the directory was listed last, and its own time then (nanoseconds)."""
         self.log: ChatLog | None = None
         self.seen: SessionSeen | None = None
+        self.failure: str | None = None
+        """Why it cannot be read."""
 
 
 class ChatFiles:
@@ -166,22 +169,40 @@ class ChatFiles:
         self._followed: dict[ProcessKey, _Followed] = {}
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
-        """Return what the chat of a process contains; None where none is certainly its own. Never raises."""
+        """Return what the chat of a process contains; None where none is certainly its own.
+
+        Raises:
+            UnreadableSessionError: the chats cannot be listed, or its own cannot be read.
+        """
         followed = self._followed.setdefault(process.key, _Followed())
-        if 0.0 <= at - followed.read_at < _INTERVAL_S:
-            return followed.seen
-        followed.read_at = at
-        followed.seen = None
-        try:
-            self._find(process, followed, at)
-            if followed.log is None:
-                return None
-            followed.log.update()
-        except (OSError, ValueError):
+        if not 0.0 <= at - followed.read_at < _INTERVAL_S:
+            followed.read_at = at
+            followed.seen = None
+            followed.failure = None
+            try:
+                followed.seen = self._update(followed, process, at)
+            except (FileNotFoundError, NotADirectoryError, ValueError):
+                pass
+            except OSError as error:
+                followed.failure = f"{error.filename}: {error.strerror}"
+            self._forget(at)
+        if followed.failure is not None:
+            raise UnreadableSessionError(followed.failure)
+        return followed.seen
+
+    def _update(self, followed: _Followed, process: Process, at: float) -> SessionSeen | None:
+        """Find and read the chat of a process.
+
+        Raises:
+            OSError: a directory or file cannot be read.
+        """
+        self._find(process, followed, at)
+        if followed.log is None:
             return None
+        followed.log.update()
         path = followed.log.path
         chat = followed.log.chat(self.evidence(path, process))
-        followed.seen = SessionSeen(
+        return SessionSeen(
             at=at,
             key=process.key,
             agent=process.agent or "",
@@ -190,8 +211,6 @@ class ChatFiles:
             session=clean_line(self.session_id(path), 80),
             chat=chat,
         )
-        self._forget(at)
-        return followed.seen
 
     def may_be_of(self, path: Path, process: Process) -> bool:
         """Return whether a chat may be that of a process.

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -352,20 +353,88 @@ def test_database_that_is_being_written_is_read_without_a_trace(tmp_path: Path) 
     assert writer.returncode == 0  # no lock was left behind
 
 
-def test_database_that_is_none(tmp_path: Path) -> None:
-    path = tmp_path / ".local/share/opencode/opencode.db"
-    path.parent.mkdir(parents=True)
+ENDLESS = """
+DROP TABLE session;
+CREATE VIEW session AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
+    SELECT 'ses' AS id, x AS title, 'x' || x AS directory, NULL AS parent_id, x AS time_updated FROM n;
+"""
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: path.write_bytes(b"no database, but long enough" * 40), "not a database"),
+        (lambda path: os.truncate(path, 6_000), "malformed"),
+        (lambda path: changed(path, "DROP TABLE message"), "no such table: message"),
+        (lambda path: changed(path, "ALTER TABLE session DROP COLUMN title"), "No item with that key"),
+        (lambda path: changed(path, ENDLESS), "interrupted"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "not a regular file"),
+    ],
+)
+async def test_database_that_cannot_be_read_is_stated(
+    tmp_path: Path, damage: Callable[[Path], object], reason: str
+) -> None:
+    """It costs its own session only, and is read again when it can be."""
+    other = prepare("gemini", tmp_path)
+    path = prepare("opencode", tmp_path)
+    whole = path.read_bytes()
+    damage(path)
+    workers = [running("opencode", tmp_path), running("gemini", tmp_path, 11, cwd="/home/dev/ws")]
+    fleet = Fleet(processes={each.key: each for each in workers})
+    source = SessionFileSource(Stopped(), {"opencode": OpencodeSessions(), "gemini": reader_of("gemini")})
+    session, health = await source.poll(fleet)
+    assert isinstance(session, e.SessionSeen)
+    assert (session.agent, session.session) == ("gemini", other.stem)
+    assert isinstance(health, e.SourceSeen)
+    assert (health.ok, str(path) in health.detail, reason in health.detail) == (False, True, True)
+    assert await source.poll(fleet) == []
+    path.unlink()
+    path.write_bytes(whole)
+    session, health = await source.poll(fleet)
+    assert isinstance(session, e.SessionSeen)
+    assert isinstance(health, e.SourceSeen)
+    assert (session.agent, health.ok) == ("opencode", True)
+
+
+def changed(path: Path, script: str) -> None:
+    """Run a script on a database that has no views."""
+    with closing(sqlite3.connect(path)) as database:
+        for index in database.execute("SELECT name FROM sqlite_schema WHERE type = 'index'").fetchall():
+            if not index[0].startswith("sqlite_"):
+                database.execute(f"DROP INDEX {index[0]}")
+        database.executescript(script)
+    database.close()
+
+
+async def test_locked_database_is_stated_and_its_session_kept(tmp_path: Path) -> None:
+    path = prepare("opencode", tmp_path)
     one = running("opencode", tmp_path)
-    reader = OpencodeSessions()
-    assert reader.read(one, STARTED + 100) is None
-    path.write_bytes(b"no database at all, but long enough to be looked at as one" * 20)
-    assert reader.read(one, STARTED + 101) is None
-    path.unlink()
-    sqlite3.connect(path).execute("CREATE TABLE session (id)").connection.close()
-    assert reader.read(one, STARTED + 102) is None
-    path.unlink()
-    os.mkfifo(path)
-    assert reader.read(one, STARTED + 103) is None
+    source = SessionFileSource(Stopped(), {"opencode": OpencodeSessions()})
+    fleet = Fleet(processes={one.key: one})
+    assert [type(event) for event in await source.poll(fleet)] == [e.SessionSeen]
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("UPDATE session SET title = 'locked'")
+        writer.execute("BEGIN EXCLUSIVE")
+        writer.execute("UPDATE session SET title = 'free'")
+        (health,) = await source.poll(fleet)
+        assert isinstance(health, e.SourceSeen)
+        assert (health.ok, "locked" in health.detail) == (False, True)
+        writer.execute("COMMIT")
+    writer.close()
+    session, health = await source.poll(fleet)
+    assert isinstance(session, e.SessionSeen)
+    assert session.chat is not None
+    assert (session.chat.name, isinstance(health, e.SourceSeen) and health.ok) == ("free", True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ['{"role":"assistant","tokens":{"input":5,"cache":[1]}}', '{"role":["x"],"time":[],"error":[]}', "[]"],
+)
+def test_strange_messages_cost_themselves(tmp_path: Path, message: str) -> None:
+    path = prepare("opencode", tmp_path)
+    changed(path, f"UPDATE message SET data = '{message}'")
+    assert chat_of("opencode", tmp_path).name == "Fake title"
 
 
 # ---------------------------------------------------------------- which process

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.agents.claude.session_files import ClaudeSessionFiles
 from agentdash.model import events as e
 from agentdash.model.process import Process, ProcessKey
@@ -105,7 +106,8 @@ def test_missing_and_torn_files(home: Path) -> None:
 
 def test_fifo_does_not_block(home: Path) -> None:
     os.mkfifo(home / ".claude" / "sessions" / f"{PID}.json")
-    assert read(home) is None
+    with pytest.raises(UnreadableSessionError, match="not a regular file"):
+        read(home)
 
 
 # ---------------------------------------------------------------- session file and screen together
@@ -157,10 +159,16 @@ def test_session_ends_with_its_process() -> None:
     assert worker(story, busy, e.ProcessGone(at=120, key=key), polled(121)).state is State.EXITED
 
 
-@pytest.mark.parametrize("content", [b'{"waitingFor": "\xe9"}', b"[" * 30_000, b"\xff", b" " * 70_000])
+@pytest.mark.parametrize("content", [b'{"waitingFor": "\xe9"}', b"[" * 30_000, b"\xff"])
 def test_malformed_file_is_ignored(home: Path, content: bytes) -> None:
     (home / ".claude" / "sessions" / f"{PID}.json").write_bytes(content)
     assert read(home) is None
+
+
+def test_file_that_is_too_large_is_stated(home: Path) -> None:
+    (home / ".claude" / "sessions" / f"{PID}.json").write_bytes(b" " * 70_000)
+    with pytest.raises(UnreadableSessionError, match=f"{PID}.json: larger than"):
+        read(home)
 
 
 @pytest.mark.parametrize("written", [1e18, 1e300, -1.0])

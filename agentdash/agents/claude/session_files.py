@@ -19,6 +19,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import read_bytes
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process
@@ -70,14 +71,22 @@ class ClaudeSessionFiles:
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
         """Return the content of a worker's session file; None where it is missing, malformed, or of another
-        process."""
+        process.
+
+        Raises:
+            UnreadableSessionError: it is there, and cannot be opened.
+        """
         env = process.env or {}
         home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - never fails
         config = env.get("CLAUDE_CONFIG_DIR") or Path(home, ".claude")
         try:
             path = Path(config, "sessions", f"{process.pid}.json")
             content = _decoder.decode(read_bytes(path, _MAX_FILE_BYTES))
-        except (OSError, ValueError, msgspec.DecodeError, RecursionError):  # ValueError: a NUL in the path
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise UnreadableSessionError(f"{error.filename}: {error.strerror}") from error
+        except (ValueError, msgspec.DecodeError, RecursionError):  # ValueError: a NUL in the path
             return None
         if content.pid != process.pid or not self._is_written_by(process, content):
             return None

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.agents.chat_files import is_same_place
 from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
 from agentdash.model.chat import Chat
@@ -55,6 +57,8 @@ class _Followed:
         self.read_at = 0.0
         self.stamp = (FileStamp(), FileStamp())
         self.seen: SessionSeen | None = None
+        self.failure: str | None = None
+        """Why it cannot be read."""
 
 
 class OpencodeSessions:
@@ -69,31 +73,33 @@ class OpencodeSessions:
         self._followed: dict[ProcessKey, _Followed] = {}
 
     def read(self, process: Process, at: float) -> SessionSeen | None:
-        """Return what the database has of a process's session; None where none is certainly its own. Never
-        raises."""
+        """Return what the database has of a process's session; None where none is certainly its own.
+
+        Raises:
+            UnreadableSessionError: the database is locked, torn, or of another schema.
+        """
         followed = self._followed.setdefault(process.key, _Followed())
-        if 0.0 <= at - followed.read_at < _INTERVAL_S:
-            return followed.seen
-        followed.read_at = at
-        file = _database(process, self._place)
-        if file is None:
-            return None
-        stamp = database_stamp(file)
-        if stamp == followed.stamp:
-            return followed.seen
-        try:
-            database = open_database(file)
-        except sqlite3.Error:
-            return followed.seen
-        try:
-            followed.seen = _session(database, process, at)
-            followed.stamp = stamp
-        except (sqlite3.Error, ValueError):  # locked, torn, another schema
-            followed.seen = None
-        finally:
-            database.close()
-        self._forget(at)
+        if not 0.0 <= at - followed.read_at < _INTERVAL_S:
+            followed.read_at = at
+            self._update(followed, process, at)
+            self._forget(at)
+        if followed.failure is not None:
+            raise UnreadableSessionError(followed.failure)
         return followed.seen
+
+    def _update(self, followed: _Followed, process: Process, at: float) -> None:
+        """Read the session of a process where the database has changed."""
+        file = _database(process, self._place)
+        stamp = (FileStamp(), FileStamp()) if file is None else database_stamp(file)
+        if stamp == followed.stamp:
+            return
+        followed.failure = None
+        try:
+            followed.seen = None if file is None else _read(file, process, at)
+        except (sqlite3.Error, ValueError, LookupError) as error:
+            followed.failure = f"{file}: {error}"
+        else:
+            followed.stamp = stamp
 
     def _forget(self, at: float) -> None:
         old = [key for key, each in self._followed.items() if at - each.read_at > 60 * _INTERVAL_S]
@@ -111,11 +117,17 @@ def _database(process: Process, place: str) -> Path | None:
     return Path(where) if is_same_place(process, Path(where)) else None
 
 
+def _read(file: Path, process: Process, at: float) -> SessionSeen | None:
+    with closing(open_database(file)) as database:
+        return _session(database, process, at)
+
+
 def _session(database: sqlite3.Connection, process: Process, at: float) -> SessionSeen | None:
     """Return the session of a process.
 
     Raises:
         sqlite3.Error: the database cannot be read, or has other tables.
+        LookupError: the sessions lack a column.
         ValueError: a record is malformed.
     """
     database.row_factory = sqlite3.Row
@@ -164,7 +176,7 @@ def _chat(row: sqlite3.Row, by: str, messages: list[dict[str, Any]], tool: dict[
     )
     return Chat(
         by=by,
-        name=clean_line(str(row["title"]), _MAX_TEXT_CHARS) or None,
+        name=clean_line(str(row["title"] or ""), _MAX_TEXT_CHARS) or None,
         model=model,
         total=usage.total or None,
         by_model=(ModelUsage(model=model, usage=usage),) if usage.total else (),
@@ -209,8 +221,8 @@ def _context(messages: list[dict[str, Any]]) -> int | None:
         tokens = each.get("tokens")
         if isinstance(tokens, dict) and isinstance(tokens.get("input"), int) and tokens["input"] > 0:
             cache = tokens.get("cache")
-            cached = [value for value in (cache or {}).values() if isinstance(value, int)] if cache else []
-            return int(tokens["input"]) + sum(cached)
+            cached = cache.values() if isinstance(cache, dict) else ()
+            return int(tokens["input"]) + sum(value for value in cached if isinstance(value, int))
     return None
 
 

@@ -6,17 +6,19 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from agentdash.agents.adapter import SessionFiles
+from agentdash.agents.adapter import SessionFiles, UnreadableSessionError
 from agentdash.agents.registry import adapters
 from agentdash.model.clock import Clock
-from agentdash.model.events import Event, SessionSeen
+from agentdash.model.events import Event, SessionSeen, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Process, ProcessKey
+from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Emit, FleetChannel
 
 _POLL_INTERVAL_S: Final = 0.1
 """Between two readings while a worker has session files: they are small, and report an approval before the
 screen does."""
+_MAX_DETAIL_CHARS: Final = 400
 
 
 class SessionFileSource:
@@ -33,27 +35,42 @@ class SessionFileSource:
         self._clock = clock
         self._readers = _all_readers() if readers is None else readers
         self._emitted: dict[ProcessKey, SessionSeen] = {}
+        self._unread = ""
+        """What the last poll could not read."""
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return the session files that changed. They are forgotten with their processes."""
+        """Return the session files that changed, and what cannot be read. They are forgotten with their
+        processes."""
         now = self._clock.now()
         found: dict[ProcessKey, SessionSeen] = {}
         changed: list[Event] = []
+        unread: set[str] = set()
         shared = _shared_directories(fleet.processes.values())
         for process in fleet.processes.values():
             reader = self._readers.get(process.agent or "")
-            if _place(process) in shared:
-                continue
-            if reader is None or (session := reader.read(process, now)) is None:
+            if reader is None or _place(process) in shared:
                 continue
             last = self._emitted.get(process.key)
+            try:
+                session = reader.read(process, now)
+            except UnreadableSessionError as error:
+                unread.add(str(error))
+                session = last
+            if session is None:
+                continue
             if last is None or _content(last) != _content(session):
                 changed.append(session)
-                found[process.key] = session
-            else:
-                found[process.key] = last
+                last = session
+            found[process.key] = last
         self._emitted = found
-        return changed
+        return [*changed, *self._health(now, unread)]
+
+    def _health(self, now: float, unread: Iterable[str]) -> list[Event]:
+        detail = clean_line("; ".join(sorted(unread)), _MAX_DETAIL_CHARS)
+        if detail == self._unread:
+            return []
+        self._unread = detail
+        return [SourceSeen(at=now, name=self.name, ok=not detail, detail=detail or "can be read again")]
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit changes; wait for the fleet to change while no worker has session files."""

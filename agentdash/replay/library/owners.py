@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.agents.codex.home import CodexHome, locks
 from agentdash.agents.registry import adapters
 from agentdash.collect.processes.sensor import ProcessSensor
@@ -66,5 +67,8 @@ def _threads_of(process: Process, at: float) -> list[str]:
         named = [value for name in THREAD_VARIABLES.values() if (value := env.get(name))]
         return named if len(named) == 1 else []
     reader = adapters()[process.agent].session_files
-    session = reader.read(process, at) if reader is not None else None
+    try:
+        session = reader.read(process, at) if reader is not None else None
+    except UnreadableSessionError:
+        return []
     return [session.session] if session is not None and session.session else []
