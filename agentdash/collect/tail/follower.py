@@ -11,14 +11,12 @@ well.
 from __future__ import annotations
 
 import asyncio
-import errno
 import math
 import os
-import stat as modes
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,10 +25,10 @@ from agentdash.collect.tail.log_file import (
     FileUnreadable,
     LogFile,
     ReadLimits,
-    failure_reason,
     file_identity,
     file_state,
 )
+from agentdash.collect.tail.log_tree import FoundLog, LogTree, log_key
 from agentdash.model.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -56,8 +54,6 @@ _URGENT_SWEEP_COST_FACTOR: Final = 10
 """Likewise when the tree is known to have changed."""
 _MAX_SWEEP_INTERVAL_S: Final = 20.0
 """Longest pause between two sweeps, however large the tree."""
-_LINK_DEPTH: Final = 3
-"""Levels below a root on which links to directories are followed: year, month, day. A loop ends there."""
 _MAX_RECENT_LOGS: Final = 100
 """Logs that are read at first because they changed recently, beyond the newest ones. All logs of a home that
 was copied have changed, and a day of scripted sessions has thousands."""
@@ -87,11 +83,6 @@ class FileKnown(msgspec.Struct, frozen=True):
 
 
 Change = FileGrown | FileKnown | FileMoved | FileVanished | FileUnreadable
-
-
-class _Found(NamedTuple):
-    path: str
-    stat: os.stat_result
 
 
 class LogFollower:
@@ -127,7 +118,7 @@ class LogFollower:
         batch: int = 4 << 20,
     ) -> None:
         self._roots = [str(root.absolute()) for root in roots]
-        self._max_separators = max((root.count(os.sep) for root in self._roots), default=0) + _LINK_DEPTH
+        self._tree = LogTree(self._roots, suffixes)
         self._suffixes = suffixes
         self._limits = ReadLimits(skim_above, max_line, batch)
         self._newest = newest
@@ -143,14 +134,8 @@ class LogFollower:
         """Directories that cannot be listed, entries that are no readable files, and the reasons."""
         self._recent: set[str] = set()
         """Logs that were read recently."""
-        self._links: set[str] = set()
-        """Logs that are symbolic links: events of what they point to are not delivered."""
         self._needs_sweep = False
         """Whether a change was noticed that only a sweep can resolve."""
-        self._swept_at = 0.0
-        """When the tree was listed last, on the monotonic clock."""
-        self._sweep_cost_s = 0.0
-        """How long that took."""
         self._watch: FileWatcher | None = None
 
     @property
@@ -169,10 +154,10 @@ class LogFollower:
         """List the whole tree and yield what has changed since the last sweep, newest files first. For the
         first sweep, all is new."""
         self._needs_sweep = False
-        found, unreadable = self._list()
+        found, unreadable = self._tree.scan()
         if self._logs.keys() - found.keys():
             # a file may have moved while the tree was listed: list it again before a file counts as vanished
-            found, unreadable = self._list()
+            found, unreadable = self._tree.scan()
         for path, reason in unreadable.items():
             if self._unreadable.get(path) != reason:
                 yield FileUnreadable(Path(path), reason)
@@ -204,7 +189,7 @@ class LogFollower:
         self._known = None
         return {str(path) for path in known}
 
-    def _chosen(self, changed: list[str], found: Mapping[str, _Found]) -> set[str]:
+    def _chosen(self, changed: list[str], found: Mapping[str, FoundLog]) -> set[str]:
         """Return the logs to read: all that have changed; at first the newest and some recent ones.
 
         Args:
@@ -232,7 +217,7 @@ class LogFollower:
     def fill(self, path: Path) -> Iterator[Change]:
         """Read a skimmed file whole: its first `FileGrown` has `reset`. Yields nothing where no gap was
         left."""
-        key = _key(str(path))
+        key = log_key(str(path))
         if key in self._logs and self._logs[key].skimmed:
             self._logs[key].restart(whole=True)
             yield from self._read(key)
@@ -273,13 +258,13 @@ class LogFollower:
         """Return when the next sweep is due, on the monotonic clock: soon if the tree has changed, but never
         at noticeable cost."""
         if self._needs_sweep:
-            return self._swept_at + _URGENT_SWEEP_COST_FACTOR * self._sweep_cost_s
+            return self._tree.scanned_at + _URGENT_SWEEP_COST_FACTOR * self._tree.cost_s
         is_watched = watch.complete or watch.awaits_others
         interval = _SWEEP_INTERVAL_S if is_watched else _SWEEP_WITHOUT_EVENTS_INTERVAL_S
         if watch.reliable:
             interval = _RELIABLE_SWEEP_INTERVAL_S
-        affordable = min(_SWEEP_COST_FACTOR * self._sweep_cost_s, _MAX_SWEEP_INTERVAL_S)
-        return self._swept_at + max(interval, affordable)
+        affordable = min(_SWEEP_COST_FACTOR * self._tree.cost_s, _MAX_SWEEP_INTERVAL_S)
+        return self._tree.scanned_at + max(interval, affordable)
 
     def _forget_old(self) -> None:
         """Forget which logs were read recently, but for those that were written to in the last minutes."""
@@ -288,11 +273,11 @@ class LogFollower:
 
     def _polled(self, watch: FileWatcher) -> set[str]:
         """Return the logs to poll: those written to recently, where events of them may be missing."""
-        return self._recent & self._links if watch.reliable else self._recent
+        return self._recent & self._tree.links if watch.reliable else self._recent
 
     def _known_logs(self, paths: set[str]) -> set[str]:
         """Return the known logs among `paths`. A new log or directory requires a sweep."""
-        keys = {_key(path) for path in paths if path.endswith(self._suffixes)}
+        keys = {log_key(path) for path in paths if path.endswith(self._suffixes)}
         new = keys - self._logs.keys() or any(
             os.path.isdir(path) for path in paths if not path.endswith(self._suffixes)
         )
@@ -323,63 +308,9 @@ class LogFollower:
             except FileNotFoundError:
                 self._needs_sweep = True
 
-    # ------------------------------------------------------------ the tree
+    # ------------------------------------------------------------ logs that move
 
-    def _list(self) -> tuple[dict[str, _Found], dict[str, str]]:
-        """Return all logs, and what cannot be listed or found, with the reasons."""
-        began = time.monotonic()
-        found: dict[str, _Found] = {}
-        unreadable: dict[str, str] = {}
-        self._links.clear()
-        folders = list(self._roots)
-        while folders:
-            folder = folders.pop()
-            try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.name.endswith(self._suffixes):
-                            self._add_entry(entry, found, unreadable)
-                        elif entry.is_dir(follow_symlinks=False):
-                            folders.append(entry.path)
-                        elif entry.name.isdecimal():  # named as a year, a month or a day
-                            self._add_linked(entry, folders, unreadable)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                unreadable[folder] = failure_reason(error)
-        self._swept_at = time.monotonic()
-        self._sweep_cost_s = self._swept_at - began
-        return found, unreadable
-
-    def _add_linked(self, entry: os.DirEntry[str], folders: list[str], unreadable: dict[str, str]) -> None:
-        """Add a directory that is a link, as `CodexHome` does; state it where it is no directory."""
-        try:
-            if entry.is_dir() and entry.path.count(os.sep) <= self._max_separators:
-                folders.append(entry.path)
-            else:
-                unreadable[entry.path] = os.strerror(errno.ENOTDIR)
-        except OSError as error:  # a loop of links
-            unreadable[entry.path] = failure_reason(error)
-
-    def _add_entry(
-        self, entry: os.DirEntry[str], found: dict[str, _Found], unreadable: dict[str, str]
-    ) -> None:
-        try:
-            stat = entry.stat()
-        except FileNotFoundError:  # deleted since it was listed, or a dangling link
-            return
-        except OSError as error:  # a loop of links
-            unreadable[entry.path] = failure_reason(error)
-            return
-        key = _key(entry.path)
-        if not modes.S_ISREG(stat.st_mode):  # never opened: a pipe or a device would block
-            unreadable[entry.path] = "not a regular file"
-        elif key == entry.path or key not in found:
-            found[key] = _Found(entry.path, stat)
-            if entry.is_symlink():
-                self._links.add(key)
-
-    def _match_logs(self, found: dict[str, _Found]) -> Iterator[Change]:
+    def _match_logs(self, found: dict[str, FoundLog]) -> Iterator[Change]:
         """Match the known logs with the files that were found: moved, vanished, new."""
         vanished = {
             key
@@ -414,10 +345,6 @@ def _move(log: LogFile, path: str) -> Iterator[Change]:
     old, log.path = log.path, path
     if log.emitted:
         yield FileMoved(Path(old), Path(path))
-
-
-def _key(path: str) -> str:
-    return path.removesuffix(".zst")
 
 
 def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:
