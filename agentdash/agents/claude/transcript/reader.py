@@ -16,7 +16,7 @@ from agentdash.agents.claude.transcript.changes import applied_changes
 from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_RECORDS, SILENT_SYSTEM
 from agentdash.agents.claude.transcript.records import Block, Message, Record
 from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
-from agentdash.agents.claude.transcript.usage import UsageOfAnswers
+from agentdash.agents.claude.transcript.usage import UsageOfAnswers, stated_usage
 from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.agents.skipped_lines import append_skipped
 from agentdash.model.events import (
@@ -40,7 +40,6 @@ from agentdash.model.events import (
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.policy import Policy
 from agentdash.model.sanitize import clean_block, clean_line
-from agentdash.model.tokens import ModelUsage
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
 _OWN_TEXT: Final = re.compile(
@@ -300,19 +299,10 @@ class TranscriptReader:
 
     def _count(self, message: Message) -> None:
         """Count the tokens of an answer, of which every block is a record with the same id."""
-        usage = message.usage
-        if usage is None or (message.model or "").startswith("<"):
-            return
-        parts = usage.parts
-        newest = ModelUsage(
-            model=_line(message.model),
-            usage=parts,
-            tier=None if usage.speed in (None, "standard") else _line(usage.speed),
-            longest_prompt=parts.prompt,
-        )
-        if self._usage.add(message.id, newest):
-            by_model = self._usage.by_model
-            self._emit(TokensCounted, total=self._usage.total, context=parts.total, by_model=by_model)
+        newest = stated_usage(message)
+        if newest is not None and self._usage.add(message.id, newest):
+            total, context = self._usage.total, newest.usage.total
+            self._emit(TokensCounted, total=total, context=context, by_model=self._usage.by_model)
 
     def _compacted(self, record: Record) -> None:
         """Emit what is left in the context; not every version states it."""

@@ -6,6 +6,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from agentdash.agents.claude.transcript.records import Message
+from agentdash.model.sanitize import clean_line
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
 _REMEMBERED_ANSWERS: Final = 1_000
@@ -36,3 +38,17 @@ class UsageOfAnswers:
         newest = replace(stated, usage=stated.usage - counted)
         self.by_model = merged_usage((*self.by_model, newest))
         return True
+
+
+def stated_usage(message: Message) -> ModelUsage | None:
+    """Return the tokens that a record states of its answer; None where it states none, or no model gave it
+    (`<synthetic>`)."""
+    usage, model = message.usage, message.model or ""
+    if usage is None or model.startswith("<"):
+        return None
+    return ModelUsage(
+        model=clean_line(model) if model else None,
+        usage=usage.parts,
+        tier=clean_line(usage.speed) if usage.speed not in (None, "", "standard") else None,
+        longest_prompt=usage.parts.prompt,
+    )
