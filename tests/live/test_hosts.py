@@ -17,7 +17,7 @@ from agentdash.config import Config, HostSettings
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.status import worker_report
-from tests.live.codex import Lab
+from tests.live.codex import Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
@@ -141,27 +141,39 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
         await watched.until(lambda w: w.id == waiting.id and w.state is State.WAITING_APPROVAL)
 
 
+HELD = {"work": [{"hold": "end"}, {"say": "done"}]}
+"""Work that goes on until `end` is released."""
+
+
+def exec_in_shell(there: Lab) -> str:
+    """Return the line by which a shell of a host runs a worker of its own."""
+    command = shlex.join([str(there.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] in a shell"])
+    return f"cd {there.workspace} && HOME={there.user} CODEX_HOME={there.home} {command}"
+
+
+async def tied(watched: Watched, name: str, pane: Pane) -> Worker:
+    """Return a worker when it is tied to a pane of this machine, which must be this one."""
+    worker = await watched.until(lambda w: name in w.name and w.pane is not None)
+    assert worker.pane is not None
+    assert worker.pane.key.id == pane.id
+    return worker
+
+
 async def test_a_pane_shows_the_worker_that_its_ssh_client_is_connected_to(
     codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
 ) -> None:
     """One pane has a shell there with a worker, another one the tmux there; a third one is only logged in."""
-    there = codex({"work": [{"hold": "end"}, {"say": "done"}]})
-    here = codex({})
+    there, here = codex(HELD), codex({})
     host = ssh_host("build1", there)
     (tmp_path / "ssh_config").write_text(host.client_config)
     there.exec("[[work]] in tmux", *FULL)
-    command = shlex.join([str(there.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] in a shell"])
     ssh = f"ssh -F {tmp_path}/ssh_config -tt build1"
-    line = f"cd {there.workspace} && HOME={there.user} CODEX_HOME={there.home} {command}"
     here.pane(f"{ssh} 'sleep 3600'")
-    shell = here.pane(f"{ssh} {shlex.quote(line)}")
+    shell = here.pane(f"{ssh} {shlex.quote(exec_in_shell(there))}")
     tmux = here.pane(f"{ssh} 'TERM=xterm-256color tmux -S {there.tmux} attach'")
     async with watching(tmp_path, **ssh_hosts(host), tmux=here.tmux) as watched:
-        in_shell = await watched.until(lambda w: "in a shell" in w.name and w.pane is not None)
-        in_tmux = await watched.until(lambda w: "in tmux" in w.name and w.pane is not None)
-        assert in_shell.pane is not None
-        assert in_tmux.pane is not None
-        assert (in_shell.pane.key.id, in_tmux.pane.key.id) == (shell.id, tmux.id)
+        in_shell = await tied(watched, "in a shell", shell)
+        in_tmux = await tied(watched, "in tmux", tmux)
         assert (in_shell.host, in_shell.pane_there, in_tmux.pane_there) == (
             "build1",
             None,
@@ -175,22 +187,16 @@ async def test_a_pane_shows_the_worker_that_its_mosh_client_is_connected_to(
     codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
 ) -> None:
     """One pane has a shell there with a worker, another one the tmux there."""
-    there = codex({"work": [{"hold": "end"}, {"say": "done"}]})
-    here = codex({})
+    there, here = codex(HELD), codex({})
     host = ssh_host("build1", there)
     (tmp_path / "ssh_config").write_text(host.client_config)
     there.exec("[[work]] in tmux", *FULL)
-    command = shlex.join([str(there.binary), "exec", *FULL, "--skip-git-repo-check", "[[work]] in a shell"])
     mosh = f"LC_ALL=C.UTF-8 mosh --ssh='ssh -F {tmp_path}/ssh_config' build1 -- sh -c "
-    line = f"cd {there.workspace} && HOME={there.user} CODEX_HOME={there.home} {command}"
-    shell = here.pane(mosh + shlex.quote(line))
+    shell = here.pane(mosh + shlex.quote(exec_in_shell(there)))
     tmux = here.pane(mosh + shlex.quote(f"TERM=xterm-256color tmux -S {there.tmux} attach"))
     async with watching(tmp_path, **ssh_hosts(host), tmux=here.tmux) as watched:
-        in_shell = await watched.until(lambda w: "in a shell" in w.name and w.pane is not None)
-        in_tmux = await watched.until(lambda w: "in tmux" in w.name and w.pane is not None)
-        assert in_shell.pane is not None
-        assert in_tmux.pane is not None
-        assert (in_shell.pane.key.id, in_tmux.pane.key.id) == (shell.id, tmux.id)
+        in_shell = await tied(watched, "in a shell", shell)
+        await tied(watched, "in tmux", tmux)
         assert [link.by for link in in_shell.links if "mosh 127.0.0.1 6" in link.by] != []
         there.model.release("end")
 
