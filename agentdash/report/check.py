@@ -15,19 +15,16 @@ import msgspec
 from agentdash.agents.session_logs import is_transcript
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
-from agentdash.report.elements import (
+from agentdash.report.elements import UnreadableReport
+from agentdash.report.finding_elements import (
     DenialReport,
     FindingReport,
-    PolicyReport,
-    RequestedReport,
-    UnreadableReport,
     denial_report,
     difference_lines,
     finding_report,
-    policy_report,
     remedy_lines,
-    requested_report,
 )
+from agentdash.report.sandbox_elements import PolicyReport, RequestedReport, policy_report, requested_report
 
 if TYPE_CHECKING:
     from rich.console import Console

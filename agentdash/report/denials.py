@@ -15,7 +15,7 @@ from agentdash.engine.common_remedies import CommonRemedy, common_remedies
 from agentdash.engine.denial_sums import DeniedCalls, sum_denials
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, ThreadReport
-from agentdash.report.elements import DenialReport
+from agentdash.report.finding_elements import DenialReport
 
 if TYPE_CHECKING:
     from rich.console import Console

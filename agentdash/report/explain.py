@@ -20,25 +20,26 @@ from agentdash.model.requested import Requested
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
-from agentdash.report.elements import (
-    AgentReport,
-    ConfiguredReport,
+from agentdash.report.elements import AgentReport, ViaReport
+from agentdash.report.finding_elements import (
     DenialReport,
     EvidenceReport,
     FieldReport,
-    GotReport,
-    PolicyReport,
-    RequestedReport,
-    ViaReport,
-    configured_report,
     denial_report,
     difference_lines,
     evidence_report,
     field_reports,
-    got_report,
-    policy_report,
     remedy_fields,
     remedy_lines,
+)
+from agentdash.report.sandbox_elements import (
+    ConfiguredReport,
+    GotReport,
+    PolicyReport,
+    RequestedReport,
+    configured_report,
+    got_report,
+    policy_report,
     requested_report,
 )
 

@@ -14,7 +14,7 @@ from agentdash.model.states import State, bucket
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.model.worker import Worker
 from agentdash.report.calls_html import changes_section, commands_section
-from agentdash.report.elements import difference_lines, remedy_lines
+from agentdash.report.finding_elements import difference_lines, remedy_lines
 from agentdash.report.timeline_report import DatedFinding, TimelineReport, TimelineRow, WorkerTimeline
 
 _STYLE: Final = files("agentdash.report") / "timeline.css"

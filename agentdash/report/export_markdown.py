@@ -9,7 +9,7 @@ from agentdash.model.layer_words import sides
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.report.calls_markdown import changes_section, commands_section
-from agentdash.report.elements import difference_lines, remedy_lines
+from agentdash.report.finding_elements import difference_lines, remedy_lines
 from agentdash.report.markdown_text import block, cell, code
 from agentdash.report.timeline_report import TimelineReport, TimelineRow
 

@@ -14,27 +14,31 @@ from agentdash.model.source import NOT_READ
 from agentdash.model.times import ago, iso
 from agentdash.report.elements import (
     AgentReport,
-    ConfiguredReport,
-    DenialReport,
-    EvidenceReport,
     FactReport,
-    FindingReport,
-    GotReport,
     HostReport,
     RepositoryReport,
-    RequestedReport,
     SourceReport,
     ViaReport,
-    configured_report,
-    denial_report,
-    evidence_report,
     fact_report,
-    finding_report,
-    got_report,
     host_report,
     repository_report,
-    requested_report,
     source_report,
+)
+from agentdash.report.finding_elements import (
+    DenialReport,
+    EvidenceReport,
+    FindingReport,
+    denial_report,
+    evidence_report,
+    finding_report,
+)
+from agentdash.report.sandbox_elements import (
+    ConfiguredReport,
+    GotReport,
+    RequestedReport,
+    configured_report,
+    got_report,
+    requested_report,
 )
 
 if TYPE_CHECKING:

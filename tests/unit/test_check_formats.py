@@ -36,7 +36,8 @@ from agentdash.report.check_formats.places import path_in, uri_in
 from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result
 from agentdash.report.check_formats.sarif import sarif
 from agentdash.report.document import document_json
-from agentdash.report.elements import DenialReport, FindingReport, UnreadableReport
+from agentdash.report.elements import UnreadableReport
+from agentdash.report.finding_elements import DenialReport, FindingReport
 from tests.unit.rollout_files import DATA, all_files, files
 
 SARIF = Draft4Validator(json.loads((DATA / "schemas" / "sarif-2.1.0.json").read_text()))

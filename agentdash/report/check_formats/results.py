@@ -9,7 +9,7 @@ import msgspec
 
 from agentdash.model.findings import DENIAL_KINDS, FINDING_KINDS, FindingKind
 from agentdash.report.check import CheckReport, ThreadReport
-from agentdash.report.elements import DenialReport, FindingReport, difference_lines, remedy_lines
+from agentdash.report.finding_elements import DenialReport, FindingReport, difference_lines, remedy_lines
 
 UNVERIFIED: Final = "unverified"
 """The kind of the result of a thread of which nothing was observed."""
