@@ -30,8 +30,9 @@ from agentdash.model.source import Source
 def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None) -> list[Source]:
     """Return the sources that the configuration enables, in the order in which a single pass polls them.
 
-    Rollouts come before processes, so that a thread without an owner has really been left; session files
-    name the threads of processes, whose requests are read then; screens come last.
+    Rollouts come before processes, so that a thread without an owner has really been left; so does the status
+    feed, which has the directories of threads without a rollout; session files name the threads of processes,
+    whose requests are read then; screens come last.
 
     Args:
         config: the configuration in force.
@@ -51,8 +52,8 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
         others = bool(config.socket_names or config.socket_paths or own_server() not in (None, "default"))
         sources.append(TmuxPaneSource(sensor, clock, scheduler, default_optional=others))
     sources += [
-        ProcessSource(home, clock, scheduler),
         StatusFeedSource(home, clock, scheduler),
+        ProcessSource(home, clock, scheduler),
         CodexLogSource(home, clock, scheduler),
     ]
     sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]

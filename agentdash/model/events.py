@@ -392,6 +392,8 @@ class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):
     status: Literal["active", "idle", "not-loaded", "system-error"]
     flags: tuple[str, ...] = ()
     """`waitingOnApproval`, `waitingOnUserInput`."""
+    cwd: str | None = None
+    """The working directory of the thread, which has a rollout only after its first prompt."""
 
 
 class PaneSessionRead(Event, frozen=True, kw_only=True, tag="pane-session-read"):

@@ -228,7 +228,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     },
     ScreenUsage: {"model": TextUse.SCREEN},
     e.LabelRead: {},
-    e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN},
+    e.StatusPushed: {"thread": TextUse.PLAIN, "flags": TextUse.PLAIN, "cwd": TextUse.CONTEXT},
     e.PaneSessionRead: {"thread": TextUse.PLAIN, "agent": TextUse.PLAIN},
     e.ObservationsRecalled: {},
     e.PanesRecalled: {},

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentdash.engine.link.candidates import Tui, link_by_candidates
+from agentdash.engine.link.candidates import Loaded, Tui, link_by_candidates
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
@@ -34,7 +34,20 @@ PROMPTS = (
     "",
     None,
 )
-FRAGMENTS = ("› ", "repair", "repairs", " the ", "flaky", "fix the flaky test in the", "write docs", "x" * 25)
+HEADER = "│ >_ OpenAI Codex (v0.169.0) │"
+FORKED = tuple(f"• Thread forked from {thread}" for thread in IDS[:3])
+FRAGMENTS = (
+    "› ",
+    "› ",
+    "› ",
+    "repair",
+    "repairs",
+    " the ",
+    "flaky",
+    "fix the flaky test in the",
+    "write docs",
+    "x" * 25,
+)
 
 threads = st.builds(
     Thread,
@@ -44,10 +57,20 @@ threads = st.builds(
     created_at=st.sampled_from((None, 90.0, 100.0, 104.9, 110.0)),
     last_at=st.sampled_from((None, 100.0, 120.0)),
     last_prompt=st.sampled_from(PROMPTS),
+    forked_from=st.sampled_from((None, None, *IDS[:3])),
 )
-screens = st.lists(
-    st.lists(st.sampled_from(FRAGMENTS + tuple(filter(None, PROMPTS))), max_size=3).map("".join), max_size=4
-).map(tuple)
+texts = st.sampled_from(tuple(filter(None, PROMPTS)))
+rows = st.one_of(
+    st.lists(st.one_of(st.sampled_from(FRAGMENTS), texts), max_size=3).map("".join),
+    texts.map("› {}".format),
+    st.sampled_from((HEADER, *FORKED)),
+)
+screens = st.lists(rows, max_size=5).map(tuple)
+loads = st.none() | st.builds(
+    Loaded,
+    threads=st.frozensets(st.sampled_from(IDS)),
+    new=st.lists(st.sampled_from(CWDS), max_size=2).map(tuple),
+)
 
 
 def make_pane(number: int, screen: tuple[str, ...] = ()) -> Pane:
@@ -94,10 +117,12 @@ def tui_lists(draw: st.DrawFn) -> list[Tui]:
 
 
 @settings(max_examples=500, deadline=None, derandomize=True)
-@given(st.lists(threads, max_size=8, unique_by=lambda thread: thread.id), tui_lists())
-def test_candidates_as_a_straightforward_linker_links_them(given: list[Thread], tuis: list[Tui]) -> None:
-    found = link_by_candidates(given, tuis)
-    wanted = reference_links(given, tuis)
+@given(st.lists(threads, max_size=8, unique_by=lambda thread: thread.id), tui_lists(), loads)
+def test_candidates_as_a_straightforward_linker_links_them(
+    given: list[Thread], tuis: list[Tui], loaded: Loaded | None
+) -> None:
+    found = link_by_candidates(given, tuis, loaded)
+    wanted = reference_links(given, tuis, loaded)
     assert found == wanted
     assert list(found) == list(wanted)
 
@@ -135,7 +160,10 @@ def fleets(draw: st.DrawFn) -> Fleet:
         )
         events.append(e.PanesRecalled(at=100.0, workers=(past,)))
     holder = draw(st.sampled_from((None, None, *IDS)))
-    holders = {holder: 2_000} if holder else {}
+    holders = {holder: draw(st.sampled_from((2_000, 3_000)))} if holder else {}
+    if draw(st.booleans()):
+        daemon = Process(key=ProcessKey(3_000, 90.0), ppid=1, name="codex", argv=("codex", "app-server"))
+        events.append(e.ProcessSeen(at=100.0, process=daemon))
     events.append(e.LocksSeen(at=100.0, holders=holders, readable=True))
     known = draw(st.lists(threads, max_size=6, unique_by=lambda thread: thread.id))
     return replace(reduce(Fleet(), events), threads={thread.id: thread for thread in known})

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash import __version__
 from agentdash.model.events import StatusPushed
+from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class ServerState:
     def __init__(self) -> None:
         self.statuses: dict[str, StatusPushed] = {}
         """The last status of each thread that is loaded."""
+        self.folders: dict[str, str] = {}
+        """The working directories of threads that are loaded."""
         self.unsubscribed: set[str] = set()
         """Threads that Codex subscribed this client to, and whose subscription was ended by closing the
         connection."""
@@ -87,6 +91,7 @@ class _Thread(msgspec.Struct, rename="camel"):
     id: _ThreadId
     status: _Status
     ephemeral: bool = False
+    cwd: str | None = None
     thread_source: str | None = None
 
     @property
@@ -234,12 +239,17 @@ class AppServerConnection:
         if thread.id not in self._helpers and not self._has_room:
             return []
         self._helpers[thread.id] = thread.helper
+        if thread.cwd:
+            self._state.folders[thread.id] = clean_line(thread.cwd)
         return [] if thread.helper else self._changed(newer or _event(at, thread.id, thread.status))
 
     def _changed(self, event: StatusPushed) -> list[StatusPushed]:
         """Return the event if it differs from the last one of its thread."""
         last = self._state.statuses.pop(event.thread, None)
-        if event.status != "not-loaded":
+        if event.status == "not-loaded":
+            self._state.folders.pop(event.thread, None)
+        else:
+            event = replace(event, cwd=self._state.folders.get(event.thread))
             self._state.statuses[event.thread] = event
         return [] if last and (last.status, last.flags) == (event.status, event.flags) else [event]
 

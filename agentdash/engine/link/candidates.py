@@ -1,14 +1,20 @@
 """Link the threads that nothing stronger places to the remaining TUIs, each once, in linear time.
 
-By the strength of the evidence: the TUI was started with the thread's id, its pane shows the thread's prompt,
-or it is the only TUI that may have started the thread.
+By the strength of the evidence: the pane shows what the thread was forked from, or its prompt; the TUI was
+started with the thread's id; or it is the only TUI that may have the thread.
+
+Where a daemon runs the turns of TUIs (0.160+), a TUI has only threads that the daemon has loaded, and may
+have left any of them for another (`/new`, `/fork`, `/resume`): without evidence on its screen it is linked
+only where no other loaded thread could be the one that it shows. One that was left stays loaded for a minute
+(0.169).
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -26,8 +32,25 @@ _PROMPT_CHARS: Final = 24
 _MIN_PROMPT_CHARS: Final = 6
 """Shorter prompts (`go`) could be on any screen by chance."""
 _CACHED_SCREENS: Final = 1_024
-"""Screens whose words are kept for the next pass: of more panes than anyone has; 8 kB each."""
-_CACHED_PROMPTS: Final = 4_096
+"""Screens whose prompts are kept for the next pass: of more panes than anyone has."""
+_PROMPT_MARKS: Final = ("› ", "▌ ")
+"""Before a prompt in the transcript, since 0.4x and until then."""
+_INDENT: Final = "  "
+"""Of the further rows of a prompt."""
+_HEADER: Final = ">_ OpenAI Codex (v"
+"""A session begins with it: what is above belongs to the one before."""
+_FORKED: Final = "• Thread forked from"
+"""Below the header of a fork, then an id, or a name and an id in parentheses (0.114 to 0.169)."""
+_ID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+
+
+class Loaded(NamedTuple):
+    """What the daemon of a Codex home has loaded."""
+
+    threads: frozenset[str]
+    new: tuple[str | None, ...] = ()
+    """The directories of those without a rollout, which none has before its first prompt; None where not
+    known."""
 
 
 class Tui(NamedTuple):
@@ -42,16 +65,20 @@ class Tui(NamedTuple):
         return thread.created_at is not None and thread.created_at >= earliest
 
 
-def link_by_candidates(threads: Iterable[Thread], tuis: Iterable[Tui]) -> dict[str, ThreadPane]:
+def link_by_candidates(
+    threads: Iterable[Thread], tuis: Iterable[Tui], loaded: Loaded | None = None
+) -> dict[str, ThreadPane]:
     """Return the panes of threads. Where several TUIs may have one thread, the first of them gets it.
 
     Args:
         threads: not linked to a pane yet.
         tuis: whose panes have no thread yet.
+        loaded: what the daemon of these TUIs has loaded; None without a daemon.
     """
-    linker = _Linker(threads, tuis)
-    linker.link_by_arguments()
+    linker = _Linker(threads, tuis, loaded)
+    linker.link_forks()
     linker.link_by_prompts()
+    linker.link_by_arguments()
     linker.link_only_ones()
     return linker.linked
 
@@ -64,10 +91,11 @@ def newest_candidate(tui: Tui, threads: Iterable[Thread]) -> Thread | None:
     return max(candidates, key=lambda thread: thread.last_at or 0.0, default=None)
 
 
-def only_one(tui: Tui) -> ThreadPane:
-    """Return the link of a thread to the only TUI that may have started it."""
+def only_one(tui: Tui, *, loaded: bool = False) -> ThreadPane:
+    """Return the link of a thread to the only TUI that may have it; `loaded` where a daemon does."""
     folder = posixpath.basename(tui.process.cwd or "?")
-    by = f"the only Codex in {folder} (pid {tui.process.pid}), and the thread began after it"
+    why = "no other thread is loaded there" if loaded else "the thread began after it"
+    by = f"the only Codex in {folder} (pid {tui.process.pid}), and {why}"
     return ThreadPane(tui.pane.key, by, how=PaneLink.ONLY_ONE)
 
 
@@ -79,34 +107,75 @@ def is_of(thread: Thread, cwd: str | None) -> bool:
 class _Linker:
     """The threads and TUIs that remain, and the links that were found."""
 
-    def __init__(self, threads: Iterable[Thread], tuis: Iterable[Tui]) -> None:
+    def __init__(self, threads: Iterable[Thread], tuis: Iterable[Tui], loaded: Loaded | None) -> None:
         self.linked: dict[str, ThreadPane] = {}
-        self._threads = {thread.id: thread for thread in threads}
+        self._loaded = loaded
+        self._threads = {
+            thread.id: thread for thread in threads if loaded is None or thread.id in loaded.threads
+        }
         self._order = {thread: number for number, thread in enumerate(self._threads)}
         self._tuis = {tui.pane.key: tui for tui in tuis}
 
-    def link_by_arguments(self) -> None:
-        """Link TUIs that were started with a thread's id."""
+    def link_forks(self) -> None:
+        """Link TUIs whose screens name the thread that theirs was forked from, where only one fork may be it.
+
+        A fork without a prompt of its own shows the prompts of that thread, below the line that names it.
+        """
+        forks: dict[str, list[Thread]] = {}
+        for thread in self._threads.values():
+            if thread.forked_from:
+                forks.setdefault(thread.forked_from, []).append(thread)
         for tui in list(self._tuis.values()):
-            named = [arg for arg in tui.process.argv if arg in self._threads]
-            if named:
-                by = f"the pane's Codex (pid {tui.process.pid}) was started with its id"
-                first = min(named, key=self._order.__getitem__)
-                self._link(tui, first, ThreadPane(tui.pane.key, by, how=PaneLink.ARGUMENTS))
+            screen = _read(tui.pane.screen)
+            candidates = self._among(forks.get(screen.forked_from or "", ()), tui)
+            prompted = [
+                fork
+                for fork in candidates
+                if fork.last_prompt and _start_of(fork.last_prompt) in screen.prompts
+            ]
+            found = prompted or [fork for fork in candidates if not fork.last_prompt]
+            if len(found) == 1:
+                by = f"the pane shows that its thread was forked from {screen.forked_from}"
+                self._link(tui, found[0].id, ThreadPane(tui.pane.key, by, how=PaneLink.PROMPT))
 
     def link_by_prompts(self) -> None:
-        """Link TUIs that show the prompt of one thread."""
-        indexes = {cwd: _PromptIndex() for cwd in {tui.process.cwd for tui in self._tuis.values()}}
+        """Link TUIs to the thread whose prompt is the lowest on their screen, if none but it may show it."""
+        by_start: dict[str, list[Thread]] = {}
+        unprompted: list[Thread] = []
         for thread in self._threads.values():
-            if (index := indexes.get(thread.cwd)) is not None and is_of(thread, thread.cwd):
-                index.add(thread)
+            if len(start := _start_of(thread.last_prompt or "")) >= _MIN_PROMPT_CHARS:
+                by_start.setdefault(start, []).append(thread)
+            elif thread.forked_from and not thread.last_prompt:
+                unprompted.append(thread)
         for tui in list(self._tuis.values()):
-            index = indexes[tui.process.cwd]
-            shown = [thread for thread in index.shown_on(tui.pane.screen) if tui.may_have_started(thread)]
-            if len(shown) == 1:
-                index.remove(shown[0])
+            screen = _read(tui.pane.screen)
+            shown = (self._among(by_start.get(start, ()), tui) for start in screen.prompts)
+            lowest = next(filter(None, shown), [])
+            might_be_fork = not screen.has_header and self._among(unprompted, tui)
+            if len(lowest) == 1 and screen.forked_from is None and not might_be_fork:
                 link = ThreadPane(tui.pane.key, "the pane shows its prompt", how=PaneLink.PROMPT)
-                self._link(tui, shown[0].id, link)
+                self._link(tui, lowest[0].id, link)
+
+    def _among(self, threads: Iterable[Thread], tui: Tui) -> list[Thread]:
+        """Return the threads that are not linked yet and that a TUI may have."""
+        return [thread for thread in threads if thread.id in self._threads and self._may_have(tui, thread)]
+
+    def _may_have(self, tui: Tui, thread: Thread) -> bool:
+        """Return whether a TUI may show a thread: one that it started, or one of the daemon."""
+        if self._loaded is not None:
+            return thread.cwd == tui.process.cwd
+        return is_of(thread, tui.process.cwd) and tui.may_have_started(thread)
+
+    def link_by_arguments(self) -> None:
+        """Link TUIs that were started with a thread's id; `codex fork ID` starts another thread."""
+        for tui in list(self._tuis.values()):
+            named = [arg for arg in tui.process.argv if arg in self._threads]
+            if not named or "fork" in tui.process.argv:
+                continue
+            first = min(named, key=self._order.__getitem__)
+            if self._loaded is None or self._may_only_have(tui, first):
+                by = f"the pane's Codex (pid {tui.process.pid}) was started with its id"
+                self._link(tui, first, ThreadPane(tui.pane.key, by, how=PaneLink.ARGUMENTS))
 
     def link_only_ones(self) -> None:
         """Link TUIs that are the only ones in their directories."""
@@ -117,9 +186,21 @@ class _Linker:
             if thread.cwd in by_cwd:
                 by_cwd[thread.cwd].append(thread)
         for tui in alone:
-            found = newest_candidate(tui, by_cwd[tui.process.cwd])
+            found = self._only_candidate(tui, by_cwd[tui.process.cwd])
             if found is not None:
-                self._link(tui, found.id, only_one(tui))
+                self._link(tui, found.id, only_one(tui, loaded=self._loaded is not None))
+
+    def _only_candidate(self, tui: Tui, threads: list[Thread]) -> Thread | None:
+        if self._loaded is None:
+            return newest_candidate(tui, threads)
+        return threads[0] if len(threads) == 1 and self._may_only_have(tui, threads[0].id) else None
+
+    def _may_only_have(self, tui: Tui, thread: str) -> bool:
+        """Return whether the daemon has loaded no other thread that a TUI may show."""
+        new = self._loaded.new if self._loaded else ()
+        others = (other for other in self._threads.values() if other.id != thread)
+        is_other_new = any(cwd in (None, tui.process.cwd) for cwd in new)
+        return not is_other_new and not any(self._may_have(tui, other) for other in others)
 
     def _link(self, tui: Tui, thread: str, link: ThreadPane) -> None:
         self.linked[thread] = link
@@ -127,49 +208,42 @@ class _Linker:
         del self._tuis[tui.pane.key]
 
 
-class _PromptIndex:
-    """The starts of the prompts of some threads, found by a word that a screen must have to show them."""
+class _Screen(NamedTuple):
+    """What a screen shows of its thread."""
 
-    def __init__(self) -> None:
-        self._threads: dict[str, dict[str, Thread]] = {}
-        """By start, then by id."""
-        self._starts: dict[str, list[str]] = {}
-        """By their key words; without one under ``""``."""
-
-    def add(self, thread: Thread) -> None:
-        """Add a thread whose prompt is long enough."""
-        start, word = _start_of(thread.last_prompt or "")
-        if len(start) < _MIN_PROMPT_CHARS:
-            return
-        if start not in self._threads:
-            self._threads[start] = {}
-            self._starts.setdefault(word, []).append(start)
-        self._threads[start][thread.id] = thread
-
-    def remove(self, thread: Thread) -> None:
-        """Remove a thread that was added."""
-        del self._threads[_start_of(thread.last_prompt or "")[0]][thread.id]
-
-    def shown_on(self, screen: tuple[str, ...]) -> Iterator[Thread]:
-        """Yield the threads whose prompt begins somewhere on a screen."""
-        if not self._starts:
-            return
-        text, words = _words_of(screen)
-        for word in words & self._starts.keys():
-            for start in self._starts[word]:
-                if start in text:
-                    yield from self._threads[start].values()
-
-
-@lru_cache(_CACHED_PROMPTS)
-def _start_of(prompt: str) -> tuple[str, str]:
-    """Return the start of a prompt, and the longest word that a screen with it has between two spaces."""
-    start = " ".join(prompt.split(None, _PROMPT_CHARS)[:_PROMPT_CHARS])[:_PROMPT_CHARS]
-    return start, max(start.split(" ")[1:-1], key=len, default="")
+    prompts: tuple[str, ...]
+    """The starts of the prompts, the lowest first."""
+    forked_from: str | None
+    """Empty where the screen has no id of it."""
+    has_header: bool
+    """Whether it begins on the screen."""
 
 
 @lru_cache(_CACHED_SCREENS)
-def _words_of(screen: tuple[str, ...]) -> tuple[str, frozenset[str]]:
-    """Return a screen as one line, and its words; ``""`` is one of them."""
-    words = " ".join(screen).split()
-    return " ".join(words), frozenset(("", *words))
+def _read(rows: tuple[str, ...]) -> _Screen:
+    """Read what a screen shows of the session that is shown last."""
+    headers = [number for number, row in enumerate(rows) if _HEADER in row]
+    rows = rows[headers[-1] :] if headers else rows
+    prompts: list[str] = []
+    forked_from: str | None = None
+    for number, row in enumerate(rows):
+        if row.startswith(_PROMPT_MARKS):
+            prompts.append(_start_of(_message(rows, number)))
+        elif row.startswith(_FORKED):
+            found = _ID.search(_message(rows, number))
+            forked_from = found[0] if found else ""
+    return _Screen(tuple(reversed(prompts)), forked_from, has_header=bool(headers))
+
+
+def _message(rows: tuple[str, ...], number: int) -> str:
+    """Return the message that begins in a row, without its mark, with the rows that continue it."""
+    message = [rows[number][len(_INDENT) :]]
+    for row in rows[number + 1 :]:
+        if not row.startswith(_INDENT) or not row.strip():
+            break
+        message.append(row)
+    return " ".join(message)
+
+
+def _start_of(prompt: str) -> str:
+    return " ".join(prompt.split(None, _PROMPT_CHARS)[:_PROMPT_CHARS])[:_PROMPT_CHARS]

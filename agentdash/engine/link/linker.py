@@ -24,7 +24,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.link.candidates import Tui, link_by_candidates
+from agentdash.engine.link.candidates import Loaded, Tui, link_by_candidates
 from agentdash.engine.link.commands import is_command, thread_of
 from agentdash.engine.link.nested_workers import link_nested_threads, link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
@@ -184,13 +184,26 @@ def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessT
     evidence."""
     roots = [thread for thread in fleet.threads.values() if is_root(thread)]
     linked = _link_by_owner(roots, owners, tree)
-    linked |= _link_by_history(fleet, roots, linked)
-    linked |= _link_by_session_line(fleet, roots, linked)
+    loaded = _loaded_by_daemon(fleet, tree)
+    left = roots if loaded is None else [thread for thread in roots if thread.id not in loaded.threads]
+    linked |= _link_by_history(fleet, left, linked)
+    linked |= _link_by_session_line(fleet, left, linked)
     taken = {link.key for link in linked.values()}
     return linked | link_by_candidates(
         threads=[thread for thread in roots if thread.id not in linked],
         tuis=living_tuis(fleet, taken),
+        loaded=loaded,
     )
+
+
+def _loaded_by_daemon(fleet: FleetView, tree: ProcessTree) -> Loaded | None:
+    """Return what Codex's daemon has loaded; None where it has nothing, or none runs."""
+    holders = fleet.locks.holders if fleet.locks else {}
+    loaded = [id_ for id_, pid in holders.items() if (owner := tree.get(pid)) and is_daemon(owner)]
+    if not loaded:
+        return None
+    new = (fleet.pushed.get(each) for each in loaded if each not in fleet.threads)
+    return Loaded(frozenset(loaded), tuple(pushed.cwd if pushed else None for pushed in new))
 
 
 def _link_by_owner(

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.link.candidates import Tui, is_of, newest_candidate, only_one
 from agentdash.engine.link.linker import is_root, link_fleet, living_tuis, session_line
+from agentdash.engine.link.process_tree import is_daemon
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, PaneLink
 from agentdash.model.process import THREAD_VARIABLES
@@ -43,12 +44,13 @@ def _states_parent(fleet: FleetView, child: str) -> bool:
 
 
 def _may_have_evidence(fleet: FleetView, thread: Thread) -> bool:
-    """Return whether more than its directory may link a thread to processes or panes."""
+    """Return whether more than its directory may link a thread, or the directory less: beside a daemon."""
     links = fleet.links
     return (
-        bool(thread.last_prompt)
+        bool(thread.last_prompt or thread.forked_from)
         or any(thread.id in known for known in (links.owners, links.orphans, links.commands, links.panes))
         or thread.parent in links.owners
+        or any(map(is_daemon, fleet.processes.values()))
         or (fleet.locks is not None and thread.id in fleet.locks.holders)
         or any(seen.session == thread.id for seen in fleet.sessions.values())
         or any(past.worker == thread.id for past in fleet.past_workers.values())
