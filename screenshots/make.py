@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.demo.play import demo_conversations, demo_events, demo_hub
+from agentdash.demo.day import demo_events
+from agentdash.demo.play import demo_conversations, demo_hub
 from agentdash.engine.hub import Hub
 from agentdash.model.events import Event, decode, encode
 from agentdash.replay.clock import VirtualClock

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from agentdash.demo import play
+from agentdash.demo import day
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.engine.worker_cache import WorkerCache
@@ -18,14 +18,14 @@ _STEP_BEFORE_S: Final = 10
 @cache
 def snapshots(seconds: int = 130) -> tuple[Snapshot, ...]:
     """Return the snapshots at every second; after two minutes nothing new happens."""
-    start, _ = play.demo_events()
+    start, _ = day.demo_events()
     return tuple(snapshot for snapshot in all_snapshots(seconds) if snapshot.at >= start)
 
 
 @cache
 def all_snapshots(seconds: int = 130) -> tuple[Snapshot, ...]:
     """Return the snapshots, also those of what happened before the demo's start."""
-    start, events = play.demo_events()
+    start, events = day.demo_events()
     events.sort(key=lambda event: event.at)
     fleet, cache_of_workers, reduced, found = Fleet(), WorkerCache(), 0, []
     before = int(events[0].at - start) // _STEP_BEFORE_S * _STEP_BEFORE_S

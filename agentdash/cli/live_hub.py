@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from agentdash.agents.codex.home import default_home
-from agentdash.collect.live import live_sources
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub
 from agentdash.engine.runner import Service
@@ -57,16 +57,29 @@ def live_hub(
     home = (config.codex_home or default_home()).expanduser().resolve()
     memory = Memory(state_folder(), home)
     attention = AttentionFile(state_folder(), home)
-    rollouts, *others = live_sources(config, clock, known)
     digests = [] if known is None else [known]
-    # what is remembered of threads is asked for once they are known; of panes, before these are linked
-    sources = [
-        rollouts,
-        *digests,
-        MemorySource(memory, clock),
-        AttentionSource(attention, clock),
-        *others,
-        *more,
-    ]
-    hub = Hub(sources, clock, stalled_after=config.stalled_after, observer=observer)
+
+    def sources() -> Iterator[Source]:
+        from agentdash.collect.live import live_sources
+
+        rollouts, *others = live_sources(config, clock, known)
+        # what is remembered of threads is asked for once they are known; of panes, before these are linked
+        yield from (rollouts, *digests, MemorySource(memory, clock), AttentionSource(attention, clock))
+        yield from (*others, *more)
+
+    hub = Hub(_Sources(sources), clock, stalled_after=config.stalled_after, observer=observer)
     return LiveHub(hub, MemoryKeeper(memory, clock), attention)
+
+
+class _Sources:
+    """Sources that are made, and their modules imported, when the hub runs: the first picture comes first."""
+
+    def __init__(self, make: Callable[[], Iterable[Source]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self._made)
+
+    @cached_property
+    def _made(self) -> tuple[Source, ...]:
+        return tuple(self._make())

@@ -47,6 +47,8 @@ def terminal(instead: str = "") -> Iterator[None]:
 def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service] = ()) -> _T | None:
     """Run an app, and the hub that feeds it with its services, until the app is closed; return its result.
 
+    The hub starts after the first picture: what it imports, and its first reads, take as long as that.
+
     Raises:
         SystemExit: a signal or a quit key has ended the program, or the app has failed.
     """
@@ -61,7 +63,7 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
     with ExitStack() as stack:
 
         async def until_closed() -> _T | None:
-            async with running(hub, *services) if hub is not None else nullcontext():
+            async with running(hub, *services, after=app.painted.wait) if hub is not None else nullcontext():
                 result = await app.run_async()
                 stack.enter_context(termination.limited_end(app.return_code or 0))
                 return result

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event
@@ -15,16 +16,23 @@ class ScriptedSource:
     """A source that emits each event at its time.
 
     Args:
-        events: in any order; sorted by time.
+        read: returns them, in any order; called when the first are due.
         clock: the time by which they are due.
     """
 
     name = "script"
 
-    def __init__(self, events: Sequence[Event], clock: Clock) -> None:
-        self._events = sorted(events, key=lambda event: event.at)
-        self._times = [event.at for event in self._events]
+    def __init__(self, read: Callable[[], Sequence[Event]], clock: Clock) -> None:
+        self._read = read
         self._clock = clock
+
+    @cached_property
+    def _events(self) -> list[Event]:
+        return sorted(self._read(), key=lambda event: event.at)
+
+    @cached_property
+    def _times(self) -> list[float]:
+        return [event.at for event in self._events]
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return all events that are due."""

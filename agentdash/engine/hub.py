@@ -13,25 +13,34 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from agentdash.engine.latest import LatestFleet, LatestValue
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model.clock import Clock
 from agentdash.model.engine_failure import EngineFailure, FailedStep
-from agentdash.model.events import Event, ScreenRead, SessionSeen, SourceSeen, StatusPushed, TurnEnded
+from agentdash.model.events import (
+    CallStarted,
+    Event,
+    ScreenRead,
+    SessionSeen,
+    SourceSeen,
+    StatusPushed,
+    ThreadEvent,
+    TurnEnded,
+)
 from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Source
 from agentdash.model.worker import Snapshot
+
+if TYPE_CHECKING:
+    from agentdash.engine.worker_cache import WorkerCache
 
 log = logging.getLogger(__name__)
 
@@ -41,15 +50,18 @@ _MIN_INTERVAL_S: Final = 0.1
 """Between two snapshots. A snapshot after a pause is published at once."""
 _SUSTAINED_INTERVAL_S: Final = 0.25
 """Between two snapshots while events keep coming: a person cannot read faster, and drawing costs CPU."""
+_READ_S: Final = 0.1
+"""Likewise, for each worker that has changed: a person looks at one after the other."""
 _MAX_INTERVAL_S: Final = 1.0
-"""Likewise where a snapshot of a large fleet costs much."""
+"""Likewise where many change, and where a snapshot of a large fleet costs much."""
 _COST_FACTOR: Final = 30
 """Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
 for each, drawing included: 3 % of a core, between the two intervals."""
 _BURST_SNAPSHOTS: Final = 5.0
 """Snapshots that may follow each other at the shorter interval."""
 _URGENT: Final = (StatusPushed, ScreenRead, SessionSeen, TurnEnded)
-"""Events that may mean that a worker needs a person: they do not wait for the longer interval."""
+"""Events that may mean that a worker needs a person: they do not wait for the longer interval. So does a call
+that asks to leave its sandbox."""
 _BATCH_EVENTS: Final = 2_000
 """Events reduced before other tasks of the loop run."""
 _MAX_PENDING_EVENTS: Final = 4 * _BATCH_EVENTS
@@ -66,7 +78,7 @@ class Hub:
     """Sources in, snapshots out.
 
     Args:
-        sources: where events come from; `once` polls them in this order.
+        sources: where events come from; `once` polls them in this order. Iterated first when it runs.
         clock: the time of events and snapshots.
         stalled_after: seconds without a sign of life after which a running worker has stalled.
         observer: called with each batch of reduced events, on the loop; it must be quick.
@@ -74,7 +86,7 @@ class Hub:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Iterable[Source],
         clock: Clock,
         *,
         stalled_after: float = STALLED_AFTER_S,
@@ -87,9 +99,11 @@ class Hub:
         self._pending: list[Event] = []
         self._arrived = asyncio.Event()
         self._urgent = asyncio.Event()
-        self._cache = WorkerCache()
+        self._cache: WorkerCache | None = None
         self._due: float | None = None
         """When the newest snapshot changes although no event arrives."""
+        self._changed: set[str] = set()
+        """Threads with events since the newest snapshot was published."""
         self._health: dict[str, tuple[bool, str]] = {}
         """The newest state and detail of each source."""
         self._channel = LatestFleet()
@@ -120,7 +134,7 @@ class Hub:
             self._arrived.set()
             if len(self._pending) > _MAX_PENDING_EVENTS:
                 self._channel.has_room.clear()
-            if any(isinstance(event, _URGENT) for event in new):
+            if any(map(_is_urgent, new)):
                 self._urgent.set()
 
     async def once(self, *, settles: bool = True) -> Snapshot:
@@ -198,14 +212,18 @@ class Hub:
 
     def _next_snapshot(self, *, settles: bool = True) -> Snapshot:
         """Build the snapshot of the fleet; the last one, marked, where that fails."""
+        from agentdash.engine.snapshot import build_snapshot  # noqa: PLC0415 - the first picture comes first
+        from agentdash.engine.worker_cache import WorkerCache  # noqa: PLC0415 - as above
+
         now = self._clock.now()
+        self._cache = self._cache or WorkerCache()
         try:
             with _timed("snapshot", len(self.fleet.threads)):
                 snapshot = build_snapshot(self.fleet, now, self._cache, self._stalled_after, settles=settles)
             self._broken = None
         except Exception as error:
             log.exception("no snapshot could be built")
-            self._cache = WorkerCache()  # what it holds may be the cause
+            self._cache = None  # what it holds may be the cause
             self._broken = self._failure("snapshot", error, self._broken)
             snapshot = replace(self.snapshot or Snapshot(now), due=None)
         return self._marked(snapshot)
@@ -273,6 +291,7 @@ class Hub:
             self._pending = self._pending[_BATCH_EVENTS:]
             if len(self._pending) <= _MAX_PENDING_EVENTS:
                 self._channel.has_room.set()
+            self._changed.update(event.thread for event in batch if isinstance(event, ThreadEvent))
             self._reduce(batch)
             self._observe(batch)
             await asyncio.sleep(0)
@@ -292,12 +311,14 @@ class Hub:
             if not snapshot.differs_from(self.snapshot):
                 continue
             self._latest.value = snapshot
+            read_s = _READ_S * len(self._changed)
+            self._changed.clear()
             credit = min(_BURST_SNAPSHOTS, credit + (loop.time() - published) / interval) - 1
             published = loop.time()
             await asyncio.sleep(_MIN_INTERVAL_S)  # meanwhile it is drawn
             spent_before, spent = spent, time.thread_time()
-            affordable = min(_COST_FACTOR * (spent - spent_before), _MAX_INTERVAL_S)
-            interval = max(_SUSTAINED_INTERVAL_S, affordable)
+            longest = max(_COST_FACTOR * (spent - spent_before), read_s)
+            interval = max(_SUSTAINED_INTERVAL_S, min(longest, _MAX_INTERVAL_S))
             if credit <= 0:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(interval - _MIN_INTERVAL_S):
@@ -306,10 +327,16 @@ class Hub:
 
 def _reduced(fleet: Fleet, events: Sequence[Event]) -> Fleet:
     """Return the fleet after these events; a replaced fleet makes those before it void."""
+    from agentdash.engine.reduce.fleet import reduce  # noqa: PLC0415 - the first picture comes first
+
     for i in range(len(events) - 1, -1, -1):
         if isinstance(replaced := events[i], FleetReplaced):
             return reduce(replaced.fleet, events[i + 1 :])
     return reduce(fleet, events)
+
+
+def _is_urgent(event: Event) -> bool:
+    return isinstance(event, _URGENT) or (isinstance(event, CallStarted) and event.escalation is not None)
 
 
 def _error_text(error: Exception) -> str:

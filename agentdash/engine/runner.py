@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,15 +23,35 @@ Service = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
 """A name, and what runs beside the hub under it."""
 
 
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
 @asynccontextmanager
-async def running(hub: Hub, *services: Service) -> AsyncIterator[None]:
+async def running(
+    hub: Hub, *services: Service, after: Callable[[], Awaitable[object]] = _at_once
+) -> AsyncIterator[None]:
     """Run a hub and its services while the block runs.
 
     The services are cancelled before the hub, the last one first: they read its snapshots. A service that
     fails is reported as a failed source of the snapshot; the hub's own failure is part of its last snapshot.
+
+    Args:
+        hub: the hub.
+        services: what runs beside it.
+        after: awaited before each of them starts.
     """
-    tasks = [asyncio.create_task(hub.run(), name="hub")]
-    tasks += [asyncio.create_task(_serve(hub, *service), name=service[0]) for service in services]
+
+    async def run_hub() -> None:
+        await after()
+        await hub.run()
+
+    async def serve(service: Service) -> None:
+        await after()
+        await _serve(hub, *service)
+
+    tasks = [asyncio.create_task(run_hub(), name="hub")]
+    tasks += [asyncio.create_task(serve(service), name=service[0]) for service in services]
     try:
         yield
     finally:

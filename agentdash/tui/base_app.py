@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -53,8 +54,11 @@ class BaseApp(App[Result]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = options.theme or self._default_theme()
+        self.stylesheet.set_variables(self.get_css_variables())
         self.set_class(options.ascii, "-ascii")
         self.options = options
+        self.painted = asyncio.Event()
+        """Set when the first picture is painted."""
         self._message_of_copy = ""
         self._collection: Timer | None = None
         """Of what closed screens have left."""
@@ -67,6 +71,15 @@ class BaseApp(App[Result]):
         """Return the variables of the stylesheet; a theme's own colours of text replace Textual's tints."""
         own = {name: value for name, value in self.current_theme.variables.items() if name in _TEXT_COLOURS}
         return super().get_css_variables() | own
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Parse the stylesheet again; not while nothing is styled, as Textual does for the first screen."""
+        if any(screen.children for screen in self.screen_stack):
+            super().refresh_css(animate)
+
+    def on_ready(self) -> None:
+        """Note when what was drawn is painted."""
+        self.call_after_refresh(self.painted.set)
 
     def show_title(self, title: str) -> None:
         """Show a title of the terminal, where it is wanted."""

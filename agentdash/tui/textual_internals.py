@@ -5,6 +5,8 @@ Tried with Textual 8.2.8, the version that pyproject.toml pins for tests.
 
 from __future__ import annotations
 
+from rich.style import Style
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.strip import Strip
 
@@ -15,3 +17,16 @@ def rendered_strips(screen: Screen[object]) -> list[Strip]:
     `Screen._compositor`: the public `App.export_screenshot` returns only an SVG.
     """
     return screen._compositor.render_strips()
+
+
+def part_style(node: DOMNode, name: str) -> Style:
+    """Return the style that the stylesheet has for a class of parts of a node.
+
+    `DOMNode._attach`: `Widget.get_component_rich_style` returns the same for a name of `COMPONENT_CLASSES`,
+    but Textual computes the styles of all of these whenever it styles a node, painted or not: a sixth of the
+    start.
+    """
+    part = DOMNode(classes=name)
+    part._attach(node)
+    node.app.stylesheet.apply(part)
+    return part.rich_style

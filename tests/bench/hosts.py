@@ -22,7 +22,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote.carrier import carrier
 from agentdash.collect.remote.source import RemoteSource
 from agentdash.config import HostSettings
-from agentdash.demo.play import demo_events
+from agentdash.demo.day import demo_events
 from agentdash.engine.hub import Hub
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot

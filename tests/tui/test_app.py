@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from textual.geometry import Region
 
-from agentdash.demo.play import demo_events
+from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.attention import Group

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, get_args
+
 import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from agentdash.tui.base_app import BaseApp
+from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Line, Span, plain
+from agentdash.tui.primitives.spans import Line, Span, Tone, plain
+from agentdash.tui.theme import THEMES
 
 HEIGHT = 24
 
@@ -77,3 +82,40 @@ async def test_new_content_that_is_followed_begins_at_its_end(count: int) -> Non
         lines.show(numbered(count), follow=True, from_end=True)
         await pilot.pause()
         assert viewport(lines)[min(count, HEIGHT) - 1] == f"line {count - 1}"
+
+
+class ListedParts(Lines):
+    """Lines whose parts are styled by Textual itself."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in get_args(Tone) if tone} | {
+        "lines--cursor"
+    }
+
+
+class ThemedApp(BaseApp[None]):
+    def compose(self) -> ComposeResult:
+        yield ListedParts()
+
+
+@pytest.mark.parametrize("theme", [each.name for each in THEMES])
+async def test_styles_of_parts_are_those_of_textual(theme: str) -> None:
+    app = ThemedApp(Options(theme=theme))
+    async with app.run_test() as pilot:
+        lines = app.query_one(ListedParts)
+        for focused in (lines, None):
+            app.set_focus(focused)
+            await pilot.pause()
+            for name in ListedParts.COMPONENT_CLASSES:
+                assert lines.style_of_part(name) == lines.get_component_rich_style(name), name
+
+
+async def test_parts_are_painted_again_when_their_style_changes() -> None:
+    app = ThemedApp(Options(theme=THEMES[0].name))
+    async with app.run_test() as pilot:
+        lines = app.query_one(ListedParts)
+        lines.show([(Span("waits", "ask"),)])
+        await pilot.pause()
+        before = lines.render_line(0)
+        app.theme = THEMES[1].name
+        await pilot.pause()
+        assert list(lines.render_line(0))[0].style != list(before)[0].style

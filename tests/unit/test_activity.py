@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from agentdash.demo.play import demo_events
+from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.activity import MAX_LEVEL, MINUTES, counted

@@ -78,6 +78,7 @@ OPENERS = {
     "cli/stdin.py": "/dev/tty, and a file that is written",
     "collect/processes/confinement.py": "/proc",
     "collect/processes/linux.py": "/proc",
+    "demo/day.py": "data of the package",
     "demo/play.py": "data of the package",
     "files.py": "the opener of everything else",
     "guide/__init__.py": "data of the package",

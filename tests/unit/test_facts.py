@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.agents.screen_reader import read_screen
-from agentdash.demo.play import demo_events
+from agentdash.demo.day import demo_events
 from agentdash.engine.judge.states import facts
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot

@@ -13,8 +13,10 @@ import pytest
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.screen_readings import ScreenReadingSource
 from agentdash.engine import hub as hub_module
+from agentdash.engine import snapshot as snapshot_module
 from agentdash.engine.hub import Hub
 from agentdash.engine.latest import LatestValue
+from agentdash.engine.reduce import fleet as fleet_module
 from agentdash.engine.runner import running, sound_snapshots
 from agentdash.model import events as e
 from agentdash.model.engine_failure import EngineFailedError
@@ -102,6 +104,23 @@ async def test_a_waiter_wakes_up_for_another_value_only() -> None:
     channel.value = second
     assert await waiting is second
     assert await channel.wait_for_change(first) is second
+
+
+async def test_hub_and_services_start_after_what_they_wait_for() -> None:
+    source, painted, served = QueueSource(), asyncio.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        served.set()
+
+    hub = Hub([source], SystemClock())
+    async with running(hub, ("service", serve), after=painted.wait), asyncio.timeout(PATIENCE_S):
+        source.queue.put_nowait([e.SourceSeen(at=1.0, name="fake", ok=True, detail="fine")])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (hub.snapshot, served.is_set(), source.queue.qsize()) == (None, False, 1)
+        painted.set()
+        assert health(await anext(hub.snapshots()))["fake"] == (True, "fine")
+        await served.wait()
 
 
 async def test_a_screen_and_its_reading_are_in_one_snapshot(tmp_path: Path) -> None:
@@ -215,14 +234,14 @@ async def test_a_source_that_fails_when_polled_does_not_hide_the_others() -> Non
 
 
 async def test_a_bad_event_costs_itself_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = hub_module.reduce
+    real = fleet_module.reduce
 
     def reduce(fleet: Fleet, events: Sequence[e.Event]) -> Fleet:
         if any(isinstance(event, e.MessageLogged) for event in events):
             raise KeyError("message")
         return real(fleet, events)
 
-    monkeypatch.setattr(hub_module, "reduce", reduce)
+    monkeypatch.setattr(fleet_module, "reduce", reduce)
     source = QueueSource()
     async with running_hub(source) as (hub, snapshots):
         source.queue.put_nowait([*begun(), called("c1", "make")])
@@ -238,14 +257,14 @@ async def test_a_bad_event_costs_itself_and_is_counted(monkeypatch: pytest.Monke
 
 
 async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, broken = hub_module.build_snapshot, [False]
+    real, broken = snapshot_module.build_snapshot, [False]
 
     def build(*args: object, settles: bool) -> Snapshot:
         if broken[0]:
             raise KeyError("layer")
         return real(*args, settles=settles)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(hub_module, "build_snapshot", build)
+    monkeypatch.setattr(snapshot_module, "build_snapshot", build)
     source = QueueSource()
     async with running_hub(source) as (_, snapshots):
         source.queue.put_nowait(begun())
@@ -264,7 +283,7 @@ async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch
 
 
 async def test_headless_readers_get_the_failure_as_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_module, "build_snapshot", lambda *_, **__: {}["layer"])
+    monkeypatch.setattr(snapshot_module, "build_snapshot", lambda *_, **__: {}["layer"])
     source = QueueSource()
     async with running_hub(source) as (hub, _):
         source.queue.put_nowait(begun())

@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from agentdash.demo.play import demo_events
+from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.fact import Fact, FactKind

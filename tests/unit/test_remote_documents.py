@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentdash.collect.remote import documents
 from agentdash.collect.remote.documents import SchemaError, parse_change
-from agentdash.demo.play import demo_events
+from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.remote_row import remote_row
 from agentdash.engine.snapshot import build_snapshot

@@ -86,7 +86,7 @@ class Choices(Lines):
         style = super().tone_style(tone, row)
         if self.index_at(row) != self.cursor or not self.cursor_visible():
             return style
-        cursor = self.get_component_rich_style("lines--cursor")
+        cursor = self.style_of_part("lines--cursor")
         if not cursor.reverse:
             return style + Style(bgcolor=cursor.bgcolor)
         is_badge = style.reverse or tone == "stuck"  # of the terminal's own colours

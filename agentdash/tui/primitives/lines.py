@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, get_args
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,9 +16,8 @@ from textual.strip import Strip
 from agentdash.tui.keys import bindings, ids
 from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, difference, mark, plain
+from agentdash.tui.textual_internals import part_style
 from agentdash.tui.theme import ASCII
-
-TONES: Final = tuple(tone for tone in get_args(Tone) if tone)
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):
@@ -33,7 +31,6 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             return isinstance(message, Lines.Resized)
 
     BINDINGS = bindings(*ids("lines"))
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tone--{tone}" for tone in TONES} | {"lines--cursor"}
 
     def __init__(self, *, id: str | None = None, focusable: bool = True) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
@@ -41,7 +38,8 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self._content: tuple[Line, ...] = ()
         self._follows = False
         self._painted: dict[int, Line] = {}
-        self._tones: dict[Tone, Style] = {}
+        self._styles: dict[str, Style] = {}
+        """Of the parts painted so far, by their class: a tone, or the cursor."""
 
     @property
     def room(self) -> int:
@@ -114,9 +112,13 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
     def tone_style(self, tone: Tone, row: int) -> Style:  # noqa: ARG002 - for subclasses
         """Return the style of a tone in this row."""
-        if tone not in self._tones:
-            self._tones[tone] = self.get_component_rich_style(f"tone--{tone}") if tone else self.rich_style
-        return self._tones[tone]
+        return self.style_of_part(f"tone--{tone}" if tone else "")
+
+    def style_of_part(self, name: str) -> Style:
+        """Return the style that the stylesheet has for a class of parts of this widget; empty: its own."""
+        if name not in self._styles:
+            self._styles[name] = part_style(self, name) if name else self.rich_style
+        return self._styles[name]
 
     def _segment(self, span: Span, row: int) -> Segment:
         style = self.tone_style(span.tone, row)
@@ -124,9 +126,11 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         return Segment(text, style + Style(meta={"@click": span.action}) if span.action else style)
 
     def notify_style_update(self) -> None:
-        """Drop cached styles: theme, focus or classes have changed."""
+        """Repaint if the style of a part has changed with theme, focus or classes."""
         super().notify_style_update()
-        self._tones.clear()
+        before, self._styles = self._styles, {}
+        if any(self.style_of_part(name) != style for name, style in before.items()):
+            self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the text selected with the mouse."""

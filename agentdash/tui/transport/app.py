@@ -107,8 +107,7 @@ class ReplayApp(AgentDash):
         super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
 
     def on_ready(self) -> None:
-        """Start to follow the feed and the player."""
-        super().on_ready()
+        """Start to follow the player; Textual calls the handler of the base class, too."""
         self.set_interval(_POSITION_REFRESH_S, self._show_bars)
 
     def draw(self) -> None:

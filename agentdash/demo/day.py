@@ -1,0 +1,349 @@
+"""Turn `day.toml` into events on a virtual clock."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from agentdash.agents.claude.roles import parse_role
+from agentdash.agents.claude.roles import role_request as role_request_of_claude
+from agentdash.agents.claude.settings import Arguments, parse_settings
+from agentdash.agents.claude.settings import requested as requested_of_claude
+from agentdash.agents.claude.transcript.reader import TranscriptReader
+from agentdash.agents.codex.config.argv import parse_options
+from agentdash.agents.codex.config.files import parse_config
+from agentdash.agents.codex.config.layers import ETC, ConfigLayers, request, requested
+from agentdash.agents.codex.config.roles import role_request
+from agentdash.agents.codex.config.versions import latest_rules
+from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.screen_label import screen_label
+from agentdash.agents.screen_reader import read_screen
+from agentdash.demo.conversations import session_path
+from agentdash.engine.detect.env_output import read_flags
+from agentdash.model import events as e
+from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Network, Policy
+from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.requested import RequestLayer
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+
+_DATA: Final = files("agentdash.demo")
+_HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))
+_SANDBOXED: Final = Kernel(seccomp=2, no_new_privs=True, net=1, mnt=2, pid=2, user=2, ns_pids=(1, 1))
+_OFFLINE: Final = replace(_SANDBOXED, net=2)
+_KERNELS: Final = {"host": _HOST, "sandboxed": _SANDBOXED, "offline": _OFFLINE}
+"""Values of `kernel` in `day.toml`."""
+_VISIBLE_EVENTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged, e.TurnEnded)
+"""Events that take `pace` seconds; the others happen together with the next of these."""
+_POLL_INTERVAL_S: Final = 1.0
+"""Seconds between two process counts, as in a live fleet."""
+_EARLY_POLL_INTERVAL_S: Final = 5.0
+_APPROVAL_SHARE: Final = 0.8
+"""Part of an escalated call that is spent waiting for approval."""
+_FIRST_PID: Final = 4_000
+"""Pid of the first family's Codex; families are 100 apart."""
+_FIRST_SESSION_PID: Final = 9_000
+"""Pid of the first Claude Code; these are 100 apart."""
+_FIRST_PANE_PID: Final = 7_000
+"""Pid of the first pane's shell; panes are 100 apart."""
+_HOME: Final = "/home/dev/.codex"
+_CLAUDE_HOME: Final = "/home/dev/.claude"
+_WORKSPACE: Final = "/home/dev/project"
+_COLUMNS: Final = 100
+_LINES: Final = 30
+"""Size of the recorded screens."""
+
+
+def demo_events() -> tuple[float, list[e.Event]]:
+    """Return the start of the day (unix seconds), and all its events, unordered."""
+    day = tomllib.loads((_DATA / "day.toml").read_text("utf-8"))
+    start: datetime = day["start"]
+    return start.timestamp(), list(_day(day, start.timestamp()))
+
+
+def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
+    first = start + min(family["at"] for family in day["family"]) - 1  # before all commands
+    yield from _sources(first)
+    yield e.HostSeen(at=first, platform="linux", kernel=_HOST, home="/home/dev")
+    held: dict[str, tuple[int, float, float]] = {}
+    """By thread: pid of the Codex that holds its rollout, from when, until when."""
+    for number, family in enumerate(day["family"]):
+        pid = _FIRST_PID + 100 * number
+        events = _rollout_events(family, start)
+        end = start + family.get("until", day["length"])
+        held |= dict.fromkeys({event.thread for event in events}, (pid, events[0].at, end))
+        yield from events
+        yield from _files(events, "codex")
+        yield from _codex_processes(family, pid, events[0].at, end)
+        yield from _command_processes(events, pid, end, family)
+        yield from _requests(family, events)
+        yield from _label(family, events)
+    for number, session in enumerate(day["session"]):
+        yield from _session(session, start, _FIRST_SESSION_PID + 100 * number, start + day["length"])
+    for unreadable in day["unreadable"]:
+        yield _unreadable(unreadable["thread"], start + unreadable["at"])
+    for number, pane in enumerate(day["pane"]):
+        yield from _pane(pane, start, _FIRST_PANE_PID + 100 * number)
+    for at in _poll_times(first, start, start + day["length"]):
+        holders = {thread: pid for thread, (pid, since, until) in held.items() if since <= at < until}
+        yield e.LocksSeen(at=at, holders=holders, readable=True)
+        yield e.ProcessesCounted(at=at)
+
+
+def _poll_times(first: float, start: float, end: float) -> Iterator[float]:
+    """Yield the times of the polls, rarer before the start: the demo begins with all of those."""
+    before = int((start - first) / _EARLY_POLL_INTERVAL_S)
+    yield from (start - number * _EARLY_POLL_INTERVAL_S for number in range(before, 0, -1))
+    yield from (start + number * _POLL_INTERVAL_S for number in range(int((end - start) / _POLL_INTERVAL_S)))
+
+
+def _sources(at: float) -> Iterator[e.Event]:
+    for name, detail in (
+        ("codex", "the demo's own sessions"),
+        ("processes", "the demo's own"),
+        ("tmux", "3 panes"),
+        ("tmux agents", "1 pane"),
+    ):
+        yield e.SourceSeen(at=at, name=name, ok=True, detail=detail)
+
+
+def _unreadable(thread: str, at: float) -> e.FileSeen:
+    return e.FileSeen(
+        at=at,
+        thread=thread,
+        path=f"/home/dev/.codex/sessions/rollout-{thread}.jsonl",
+        size=0,
+        modified=at,
+        unreadable="Permission denied",
+    )
+
+
+def _files(events: Sequence[e.ThreadEvent], agent: str) -> Iterator[e.FileSeen]:
+    """Yield where the file of each session would be."""
+    first: dict[str, float] = {}
+    for event in events:
+        first.setdefault(event.thread, event.at)
+    for thread, at in first.items():
+        yield e.FileSeen(at=at, thread=thread, path=session_path(thread, agent), size=0, modified=at)
+
+
+# ---------------------------------------------------------------- Codex threads
+
+
+def _rollout_events(family: Mapping[str, Any], start: float) -> list[e.ThreadEvent]:
+    """Return the events of a family's rollouts, spread out so that they can be followed.
+
+    Children begin when they are spawned, so parents come first in `rollouts`.
+    """
+    takes: Mapping[str, float] = family.get("takes", {})
+    pace: float = family["pace"]
+    begin = start + family["at"]
+    spawned: dict[str, float] = {}
+    events: list[e.ThreadEvent] = []
+    for name in family["rollouts"]:
+        thread, logged = _log(family, name)
+        at = spawned.get(thread, begin) - pace
+        for event in logged:
+            if isinstance(event, _VISIBLE_EVENTS):
+                at += takes.get(event.call, pace) if isinstance(event, e.CallEnded) else pace
+            if isinstance(event, e.ChildSpawned):
+                spawned.setdefault(event.child, at)
+            if isinstance(event, e.ThreadEvent):
+                events.append(replace(event, at=max(at, begin)))
+    return sorted(events, key=lambda event: event.at)
+
+
+def _log(family: Mapping[str, Any], name: str) -> tuple[str, list[e.Event]]:
+    """Return the thread of a recorded log, and its events."""
+    if family.get("agent") != "claude":
+        lines = (_DATA / "rollouts" / f"{name}.jsonl").read_bytes().splitlines()
+        thread = msgspec.json.decode(lines[0])["payload"]["id"]
+        return thread, RolloutReader(thread).read(lines)
+    lines = (_DATA / "transcripts" / f"{name}.jsonl").read_bytes().splitlines()
+    head = msgspec.json.decode(lines[0])
+    thread = f"agent-{head['agentId']}" if "agentId" in head else head["sessionId"]
+    return thread, TranscriptReader(thread).read(lines)
+
+
+def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> Iterator[e.Event]:
+    """Yield the events of a session of Claude Code with its sub-agents, and what it was asked for."""
+    family = {**session, "agent": "claude", "rollouts": session["transcripts"]}
+    events = _rollout_events(family, start)
+    begin = events[0].at
+    process = Process(ProcessKey(pid, begin), 1, "claude", ("claude",), agent="claude", kernel=_HOST)
+    yield from events
+    yield from _files(events, "claude")
+    yield e.ProcessSeen(at=begin, process=process)
+    yield e.ProcessGone(at=end, key=process.key)
+    thread = events[0].thread
+    yield e.SessionSeen(at=begin, key=process.key, agent="claude", status=None, since=begin, session=thread)
+    file = parse_settings(RequestLayer.USER, f"{_CLAUDE_HOME}/settings.json", start, session["settings"])
+    asked = requested_of_claude(Arguments(), [file], home=_CLAUDE_HOME, cwd=_WORKSPACE)
+    yield e.PolicyRequested(at=begin, worker=thread, requested=replace(asked, since=begin))
+    if "role" in session:
+        child = next(event for event in events if event.thread != thread)
+        name, mode, line = parse_role(session["role"])
+        role = role_request_of_claude(mode or "", f"{_CLAUDE_HOME}/agents/{name}.md", line)
+        yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
+
+
+def _label(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:
+    """Yield what the screen of the first thread of a family states of its sandbox."""
+    if "states" in family:
+        rule, thread = "--------", events[0].thread
+        lines = [f"sandbox: {family['states']}", f"session id: {thread}"]
+        label = screen_label(["OpenAI Codex v0.169.0", rule, *lines, rule])
+        if label is not None:
+            yield e.LabelRead(at=events[0].at + 1.0, label=label)
+
+
+def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:
+    """Yield what the threads of a family were asked for, from 0.2 s before their first event on."""
+    for asked in family.get("asked", ()):
+        head = (_DATA / "rollouts" / f"{asked['thread']}.jsonl").read_bytes().partition(b"\n")[0]
+        thread = msgspec.json.decode(head)["payload"]["id"]
+        first = next(event for event in events if event.thread == thread)
+        since = first.at - 0.2 + asked.get("after", 0.0)
+        if "role" in asked:
+            file = parse_config(asked["role"], RequestLayer.ROLE, f"{_HOME}/agents/tester.toml")
+            found = role_request(file, cwd=_WORKSPACE)
+        else:
+            arguments, rules = parse_options(asked["argv"][1:]), latest_rules()
+            user, managed = asked.get("user"), asked.get("managed")
+            files = [parse_config(user, RequestLayer.USER, f"{_HOME}/config.toml")] if user else []
+            above = (
+                [parse_config(managed, RequestLayer.MANAGED, f"{ETC}/requirements.toml")] if managed else []
+            )
+            layers = ConfigLayers(files=tuple(files), managed=tuple(above), trust="trusted")
+            found = requested(*request(layers, arguments, rules, cwd=_WORKSPACE))
+            found = replace(found, resumes=arguments.resumes)
+        yield e.PolicyRequested(at=since, worker=thread, requested=replace(found, since=since))
+
+
+def _launcher_argv(family: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the argv of the launcher; one process launches all commands of a family. Empty: none."""
+    return tuple(family.get("launcher", ("codex-linux-sandbox",)))
+
+
+def _codex_processes(family: Mapping[str, Any], pid: int, begin: float, end: float) -> Iterator[e.Event]:
+    """Yield the events of a family's Codex process and its launcher."""
+    codex = Process(ProcessKey(pid, begin), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
+    yield e.ProcessSeen(at=begin, process=codex)
+    yield e.ProcessGone(at=end, key=codex.key)
+    if argv := _launcher_argv(family):
+        launcher = Process(
+            ProcessKey(pid + 1, begin),
+            ppid=pid,
+            name=argv[0],
+            argv=argv,
+            kernel=_HOST,
+            launcher=read_launcher(argv[0], argv),
+        )
+        yield e.ProcessSeen(at=begin, process=launcher)
+        yield e.ProcessGone(at=end, key=launcher.key)
+
+
+def _command_processes(
+    events: Sequence[e.ThreadEvent], codex: int, until: float, family: Mapping[str, Any]
+) -> Iterator[e.Event]:
+    """Yield the processes that a family's commands must have had."""
+    policies = [event for event in events if isinstance(event, e.PolicySet)]
+    ends = {event.call: event for event in events if isinstance(event, e.CallEnded)}
+    calls = [event for event in events if isinstance(event, e.CallStarted) and event.kind == "command"]
+    for number, call in enumerate(calls):
+        end = ends.get(call.call)
+        policy = _policy_of(call, policies)
+        sandboxed = policy.enforced_by == "codex" and call.escalation is None
+        offline = sandboxed and policy.network is Network.OFF
+        kernel = _HOST
+        if sandboxed:
+            kernel = _OFFLINE if offline else _SANDBOXED
+        if "kernel" in family:
+            kernel = _KERNELS[family["kernel"]]
+        begun = call.at
+        if call.escalation is not None and end is not None:
+            begun += (end.at - call.at) * _APPROVAL_SHARE
+        process = Process(
+            ProcessKey(codex + 2 + number, begun),
+            ppid=codex + 1 if sandboxed and _launcher_argv(family) else codex,
+            name="bash",
+            argv=("/bin/bash", "-lc", call.text),
+            env=_environment(call, end, offline=offline) | family.get("flags", {}),
+            kernel=kernel,
+        )
+        yield e.ProcessSeen(at=begun, process=process)
+        yield e.ProcessGone(at=end.at if end else until, key=process.key)
+
+
+def _policy_of(call: e.CallStarted, policies: Sequence[e.PolicySet]) -> Policy:
+    """Return the policy in force when a call started."""
+    return next(
+        event.policy
+        for event in reversed(policies)
+        if event.policy and event.thread == call.thread and event.at <= call.at
+    )
+
+
+def _environment(call: e.CallStarted, end: e.CallEnded | None, *, offline: bool) -> dict[str, str]:
+    """Return the environment of a command: the flags that it printed, or else those of its policy."""
+    printed = read_flags(call.script, end.output if end else "")
+    env = {"CODEX_THREAD_ID": call.thread, "CODEX_TOOL_CALL_ID": call.call}
+    if printed.network == "1" or offline:
+        env[NETWORK_FLAG] = "1"
+    if printed.sandbox == "seatbelt":
+        env[SANDBOX_FLAG] = "seatbelt"
+    return env
+
+
+# ---------------------------------------------------------------- panes
+
+
+def _pane(pane: Mapping[str, Any], start: float, pid: int) -> Iterator[e.Event]:
+    key = PaneKey(pane.get("server", "default"), pane["id"])
+    begun = start + min(map(float, pane["screens"]))
+    seen = Pane(
+        key,
+        session=pane["session"],
+        window=pane["window"],
+        pid=pid,
+        command=pane["agent"],
+        title=pane["title"],
+        width=_COLUMNS,
+        height=_LINES,
+        server_pid=pid - 1,
+    )
+    yield e.PaneSeen(at=begun, pane=seen)
+    yield from _pane_processes(pane, begun, pid)
+    for at, screen in pane["screens"].items():
+        lines = (_DATA / "screens" / f"{screen}.txt").read_text("utf-8").splitlines()
+        reading = read_screen(pane["agent"], lines, title=pane["title"], width=_COLUMNS, height=_LINES)
+        drawn_at = start + float(at)
+        yield e.PaneDrawn(at=drawn_at, key=key, screen=tuple(lines))
+        yield e.ScreenRead(at=drawn_at, key=key, agent=pane["agent"], **msgspec.structs.asdict(reading))
+
+
+def _pane_processes(pane: Mapping[str, Any], begun: float, pid: int) -> Iterator[e.Event]:
+    """Yield a tmux server, its shell and its agent, each the child of the one before."""
+    kernel = _KERNELS[pane.get("kernel", "host")]
+    for number, name, agent in (
+        (pid - 1, "tmux: server", None),
+        (pid, "bash", None),
+        (pid + 1, pane["agent"], pane["agent"]),
+    ):
+        process = Process(
+            ProcessKey(number, begun),
+            ppid=1 if number < pid else number - 1,
+            name=name,
+            argv=(name,),
+            cwd=pane["cwd"],
+            kernel=replace(kernel, ns_pids=(number,)),
+            agent=agent,
+        )
+        yield e.ProcessSeen(at=begun, process=process)
