@@ -19,9 +19,11 @@ from agentdash.engine.detect.shell import (
     Redirect,
     Script,
     Simple,
+    Text,
     Unsupported,
     While,
     Word,
+    parse,
 )
 
 _INPUTS: Final = frozenset(("<", "<<", "<<-", "<<<"))
@@ -76,6 +78,9 @@ def _readers(value: object, functions: dict[str, Node], depth: int) -> int:
             name = words[0].text
             if name in functions:
                 return found + _readers(functions[name], functions, depth + 1)
+            if name == "eval":
+                script = _evaluated(words[1:])
+                return found + (_MANY if script is None else _readers(script, functions, depth + 1))
             operands = sum(not word.raw.startswith("-") for word in words[1:])
             reads = name not in _READS_NOTHING and operands < _READS_FILES.get(name, _MANY * 100)
             return found + (reads and not _is_dump(name, value))
@@ -88,6 +93,12 @@ def _readers(value: object, functions: dict[str, Node], depth: int) -> int:
             return _MANY * _within(value, functions, depth)
         case _:
             return _within(value, functions, depth)
+
+
+def _evaluated(words: tuple[Word, ...]) -> Script | None:
+    """Return what `eval` runs, with a plain word for each expansion; None where that is no script."""
+    texts = ["".join(p.text if isinstance(p, Text) else "x" for p in word.pieces) for word in words]
+    return parse(" ".join(texts))
 
 
 def _within(value: object, functions: dict[str, Node], depth: int) -> int:

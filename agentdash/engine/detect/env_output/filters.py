@@ -14,6 +14,7 @@ from agentdash.engine.detect.env_output.comparison import comm, diff
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import (
     LineMap,
+    by_line,
     mapped_lines,
 )
 from agentdash.engine.detect.env_output.dumps import PYTHON_STYLE, Dump, Presence, Shown
@@ -29,7 +30,7 @@ from agentdash.engine.detect.env_output.inputs import (
     operands,
     single_dump,
 )
-from agentdash.engine.detect.env_output.line_maps import number_lines, replaced_sign, with_ends
+from agentdash.engine.detect.env_output.line_maps import number_lines, numbered, replaced_sign, with_ends
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     ERROR_LINE,
@@ -75,8 +76,8 @@ def cat(call: Call) -> list[Result]:
     files = [a for a in call.arguments if not (concrete(a) or "").startswith("-") or concrete(a) == "-"]
     content = input_of(call, files)
     if any(option not in ("-u", "--") for option in options):
-        if options == ["-n"]:
-            content = _numbered(content)
+        if options in (["-n"], ["-b"]):
+            content = numbered(content)
         elif options in (["-A"], ["-E"], ["-e"]):
             content = _shown(content)
         else:
@@ -92,27 +93,16 @@ def _shown(content: Parts) -> Parts:
     return with_ends(dump) if dump and not dump.nul else (ANY,)
 
 
-def _numbered(content: Parts) -> Parts:
-    match content:
-        case ():
-            return ()
-        case (Excerpt(parts=parts) as excerpt,):
-            return (msgspec.structs.replace(excerpt, parts=_numbered(parts)),)
-        case (Choice(options=options),):
-            return (Choice(tuple(map(_numbered, options))),)
-        case _:
-            dump = single_dump(content)
-            return (msgspec.structs.replace(dump, numbered=True),) if dump and not dump.nul else (ANY,)
-
-
 def excerpt(call: Call) -> list[Result]:
     """Return what `head`, `tail`, `uniq`, `less` … let through: some lines, unchanged."""
     takes_value = {"head": "nc", "tail": "nc"}.get(call.name, "")
     files = operands(call.arguments, takes_value)
     content = input_of(call, files)
     errors = errors_reading(call, files)
-    if call.name == "uniq" and not call.arguments and single_dump(content) is not None:
-        return [Result(out=content)]
+    if call.name == "uniq" and (dump := single_dump(content)) is not None:
+        words = [concrete(a) for a in call.arguments]
+        if words in ([], ["-c"]) and not dump.nul:
+            return [Result(out=(msgspec.structs.replace(dump, numbered=bool(words)),))]
     by_bytes = any((concrete(a) or "").startswith(("-c", "--bytes", "-z")) for a in call.arguments)
     limit = _limit(call)
     if (dump := single_dump(content)) is not None and (pinned := pinned_line(dump)) is not None:
@@ -317,10 +307,14 @@ def reversed_lines(call: Call) -> list[Result]:
 
 
 def expand(call: Call) -> list[Result]:
-    """Return what `expand` writes: blanks for tabs, which no flag's line has."""
-    content = input_of(call, [])
-    known = is_noise(content) or single_dump(content) is not None
-    return [Result(out=content)] if known and not call.arguments else list(UNKNOWN)
+    """Return what `expand` writes: blanks for tabs."""
+    options = re.fullmatch(
+        r"(?:(?:-t ?|--tabs=)?(?P<size>[1-9]\d?))?", " ".join(concrete(a) or "?" for a in call.arguments)
+    )
+    if options is None:
+        return list(UNKNOWN)
+    size = int(options["size"] or 8)
+    return [Result(out=by_line(input_of(call, []), lambda line: line.expandtabs(size), "", keeps_names=True))]
 
 
 FILTERS: Final[dict[str, Callable[[Call], list[Result]]]] = {

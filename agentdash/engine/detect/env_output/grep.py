@@ -259,7 +259,7 @@ def _matched_dump(dump: Dump, read: _Grep, *, inverted: bool) -> list[Result]:
     result = msgspec.structs.replace(dump, filters=filters, partial=dump.partial or partial)
     required = [result.required(0), result.required(1)]
     if has_context:
-        result = msgspec.structs.replace(result, filters=(), partial=True)
+        result = msgspec.structs.replace(result, filters=(), partial=True, some=True in required)
     if "n" in letters or "--line-number" in longs:
         result = msgspec.structs.replace(result, numbered=True)
     if "o" in letters or "--only-matching" in longs:

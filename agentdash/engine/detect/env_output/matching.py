@@ -33,6 +33,10 @@ _WORD: Final = re.compile(r"[^\s\"'`=]+")
 _RANGE: Final = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?$", re.MULTILINE)
 _BLANKS: Final = re.compile(r"[ \t]+")
 _NUMBER: Final = re.compile(r"[ \t]*\d+")
+_BY_PLACE: Final = frozenset((Kind.OTHER, Kind.DIGITS, Kind.BLANKS, Kind.ENCODED))
+"""Kinds of text whose ends depend on where exactly it begins."""
+_MAX_PLACES: Final = 100
+"""Positions of an interval that are looked at one by one."""
 _MAX_CUTS: Final = 20
 """Places at which text behind `$(…)` can begin that are tried."""
 
@@ -152,6 +156,8 @@ class Text:
         return _merged(ends), is_open
 
     def _hole(self, hole: Hole, positions: list[Interval]) -> list[Interval]:
+        if hole.kind in _BY_PLACE:
+            positions = _places(positions)
         match hole.kind:
             case Kind.ANY:
                 return [(positions[0][0], self.end)]
@@ -287,6 +293,13 @@ class Text:
         while low > 0 and self.text[low - 1] == "\n":
             low -= 1
         return low, high
+
+
+def _places(positions: list[Interval]) -> list[Interval]:
+    """Return positions one by one, where they are not too many."""
+    if sum(high - low for low, high in positions) > _MAX_PLACES:
+        return positions
+    return [(at, at) for low, high in positions for at in range(low, high + 1)]
 
 
 def _merged(intervals: Iterable[Interval]) -> list[Interval]:

@@ -77,10 +77,12 @@ def read(call: Call) -> list[Result]:
     """Run `read`."""
     names = [concrete(argument) for argument in call.arguments]
     state = call.state
-    if names[:1] == ["-r"] and len(names) > 1 and all(name and NAME.fullmatch(name) for name in names[1:]):
-        fields = _fields_of(call, len(names) - 1)
+    is_raw = names[:1] == ["-r"]
+    variables = [name if name and NAME.fullmatch(name) else None for name in names[is_raw:]]
+    if variables and None not in variables and (is_raw or not _has_backslash(call.stdin or ())):
+        fields = _fields_of(call, len(variables))
         if fields is not None:
-            for name, value in zip(names[1:], fields, strict=True):
+            for name, value in zip(variables, fields, strict=True):
                 state = state.with_variable(name or "", value)
             return [Result(state=state)]
     array = names[-1] if len(names) in (2, 3) else None
@@ -93,6 +95,10 @@ def read(call: Call) -> list[Result]:
         if NAME.fullmatch(name):
             state = state.with_variable(name, (ANY,))
     return [Result(status=None, state=state)]
+
+
+def _has_backslash(content: Parts) -> bool:
+    return any("\\" in part for part in content if isinstance(part, str))
 
 
 def _read_elements(call: Call, name: str) -> list[Result]:
