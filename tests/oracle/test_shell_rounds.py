@@ -16,6 +16,7 @@ READ_AT_LEAST = {
     "round_6": 0.92,
     "round_7": 0.94,
     "round_8": 0.88,
+    "round_9": 0.94,
 }
 """Of the flags that the scripts of a round show: as measured, rounded down. What is missed needs another
 program's output to be known (`base64`, `od`), or shows a value without a name that says which."""

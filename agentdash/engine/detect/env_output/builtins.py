@@ -33,6 +33,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Names,
     Part,
     Parts,
+    Words,
     concrete,
     errors_of,
     joined,
@@ -44,6 +45,7 @@ from agentdash.engine.detect.env_output.reading import (
 )
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.world import State, UnreadableError
+from agentdash.engine.detect.env_output.zsh import LINES
 from agentdash.engine.detect.shell import Unsupported
 
 Builtin = Callable[[Call], list[Result]]
@@ -81,6 +83,11 @@ def _change_directory(call: Call) -> list[Result]:
     return [Result(out=ONE_LINE if prints else ()), Result(err=message, status=None)]
 
 
+def _lines_of_words(call: Call, words: Parts) -> Result:
+    """Return what `print -l` writes of arguments, which is what `printf '%s\n'` writes."""
+    return printf(msgspec.structs.replace(call, arguments=(("%s\\n",), words)))[0]
+
+
 def _print(call: Call) -> list[Result]:
     """Return what zsh's `print` writes."""
     arguments = list(call.arguments)
@@ -90,6 +97,11 @@ def _print(call: Call) -> list[Result]:
         arguments.pop(0)
         if text in ("-", "--"):
             break
+    match arguments:
+        case [(Words(),) as lines] if "l" in options and "n" not in options:
+            return in_shells(call, [_lines_of_words(call, lines)], "zsh")
+        case _:
+            pass
     texts = [part for argument in arguments for part in argument if isinstance(part, str)]
     if any("\\" in text for text in texts) and "r" not in options:
         return [Result(out=(ANY,), err=(ANY,), status=None)]
@@ -367,4 +379,5 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "times": _quiet_lines,
     "kill": _unknown_status,
     "compgen": _complete,
+    LINES: _nothing,
 }

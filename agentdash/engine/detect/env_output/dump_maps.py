@@ -273,6 +273,10 @@ def spread(parts: Parts) -> Parts:
             return (ANY,)
 
 
+SHOWN_NUL: Final = "^@"
+"""How `cat -v` writes NUL."""
+
+
 def on_one_line(dump: Dump, separator: str) -> Parts:
     """Return a dump with a separator in place of its line breaks."""
     required = (dump.required(0), dump.required(1))

@@ -7,7 +7,13 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dump_maps import LineMap, by_line, mapped, mapped_lines
+from agentdash.engine.detect.env_output.dump_maps import (
+    SHOWN_NUL,
+    LineMap,
+    by_line,
+    mapped,
+    mapped_lines,
+)
 from agentdash.engine.detect.env_output.dumps import (
     ENV_STYLE,
     FLAG_STEM,
@@ -34,6 +40,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Names,
     Part,
     Parts,
+    Trimmed,
     concrete,
     joined,
 )
@@ -204,6 +211,12 @@ def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) 
     dump = single_dump(content)
     if re.fullmatch(r"s([/,|])\\(?:x0|x00|o000|0)\1\\n\1g", text) and dump and dump.nul:
         return [Result(out=(msgspec.structs.replace(dump, nul=False),))]
+    match content:
+        case (Trimmed(parts=(Dump(separator=mark) as flat,)),) if mark == SHOWN_NUL:
+            is_broken = re.fullmatch(r"s([/,|#])\\\^@\1\\n\1g", text) is not None
+            return [Result(out=(msgspec.structs.replace(flat, separator=""),) if is_broken else (ANY,))]
+        case _:
+            pass
     if (lines := lines_of(content)) is not None and (numbers := numbered_lines(text, len(lines))) is not None:
         return [Result(out=joined(part for number in numbers for part in lines[number]))]
     program = sed_program(script, is_extended=is_extended, is_silent=is_silent)

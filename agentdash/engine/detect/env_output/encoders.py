@@ -15,7 +15,7 @@ from typing import Final
 
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.inputs import UNKNOWN, input_of, operands
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, concrete
+from agentdash.engine.detect.env_output.patterns import Choice, Encoded, Hole, Kind, Parts, concrete
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 Encoder = Callable[[bytes], str]
@@ -32,7 +32,10 @@ def encoded(call: Call) -> list[Result]:
     encoder = _ENCODERS[call.name](text)
     if encoder is None or [concrete(f) for f in files] not in ([], ["-"]):
         return list(UNKNOWN)
-    out = _written(input_of(call, []), encoder)
+    content = input_of(call, [])
+    out = _written(content, encoder)
+    if call.name == "base64" and (out is None or concrete(out) is None):
+        out = (Encoded(content),)
     return list(UNKNOWN) if out is None else [Result(out=out), not_found(call.name)]
 
 
@@ -50,7 +53,7 @@ def _written(content: Parts, encoder: Encoder) -> Parts | None:
         return None
     if len(holes) > _MAX_HOLES:
         return None
-    values = product(*(hole.exclude for hole in holes))
+    values = product(*(("", *hole.exclude, *hole.unlike) for hole in holes))
     texts = [_filled(content, list(chosen)) for chosen in values]
     if any(len(text) > _MAX_CHARACTERS for text in texts):
         return None

@@ -11,7 +11,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.braces import braced
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS, Dump
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
 from agentdash.engine.detect.env_output.emptiness import is_many, is_set
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
@@ -20,13 +20,17 @@ from agentdash.engine.detect.env_output.patterns import (
     Kind,
     Names,
     Parts,
-    Trimmed,
     Words,
     concrete,
     joined,
     unlike,
 )
-from agentdash.engine.detect.env_output.splitting import split_substitution, split_text
+from agentdash.engine.detect.env_output.splitting import (
+    is_listing,
+    is_of_lines,
+    split_substitution,
+    split_text,
+)
 from agentdash.engine.detect.env_output.streams import FAILED, Stream
 from agentdash.engine.detect.env_output.text_operators import operated_text
 from agentdash.engine.detect.env_output.world import State, UnreadableError
@@ -60,8 +64,6 @@ _VALUE_LIKE: Final = re.compile(r"\d*|true|false|yes|on|enabled|disabled|other",
 _MAX_OPTIONS: Final = 16
 """Values that a variable may have which are expanded one by one."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|\d+")
-
-
 QUOTES: Final = "\"'"
 
 
@@ -123,10 +125,12 @@ class Expander:
             return [(ANY,)]
         text = concrete(parts)
         if text is None and any(self._is_split(piece) for piece in word.pieces):
-            return split_substitution(parts, self.state, is_alone=len(word.pieces) == 1)
+            return split_substitution(parts, self.state, word.pieces)
         if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
             if len(word.pieces) > 1:
                 return [parts]
+            if is_of_lines(word.pieces):
+                return [(line,) for line in text.split("\n") if line]
             is_parameter = not isinstance(word.pieces[0], Substitution)
             return [(field,) for field in split_text(text, self.state, is_parameter=is_parameter)]
         return [parts]
@@ -135,7 +139,7 @@ class Expander:
         """Return whether the shell splits what an expansion gives."""
         if piece.quoted or not isinstance(piece, Parameter):
             return isinstance(piece, Substitution) and not piece.quoted
-        return self.state.dialect == "bash" and _is_listing(self._value(piece.name))
+        return self.state.dialect == "bash" and is_listing(self._value(piece.name))
 
     def is_list(self, word: Word) -> bool:
         """Return whether a word is `"${name[@]}"` of known elements: each is one argument, whatever it is."""
@@ -381,11 +385,6 @@ class Expander:
         if parameter.argument is None:
             return (ANY,)
         return self.word(parameter.argument)
-
-
-def _is_listing(value: Parts | None) -> bool:
-    """Return whether a value holds names or lines of an environment."""
-    return any(isinstance(part, Dump | Names | Trimmed) for part in value or ())
 
 
 def _has_bare_index(word: Word) -> bool:

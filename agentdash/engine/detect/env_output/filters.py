@@ -13,9 +13,11 @@ from agentdash.engine.detect.env_output.columns import column, lines_on_one, pas
 from agentdash.engine.detect.env_output.comparison import comm, diff
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import (
+    SHOWN_NUL,
     LineMap,
     by_line,
     mapped_lines,
+    on_one_line,
 )
 from agentdash.engine.detect.env_output.dumps import PYTHON_STYLE, Dump, Presence, Shown
 from agentdash.engine.detect.env_output.editors import cut, pinned_line, sed
@@ -78,19 +80,24 @@ def cat(call: Call) -> list[Result]:
     if any(option not in ("-u", "--") for option in options):
         if options in (["-n"], ["-b"]):
             content = numbered(content)
-        elif options in (["-A"], ["-E"], ["-e"]):
-            content = _shown(content)
+        elif options in (["-A"], ["-E"], ["-e"], ["-v"]):
+            content = _shown(content, options[0][1])
         else:
             content = changed(content) if is_noise(content) else (ANY,)
     errors = errors_reading(call, files)
     return [Result(out=content, err=errors, status=None if errors else 0)]
 
 
-def _shown(content: Parts) -> Parts:
+def _shown(content: Parts, option: str) -> Parts:
+    """Return text in which `cat -A` marks line ends, and `cat -v` control characters alone."""
     if is_noise(content):
         return changed(content)
     dump = single_dump(content)
-    return with_ends(dump) if dump and not dump.nul else (ANY,)
+    if dump and dump.nul:
+        return on_one_line(msgspec.structs.replace(dump, nul=False), SHOWN_NUL) if option in "Aev" else (ANY,)
+    if option == "v":
+        return content if dump else (ANY,)
+    return with_ends(dump) if dump else (ANY,)
 
 
 def excerpt(call: Call) -> list[Result]:
@@ -114,6 +121,8 @@ def excerpt(call: Call) -> list[Result]:
             concrete(a) or "?" for a in call.arguments
         ).startswith("-n 1")
         out = (Choice(((), ONE_LINE)),) if single else content
+    elif limit and _is_short_form(content, limit):
+        out = content
     elif limit and (lines := lines_of(content)) is not None:
         kept = lines[:limit] if call.name == "head" else lines[-limit:]
         out = joined(part for line in kept for part in line)
@@ -124,6 +133,15 @@ def excerpt(call: Call) -> list[Result]:
     else:
         out = (msgspec.structs.replace(dump, partial=True, some=False),)
     return [Result(out=out, err=errors, status=None if errors else 0)]
+
+
+def _is_short_form(content: Parts, lines: int) -> bool:
+    """Return whether text in another form is told from the forms that it is not by so many lines."""
+    match content:
+        case (Hole(kind=Kind.ENCODED, exclude=exclude),):
+            return all(form.count("\n") <= lines for form in exclude)
+        case _:
+            return False
 
 
 def _limit(call: Call) -> int | None:

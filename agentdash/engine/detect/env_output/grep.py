@@ -96,6 +96,8 @@ def _read_grep(call: Call, with_value: str) -> _Grep | None:
                 if (following := concrete(words.pop(0))) is None:
                     return None
                 value = following
+            if letters[-1:] in tuple("ABC") and value == "0":
+                letters = letters[:-1]  # no line of context
             read.letters += letters
             if letters.endswith("e"):
                 patterns.append(value)

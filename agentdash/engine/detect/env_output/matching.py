@@ -7,6 +7,7 @@ Where a part cannot be matched exactly it matches too much: no hypothesis is rul
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -16,6 +17,7 @@ from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
+    Encoded,
     Excerpt,
     Hole,
     Kind,
@@ -37,6 +39,7 @@ _BY_PLACE: Final = frozenset((Kind.OTHER, Kind.DIGITS, Kind.BLANKS, Kind.ENCODED
 """Kinds of text whose ends depend on where exactly it begins."""
 _MAX_PLACES: Final = 100
 """Positions of an interval that are looked at one by one."""
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\n]*")
 _MAX_CUTS: Final = 20
 """Places at which text behind `$(…)` can begin that are tried."""
 
@@ -118,6 +121,8 @@ class Text:
                 return _merged(self._without_breaks(low, high) for low, high in ends), is_open
             case Excerpt():
                 return self._excerpt(part, positions), False
+            case Encoded(parts=parts):
+                return _merged(end for place in positions for end in self._decoded(*place, parts)), False
             case Names() | Words() | Dump(nul=True):
                 return self._hole(ANY, positions), False
             case Dump() | Record():
@@ -266,6 +271,21 @@ class Text:
         stop = self._break(low)
         ends = [*range(low + 1, stop + 1), *(at for at in self._line_starts if at > stop)]
         yield from ((at, at) for at in ends if self.text[low:at] not in exclude)
+
+    def _decoded(self, low: int, high: int, parts: Parts) -> Iterator[Interval]:
+        """Yield where a text in base64 can end that is an instance of a sequence."""
+        form = _BASE64.match(self.text, low)
+        if low != high or self.is_prefix or form is None or form[0].count("\n") > _MAX_CUTS:
+            yield low, self.end
+            return
+        breaks = [low + at for at, char in enumerate(form[0]) if char == "\n"]
+        for end in {low, form.end(), *breaks, *(at + 1 for at in breaks)}:
+            try:
+                text = b64decode(self.text[low:end].replace("\n", ""), validate=True).decode()
+            except ValueError:
+                continue
+            if Text(text, is_prefix=False).matches(parts):
+                yield end, end
 
     def _blanks(self, low: int, high: int) -> Iterator[Interval]:
         """Yield the ends of runs of blanks that begin at one of the positions."""

@@ -86,7 +86,13 @@ class Words(msgspec.Struct, frozen=True):
     """They are the words of the text."""
 
 
-Part = str | Hole | Choice | Trimmed | Names | Excerpt | Words | Dump | Record
+class Encoded(msgspec.Struct, frozen=True):
+    """A sequence in base64."""
+
+    parts: Parts
+
+
+Part = str | Hole | Choice | Trimmed | Names | Excerpt | Words | Encoded | Dump | Record
 Parts = tuple[Part, ...]
 
 ANY: Final = Hole(Kind.ANY)
@@ -164,6 +170,8 @@ def _is_quiet(part: Part) -> bool:
             return all(is_quiet(option) for option in options)
         case Trimmed(parts=parts) | Excerpt(parts=parts) | Words(parts=parts):
             return is_quiet(parts)
+        case Encoded():
+            return True
         case _:
             return False
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import re
 
-from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts, Words, concrete
+from agentdash.engine.detect.env_output.dumps import Dump
+from agentdash.engine.detect.env_output.patterns import (
+    ANY,
+    Hole,
+    Kind,
+    Names,
+    Parts,
+    Trimmed,
+    Words,
+    concrete,
+)
 from agentdash.engine.detect.env_output.world import State, UnreadableError
+from agentdash.engine.detect.env_output.zsh import LINES
+from agentdash.engine.detect.shell import Item, Piece, Script, Simple, Substitution, Word
 
 
-def split_substitution(parts: Parts, state: State, *, is_alone: bool) -> list[Parts]:
+def split_substitution(parts: Parts, state: State, pieces: tuple[Piece, ...]) -> list[Parts]:
     """Return the arguments that an unquoted substitution becomes: its words, or lines where `IFS` says so.
 
-    `is_alone`: nothing else stands in the word.
+    `pieces` are those of its word.
     """
     if all(
         ("\n" not in part and " " not in part)
@@ -20,10 +32,24 @@ def split_substitution(parts: Parts, state: State, *, is_alone: bool) -> list[Pa
         for part in parts
     ):
         return [parts]
-    separators = dict(state.variables).get("IFS", (" \t\n",))
-    if not is_alone or separators not in ((" \t\n",), ("\n",)):
+    separators = ("\n",) if is_of_lines(pieces) else dict(state.variables).get("IFS", (" \t\n",))
+    if len(pieces) > 1 or separators not in ((" \t\n",), ("\n",)):
         return [(ANY,)]
     return [(Words(parts, is_split=separators != ("\n",)),)]
+
+
+def is_listing(value: Parts | None) -> bool:
+    """Return whether a value holds names or lines of an environment."""
+    return any(isinstance(part, Dump | Names | Trimmed) for part in value or ())
+
+
+def is_of_lines(pieces: tuple[Piece, ...]) -> bool:
+    """Return whether a word is zsh's `${(f)"$(…)"}`, as it is put into the spelling of bash."""
+    match pieces:
+        case (Substitution(script=Script(items=(Item(node=Simple(words=(Word(raw=raw),))), *_))),):
+            return raw == LINES
+        case _:
+            return False
 
 
 def split_text(text: str, state: State, *, is_parameter: bool) -> list[str]:
