@@ -63,7 +63,7 @@ def recorded(language: str) -> Iterator[Probe]:
                 output=run["output"],
                 exit_code=run["exit_code"],
                 shown=frozenset(n for n in program.shown if n in flags or not program.needs_value),
-                forms=(language,),
+                forms=(program.subject,),
             )
     if typed:
         raise ValueError(f"not recorded: {list(typed)}")

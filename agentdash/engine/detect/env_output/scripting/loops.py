@@ -11,7 +11,7 @@ from agentdash.engine.detect.env_output.dump_maps import common_style
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Style
 from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.scripting.machine import Machine
+from agentdash.engine.detect.env_output.scripting.conditions import Conditions
 from agentdash.engine.detect.env_output.scripting.values import (
     UNKNOWABLE,
     Count,
@@ -61,7 +61,7 @@ def line_style(line: str, name: str) -> Style:
     return Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1])
 
 
-class Loops(Machine):
+class Loops(Conditions):
     """Loops over the environment, or a part of it, and over lists."""
 
     def entry(self, selection: Selection | Lines, name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -28,14 +27,13 @@ from agentdash.engine.detect.env_output.placeholders import (
     with_placeholders,
 )
 from agentdash.engine.detect.env_output.records import Record
+from agentdash.engine.detect.env_output.scripting.scopes import Scoped
 from agentdash.engine.detect.env_output.scripting.values import (
-    OPAQUE,
     SINK,
     SURPRISES,
     Count,
     ExitError,
     FailedError,
-    Unknowable,
     Written,
 )
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Lines, Selection
@@ -54,40 +52,27 @@ from agentdash.engine.detect.env_output.world import shown
 
 _MAX_RUNS: Final = 24
 """Runs of a program that differ in conditions which are not known."""
-_MISSING: Final = object()
-_ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _MAX_STEPS: Final = 2_000
 """Statements and expressions that are run; longer programs are not read."""
 
 
-class Machine:
+class Machine(Scoped):
     """A run of a program under one hypothesis."""
 
-    zero_is_false = False
-    """The text `0` counts as false."""
-    empty_is_false = False
-    """The empty text and the number 0 count as false."""
     failed_status: int | None = 1
     """Exit code of a program that an exception ends."""
 
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
+        super().__init__()
         self._command = call
         self._environment = call.environment
         self._holes = holes
-        self._names: dict[str, Any] = {}
         self.out: list[Part] = []
         self.err: list[Part] = []
         self._decisions = decisions
         self.decided: tuple[bool, ...] = ()
         """The truth of the conditions that are not known, as they came up in this run."""
         self._steps = 0
-        self._own: list[dict[str, Any]] = []
-        """The variables that the blocks around have declared, as they were before."""
         self._looped = ""
         """The flag whose variable a loop over the environment is at."""
         self._may_have_written = False
@@ -115,27 +100,6 @@ class Machine:
         self._steps += 1
         if self._steps > _MAX_STEPS:
             raise UnknownError
-
-    def scoped(self, run: Callable[[], Any]) -> Any:
-        """Run a block: what it declares ends with it."""
-        self._own.append({})
-        try:
-            return run()
-        finally:
-            for name, before in self._own.pop().items():
-                self._names.pop(name, None)
-                if before is not _MISSING:
-                    self._names[name] = before
-
-    def declare(self, name: str, value: Any) -> None:
-        """Give a value to a variable of the block that runs."""
-        if self._own:
-            self._own[-1].setdefault(name, self._names.get(name, _MISSING))
-        self._names[name] = value
-
-    def set_variables(self, variables: dict[str, Any]) -> None:
-        """Set variables of the command line."""
-        self._names.update(variables)
 
     def decide(self) -> bool:
         """Return the truth of a condition that is not known, as this run assumes it."""
@@ -269,98 +233,6 @@ class Machine:
             raise UnknownError
         return value.replace(MARK, text)
 
-    # ------------------------------------------------------------ conditions
-
-    def truth(self, value: Any) -> bool:
-        """Return whether a value counts as true."""
-        match value:
-            case str():
-                return self._truth_of_text(self.actual(value))
-            case None | bool():
-                return bool(value)
-            case int():
-                return bool(value) or not self.empty_is_false
-            case Count(at_least=number):
-                return number > 0 or not self.empty_is_false or self.decide()
-            case Selection(kept=kept) | Lines(kept=kept):
-                return not self.empty_is_false or self.certain(kept) > 0 or self.decide()
-            case list() | dict():
-                return bool(value) or not self.empty_is_false
-            case Written(parts=parts):
-                return not self.empty_is_false or is_filled(parts) or (parts != () and self.decide())
-            case Unknowable():
-                raise UnknownError
-            case _:
-                return True
-
-    def _truth_of_text(self, value: str) -> bool:
-        if not self.empty_is_false:
-            return self._truth_of_known(value)
-        if not has_placeholder(value):
-            return value != "" and not (self.zero_is_false and value == "0")
-        hole = self._holes.get(value)
-        if hole is None:
-            return True  # with other text around it
-        if isinstance(hole, Hole) and hole.kind is Kind.OTHER and not self.zero_is_false:
-            return True
-        return self.decide()
-
-    def _truth_of_known(self, value: str) -> bool:
-        """Return whether a text is one at all: another variable may be unset."""
-        hole = self._holes.get(value)
-        return self.decide() if isinstance(hole, Hole) and hole.kind is Kind.ANY else True
-
-    def defined(self, value: Any) -> bool:
-        """Return whether a value is there."""
-        if isinstance(value, Unknowable):
-            raise UnknownError
-        hole = self._holes.get(value) if isinstance(value, str) else None
-        if isinstance(hole, Hole) and hole.kind is Kind.ANY:
-            return self.decide()
-        return value is not None
-
-    def equal(self, left: Any, right: Any) -> bool:
-        """Return whether two values are the same."""
-        left, right = (self.actual(v) if isinstance(v, str) else v for v in (left, right))
-        for value, other in ((left, right), (right, left)):
-            if isinstance(value, Count):
-                return isinstance(other, int) and not 0 <= other < value.at_least and self.decide()
-            if isinstance(value, str) and has_placeholder(value):
-                return self._may_be(value, other) and self.decide()
-        if (left is SINK or right is SINK) and {type(left), type(right)} & {bool, type(None)}:
-            return False
-        if isinstance(left, OPAQUE) or isinstance(right, OPAQUE):
-            raise UnknownError
-        return type(left) is type(right) and bool(left == right)
-
-    def _may_be(self, value: str, other: Any) -> bool:
-        """Return whether a text that is not known can be another value."""
-        hole = self._holes.get(value)
-        if isinstance(hole, Hole) and hole.kind is Kind.OTHER:
-            return isinstance(other, str) and other not in ("", *hole.exclude)
-        if isinstance(hole, Hole) and hole.kind is Kind.ANY:
-            return True
-        return isinstance(other, str)
-
-    def counted(self, sign: str, left: Any, right: Any) -> Any:
-        """Return a sum or a difference of numbers, of which the first one may not be known."""
-        if isinstance(left, Count) and type(right) is int and sign == "+" and right >= 0:
-            return Count(left.at_least + right)
-        if not isinstance(left, int) or not isinstance(right, int) or sign not in ("+", "-"):
-            raise UnknownError
-        return left + right if sign == "+" else left - right
-
-    def ordered(self, sign: str, left: Any, right: Any) -> bool:
-        """Return the truth of a comparison of two numbers or texts; the first number may not be known."""
-        if isinstance(left, Count) and type(right) is int:
-            is_larger = left.at_least > right if sign in (">", "<=") else left.at_least >= right
-            return (is_larger or self.decide()) is (sign in (">", ">="))
-        if isinstance(left, str) and isinstance(right, str):
-            left, right = self.plain(left), self.plain(right)
-        elif type(left) is not int or type(right) is not int:
-            raise UnknownError
-        return bool(_ORDERS[sign](left, right))
-
     # ------------------------------------------------------------ other programs, files
 
     def captured(self, script: Any) -> Written:
@@ -429,21 +301,6 @@ def run_all(
         return [machine.result(run(machine))], machine.decided
 
     return run_each(under, _MAX_RUNS)
-
-
-def is_filled(parts: Parts) -> bool:
-    """Return whether a text holds something for certain."""
-    match parts:
-        case (Choice(options=options),):
-            return all(is_filled(option) for option in options)
-        case (Trimmed(parts=inner), *_):
-            return is_filled(inner)
-        case (Dump() as dump, *_):
-            return True in (dump.required(0), dump.required(1))
-        case (str() as text, *_):
-            return text.strip() != ""
-        case _:
-            return False
 
 
 def dump_parts(parts: Parts) -> Dump | None:

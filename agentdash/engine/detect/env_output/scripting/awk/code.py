@@ -12,6 +12,7 @@ from agentdash.engine.detect.env_output.inputs import lines_of, single_dump
 from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.scripting.awk.library import Library
 from agentdash.engine.detect.env_output.scripting.awk.syntax import Rule, Tree
+from agentdash.engine.detect.env_output.scripting.scopes import Place
 from agentdash.engine.detect.env_output.scripting.values import (
     Count,
     ExitError,
@@ -341,7 +342,7 @@ class Awk(Library):
             self._block(function.action)
 
         try:
-            self.scoped(inside)
+            self.called(Place(self._names), inside)
         except ReturnError as ended:
             return ended.value
         return None

@@ -123,6 +123,8 @@ class Expressions(Calls):
     def function(self, parameters: tuple[Tree, ...], body: tuple[Tree, ...], this: Any = None) -> Function:
         """Return a function of the program; `this` is what a method of it belongs to."""
 
+        place = self.place
+
         def run(arguments: list[Any]) -> Any:
             def inside() -> None:
                 if this is not None:
@@ -138,7 +140,7 @@ class Expressions(Calls):
                 self.block(body)
 
             try:
-                self.scoped(inside)
+                self.called(place, inside)
             except ReturnError as ended:
                 return ended.value
             return None

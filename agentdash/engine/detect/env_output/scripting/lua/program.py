@@ -178,6 +178,7 @@ class Lua(Library):
         if "..." in parameters:
             raise UnknownError
         body = node.child_by_field_name("body")
+        place = self.place
 
         def run(arguments: list[Any]) -> Any:
             def inside() -> None:
@@ -186,7 +187,7 @@ class Lua(Library):
                 self._sequence(body)
 
             try:
-                self.scoped(inside)
+                self.called(place, inside)
             except ReturnError as ended:
                 return ended.value
             return None

@@ -199,6 +199,7 @@ class Perl(Expressions):
 
     def _define(self, node: Node) -> None:
         body = field(node, "body")
+        place = self.place
 
         def run(arguments: list[Any]) -> Any:
             def inside() -> Any:
@@ -206,7 +207,7 @@ class Perl(Expressions):
                 return self._body(body)
 
             try:
-                return self.scoped(inside)
+                return self.called(place, inside)
             except ReturnError as ended:
                 return ended.value
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, text_of
 from agentdash.engine.detect.env_output.scripting.php.library import Library
+from agentdash.engine.detect.env_output.scripting.scopes import Place
 from agentdash.engine.detect.env_output.scripting.values import Function, ReturnError
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -37,11 +38,10 @@ class Objects(Library):
         body = field(node, "body")
 
         def run(arguments: list[Any]) -> Any:
-            outer = self._names
-            self._names = dict(outer) if captures else {}
-            if owner is not None:
-                self._names["$this"] = owner
-            try:
+            names = dict(self._names) if captures else {}
+            names |= {} if owner is None else {"$this": owner}
+
+            def inside() -> Any:
                 for number, parameter in enumerate(parameters):
                     name = text_of(field(parameter, "name"))
                     default = parameter.child_by_field_name("default_value")
@@ -51,14 +51,12 @@ class Objects(Library):
                         self._names[name] = None if default is None else self.value(default)
                     if parameter.type == "property_promotion_parameter":
                         owner.attributes[name[1:]] = self._names[name]
-                if node.type == "arrow_function":
-                    return self.value(body)
-                self.block(body)
+                return self.value(body) if node.type == "arrow_function" else self.block(body)
+
+            try:
+                return self.called(Place(names), inside)
             except ReturnError as ended:
                 return ended.value
-            finally:
-                self._names = outer
-            return None
 
         return Function(run)
 

@@ -314,6 +314,8 @@ class Expressions(Library):
             if default is not None
         }
 
+        place = self.place
+
         def called(arguments: list[Any], keywords: dict[str, Any]) -> Any:
             bound = {**defaults, **dict(zip(names, arguments, strict=False)), **keywords}
             rest = tuple(arguments[len(names) :])
@@ -332,7 +334,7 @@ class Expressions(Library):
                     self.declare(name, value)
                 return run()
 
-            return self.scoped(inside)
+            return self.called(place, inside)
 
         return Routine(called)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, text_of
 from agentdash.engine.detect.env_output.scripting.ruby.library import Library
+from agentdash.engine.detect.env_output.scripting.scopes import Place
 from agentdash.engine.detect.env_output.scripting.values import Function, Raised, ReturnError, Symbol
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -36,17 +37,17 @@ class Objects(Library):
         parameters = named(node.child_by_field_name("parameters"))
 
         def run(arguments: list[Any]) -> Any:
-            outer = self._names
-            self._names = {n: v for n, v in outer.items() if n[:1] in _KEPT or n[:1].isupper()}
-            if owner is not None:
-                self._names[_SELF] = owner
-            try:
+            names = {n: v for n, v in self._names.items() if n[:1] in _KEPT or n[:1].isupper()}
+            names |= {} if owner is None else {_SELF: owner}
+
+            def inside() -> Any:
                 self._bind_parameters(parameters, arguments)
                 return self.body(body)
+
+            try:
+                return self.called(Place(names), inside)
             except ReturnError as ended:
                 return ended.value
-            finally:
-                self._names = outer
 
         return Function(run)
 
@@ -149,6 +150,7 @@ class Objects(Library):
         given = parameters if parameters is not None else node.child_by_field_name("parameters")
         targets = [child for child in named(given) if child.type != "block_parameter"]
         body = node.child_by_field_name("body")
+        place = self.place
 
         def run(arguments: list[Any]) -> Any:
             def inside() -> Any:
@@ -161,7 +163,7 @@ class Objects(Library):
                         self.declare(name, arguments[0] if arguments else None)
                 return self.body(body)
 
-            return self.scoped(inside)
+            return self.called(place, inside)
 
         return Function(run)
 
