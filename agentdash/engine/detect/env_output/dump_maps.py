@@ -68,12 +68,13 @@ def mapped(dump: Dump, change: LineMap, program: str = "") -> Parts:
 def common_style(styles: list[Style]) -> Style | None:
     """Return the style of lines in which names may be padded; None where they differ otherwise."""
     if styles and any(style != styles[0] for style in styles):
-        styles = [_squeezed(style) for style in styles]
+        styles = [squeezed(style) for style in styles]
     return None if not styles or any(style != styles[0] for style in styles) else styles[0]
 
 
-def _squeezed(style: Style) -> Style:
-    prefixes = tuple(" ".join(p.split()) + " " if p.endswith(" ") else p for p in style.prefixes)
+def squeezed(style: Style) -> Style:
+    """Return the style of lines in which there may be more blanks than one."""
+    prefixes = tuple(" ".join(p.split()) + " " * p.endswith((" ", "\t")) for p in style.prefixes)
     return msgspec.structs.replace(style, prefixes=prefixes, squeezed=True)
 
 

@@ -296,6 +296,7 @@ class _LineScan:
     def _allows(self, flag: int, entry: str) -> bool:
         prefix = max((p for p in self._prefixes[flag] if entry.startswith(p)), key=len)
         value = entry.removeprefix(prefix)
+        value = value.strip() if self._dump.style.squeezed else value
         if self._dump.style.suffix:
             if not value.endswith(self._dump.style.suffix):
                 return (
@@ -305,8 +306,6 @@ class _LineScan:
             quote = self._dump.style.suffix[0]
             if quote in "'\"" and quote in value.replace(f"\\{quote}", ""):
                 return False
-        if self._dump.style.squeezed:
-            value = value.strip()
         if self._dump.style.quoted:
             value = _unquoted(value)
         return self._dump.shown[flag].allows(value)

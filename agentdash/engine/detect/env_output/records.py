@@ -23,11 +23,15 @@ class Record(msgspec.Struct, frozen=True):
     """Blanks before each entry, which is on a line of its own; 0 where all are on one line."""
     is_python: bool = False
     """Entries are on lines of their own as `pprint` writes them."""
+    is_list: bool = False
+    """It is a list of texts `NAME=value`, or of pairs."""
+    has_names: bool = False
+    """It is a list of names."""
 
     @property
     def lines(self) -> Dump | None:
         """The entries as lines; None where they are on one line."""
-        if not (self.indent or self.is_python):
+        if self.is_list or not (self.indent or self.is_python):
             return None
         absent = Shown(Presence.ABSENT)
         first, second = (absent if r is False else s for s, r in zip(self.shown, self.required, strict=True))
@@ -41,7 +45,8 @@ class Record(msgspec.Struct, frozen=True):
         ends: set[int] = set()
         is_open = False
         for low, high in starts:
-            at = text.find("{", low)
+            bracket = "[" if self.is_list else "{"
+            at = text.find(bracket, low)
             while 0 <= at <= high + len("environ("):
                 begin = at - len("environ(") if text.startswith("environ(", at - len("environ(")) else at
                 stop = _closing(text, at)
@@ -49,25 +54,48 @@ class Record(msgspec.Struct, frozen=True):
                     is_open = is_prefix
                 elif (low <= begin <= high or low <= at <= high) and self._is_instance(text[at:stop]):
                     ends.add(stop + (begin < at and text.startswith(")", stop)))
-                at = text.find("{", at + 1)
+                at = text.find(bracket, at + 1)
         return ends, is_open
 
     def _is_instance(self, text: str) -> bool:
-        entries = _dictionary(text)
+        entries = _listed(text) if self.is_list else _dictionary(text)
         if entries is None:
             return False
         for name, shown, required in zip(FLAGS, self.shown, self.required, strict=True):
             if name in entries:
                 value = entries[name]
-                if required is False or not isinstance(value, str) or not shown.allows(value):
+                if required is False or (value is None) is not self.has_names:
+                    return False
+                if not self.has_names and (not isinstance(value, str) or not shown.allows(value)):
                     return False
             elif required:
                 return False
         return True
 
 
-@lru_cache(64)
 def _dictionary(text: str) -> dict[str, Any] | None:
+    value = _parsed(text)
+    return value if isinstance(value, dict) else None
+
+
+def _listed(text: str) -> dict[str, Any] | None:
+    """Return the variables in a list of texts `NAME=value`, of pairs, or of names, which have no value."""
+    found: dict[str, Any] = {}
+    values = _parsed(text)
+    for each in values if isinstance(values, list) else ():
+        match each:
+            case str():
+                name, sign, value = each.partition("=")
+                found[name] = value if sign else None
+            case [str() as name, str() as value]:  # also a tuple
+                found[name] = value
+            case _:
+                return None
+    return found if isinstance(values, list) else None
+
+
+@lru_cache(64)
+def _parsed(text: str) -> Any:
     for read in (
         json.loads,
         ast.literal_eval,
@@ -75,10 +103,9 @@ def _dictionary(text: str) -> dict[str, Any] | None:
         lambda text: json.loads(re.sub(r'"\s*=>\s*', '": ', text)),  # Ruby's
     ):
         try:
-            value = read(text)
+            return read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        return value if isinstance(value, dict) else None
     return None
 
 
@@ -102,9 +129,9 @@ def _closing(text: str, start: int) -> int:
     """Return the offset behind the bracket that closes the one at `start`, -1 without."""
     depth = 0
     for match in re.finditer(
-        r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|[{}]""", text[start:]
+        r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|[{}\[\]]""", text[start:]
     ):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(match[0], 0)
         if depth == 0:
             return start + match.end()
     return -1

@@ -12,6 +12,8 @@ from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts
 
 MARK: Final = "Zhole9999Z"
 """Stands for the value of any variable in a loop over the environment."""
+PAD: Final = "Zhole9998Z"
+"""Stands for the blanks that fill a column whose width is not known."""
 LOOP_VALUE: Final[Parts] = (Hole(Kind.OTHER, key="value in a loop"),)
 
 

@@ -13,7 +13,7 @@ from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.loops import MAX_ROUNDS, Loops
 from agentdash.engine.detect.env_output.scripting.machine import dump_parts
-from agentdash.engine.detect.env_output.scripting.values import Count, Written
+from agentdash.engine.detect.env_output.scripting.values import Count, Various, Written
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -86,6 +86,33 @@ class Collections(Loops):
             found.append(rest.pop(at))
         return found
 
+    def any_of(self, values: Any) -> bool:
+        """Return whether one of some values is true."""
+        if isinstance(values, Various):
+            return any(self.truth(value) for value in values.known) or self.decide()
+        return any(self.truth(value) for value in self.list_of(values))
+
+    def all_of(self, values: Any) -> bool:
+        """Return whether all of some values are true."""
+        if isinstance(values, Various):
+            return all(self.truth(value) for value in values.known) and self.decide()
+        return all(self.truth(value) for value in self.list_of(values))
+
+    def sum_of(self, values: Any) -> Any:
+        """Return the sum of numbers and truth values, none of them below 0."""
+        known = values.known if isinstance(values, Various) else self.list_of(values)
+        if not all(isinstance(value, int) and value >= 0 for value in known):
+            raise UnknownError
+        return Count(sum(known)) if isinstance(values, Various) else sum(known)
+
+    def largest_of(self, values: Any) -> Any:
+        """Return the largest of some numbers."""
+        if isinstance(values, Various):
+            return Count(0)
+        if not all(type(value) is int for value in self.list_of(values)):
+            raise UnknownError
+        return max(self.list_of(values))
+
     def names_of(self, mapping: Any) -> Any:
         """Return the keys of a mapping."""
         if isinstance(mapping, Selection) and mapping.form is Form.MAPPING:
@@ -121,6 +148,8 @@ class Collections(Loops):
         match values:
             case Selection(kept=kept) | Lines(kept=kept, is_text=False):
                 return Count(self.certain(kept))
+            case Various(known=known):
+                return Count(len(known))
             case list() | dict():
                 return len(values)
             case str() if not has_placeholder(values):
@@ -139,6 +168,8 @@ class Collections(Loops):
     def joined(self, values: Any, separator: Any) -> Any:
         """Return values as one text."""
         between = self.plain(separator)
+        if isinstance(values, Lines) and between == "" and values.style.suffix.endswith("\n"):
+            return Written((self.lines(values),))
         if isinstance(values, Written) and between == "":
             return values
         if isinstance(values, Selection) and values.form is Form.ENTRIES:

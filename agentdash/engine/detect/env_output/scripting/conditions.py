@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from agentdash.engine.detect.env_output.scripting.values import OPAQUE, SINK, Co
 from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
+_HOLE: Final = re.compile(r"Zhole\d+Z")
 _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -99,7 +101,10 @@ class Conditions(Machine):
             return isinstance(other, str) and other not in ("", *hole.exclude)
         if isinstance(hole, Hole) and hole.kind is Kind.ANY:
             return True
-        return isinstance(other, str)
+        if not isinstance(other, str) or has_placeholder(other):
+            return isinstance(other, str)
+        pieces = _HOLE.split(value)
+        return other.startswith(pieces[0]) and other.endswith(pieces[-1])
 
     def counted(self, sign: str, left: Any, right: Any) -> Any:
         """Return a sum or a difference of numbers, of which the first one may not be known."""

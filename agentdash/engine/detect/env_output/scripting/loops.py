@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.dump_maps import common_style
+from agentdash.engine.detect.env_output.dump_maps import common_style, squeezed
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Style
 from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
@@ -17,10 +17,11 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Count,
     LastError,
     NextError,
+    Various,
     Written,
 )
 from agentdash.engine.detect.env_output.scripting.variables import Variables
-from agentdash.engine.detect.env_output.selections import MARK, Bytes, Form, Lines, Selection
+from agentdash.engine.detect.env_output.selections import MARK, PAD, Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 MAX_ROUNDS: Final = 60
@@ -53,12 +54,16 @@ _MISSING: Final = object()
 
 def line_style(line: str, name: str) -> Style:
     """Return the style of a line about a flag, with the mark in the place of its value."""
+    is_padded = PAD in line
+    if is_padded:  # where no blank is beside them there may be none at all
+        line = re.sub(f"(?<=[ \\t]){PAD}|{PAD}(?=[ \\t\\n])|^{PAD}", "", line)
     before, mark, after = line.partition(MARK)
     if not mark or has_placeholder(after) or name not in before or "\n" in before or has_placeholder(before):
         raise UnknownError
     if after.find("\n") != len(after) - 1:
         raise UnknownError
-    return Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1])
+    style = Style(prefixes=(before.replace(name, "NAME"),), suffix=after[:-1])
+    return squeezed(style) if is_padded else style
 
 
 class Loops(Conditions):
@@ -294,6 +299,11 @@ class Loops(Conditions):
         for form in (Form.NAMES, Form.ENTRIES, Form.ITEMS):
             if names and all(item == self.entry(Selection(kept, form), name) for item, name in names):
                 return Selection(kept, form)
+        if names and all(isinstance(item, bool | int | Count) for item, _ in names):
+            there = [
+                keep and self._environment[name] is not None for name, keep in zip(FLAGS, kept, strict=True)
+            ]
+            return Various(tuple(item for item, is_there in zip(items, there, strict=True) if is_there))
         if not names or not all(isinstance(item, str) for item, _ in names):
             raise UnknownError
         has_breaks = all(item.endswith("\n") for item, _ in names)

@@ -59,6 +59,8 @@ _MAX_STEPS: Final = 2_000
 class Machine(Scoped):
     """A run of a program under one hypothesis."""
 
+    failure: Parts = (ANY,)
+    """What such an exception writes to standard error."""
     failed_status: int | None = 1
     """Exit code of a program that an exception ends."""
 
@@ -89,7 +91,7 @@ class Machine(Scoped):
             status = ended.status
         except FailedError:
             status = self.failed_status
-            self.err.append(ANY)
+            self.err += self.failure
         except (UnknownError, *SURPRISES):  # what came before is known
             return Result(out=joined((*self.out, ANY)), err=(ANY,), status=None)
         state = None if self._may_have_written else self._command.state
@@ -152,15 +154,20 @@ class Machine(Scoped):
         )
 
     def record(self, selection: Selection, *, indent: int = 0, is_python: bool = False) -> Record:
-        """Return a part of the environment as a dictionary."""
-        if selection.form is not Form.MAPPING:
+        """Return a part of the environment as a dictionary, or as a list."""
+        if selection.is_bytes:
             raise UnknownError
         first, second = (
             self._environment[name] is not None and keep
             for name, keep in zip(FLAGS, selection.kept, strict=True)
         )
         return Record(
-            shown=self.shown(selection.kept), required=(first, second), indent=indent, is_python=is_python
+            shown=self.shown(selection.kept),
+            required=(first, second),
+            indent=indent,
+            is_python=is_python,
+            is_list=selection.items,
+            has_names=selection.form is Form.NAMES,
         )
 
     def lines(self, value: Lines) -> Dump:
@@ -253,7 +260,7 @@ class Machine(Scoped):
         failed = [outcome for outcome in outcomes if outcome.status != 0]
         if failed and (not succeeded or self.decide()):
             self._captured(failed)
-            raise FailedError("Error")
+            raise FailedError("CalledProcessError")
         return self._captured(succeeded)
 
     def attempted(self) -> Any:

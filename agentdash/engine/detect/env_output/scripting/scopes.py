@@ -8,15 +8,13 @@ from typing import Any, Final, NamedTuple
 _MISSING: Final = object()
 
 
-class _Scope(dict[str, Any]):
-    """A block: the values that the names which it declares had before it."""
-
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
+class _Scope:
+    """A block of the program."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.is_active = True
+        self.before: dict[str, Any] = {}
+        """The values that the names which it declares had before it."""
         self.left: dict[str, Any] = {}
         """Of a block that does not run: the values of its own names, which functions of it still see."""
 
@@ -68,13 +66,13 @@ class Scoped:
         for scope in scopes:
             scope.is_active = True
             for name, value in scope.left.items():
-                scope[name] = self._names.get(name, _MISSING)
+                scope.before[name] = self._names.get(name, _MISSING)
                 self._reset(name, value)
 
     def _leave(self, scopes: list[_Scope]) -> None:
         for scope in reversed(scopes):
             scope.is_active = False
-            for name, before in scope.items():
+            for name, before in scope.before.items():
                 scope.left[name] = self._names.get(name, _MISSING)
                 self._reset(name, before)
 
@@ -87,7 +85,7 @@ class Scoped:
     def declare(self, name: str, value: Any) -> None:
         """Give a value to a variable of the block that runs."""
         if self._scopes:
-            self._scopes[-1].setdefault(name, self._names.get(name, _MISSING))
+            self._scopes[-1].before.setdefault(name, self._names.get(name, _MISSING))
         self._names[name] = value
 
     def set_variables(self, variables: dict[str, Any]) -> None:

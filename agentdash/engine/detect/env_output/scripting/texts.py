@@ -6,12 +6,12 @@ import re
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Trimmed
+from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, Trimmed
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.regexes import compiled, is_quick
 from agentdash.engine.detect.env_output.scripting.collections import Collections
-from agentdash.engine.detect.env_output.scripting.values import Pattern, Written
-from agentdash.engine.detect.env_output.selections import MARK, Lines
+from agentdash.engine.detect.env_output.scripting.values import Count, Pattern, Written
+from agentdash.engine.detect.env_output.selections import MARK, PAD, Lines
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _SPEC: Final = re.compile(r"%(?P<flags>[-0+ ]*)(?P<width>\d{0,3})(?:\.\d+)?(?P<kind>.)", re.DOTALL)
@@ -106,7 +106,9 @@ class Texts(Collections):
             raise UnknownError
         stop = None if length is None else start + length
         if known != text and (start > len(known) or (stop is not None and stop > len(known))):
-            raise UnknownError
+            if stop is None or start > len(known):
+                raise UnknownError
+            return str(known[start:]) + self.word(ANY)  # a part of a value
         return str(text[start:stop])
 
     def split(self, text: Any, separator: Any, limit: int = 0) -> Any:
@@ -122,7 +124,7 @@ class Texts(Collections):
         """Return a text without the blanks or line breaks around it."""
         match text:
             case str():
-                return text if has_placeholder(text) and text == text.strip() else self.plain(text).strip()
+                return text.strip()  # a value is no blank
             case Written(parts=(Dump(),) as parts):
                 return Written((Trimmed(parts),))
             case Written(parts=parts):
@@ -155,17 +157,20 @@ class Texts(Collections):
 
     # ------------------------------------------------------------ formats
 
-    def padded(self, text: str, width: int, *, left: bool = True, fill: str = " ") -> str:
+    def padded(self, text: str, width: int | Count, *, left: bool = True, fill: str = " ") -> str:
         """Return a text with blanks behind it (`left`) or before it, up to a width."""
-        if width > _MAX_WIDTH:
+        if isinstance(width, Count) and fill == " ":
+            self._holes[PAD] = Choice(((), (Hole(Kind.BLANKS),)))
+            return text + PAD if left else PAD + text
+        if isinstance(width, Count) or width > _MAX_WIDTH:
             raise UnknownError
         if not has_placeholder(text):
             return text.ljust(width, fill) if left else text.rjust(width, fill)
-        if text == MARK or fill != " " or width == 0:
-            if width == 0 or (text == MARK and left):
-                return text
+        if width == 0 or (text == MARK and left and fill == " "):
+            return text
+        if text == MARK or fill == "":
             raise UnknownError
-        blanks = self.word(Choice(tuple((" " * count,) for count in range(width + 1))))
+        blanks = self.word(Choice(tuple((fill * count,) for count in range(width + 1))))
         return text + blanks if left else blanks + text
 
     def formatted(self, template: Any, values: list[Any]) -> str:

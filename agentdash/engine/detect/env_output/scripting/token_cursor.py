@@ -26,6 +26,11 @@ class TokenCursor:
             return ""
         return self._tokens[at][1]
 
+    def _kind(self, ahead: int = 0) -> str:
+        """Return the kind of a token; empty behind the end."""
+        at = self._at + ahead
+        return self._tokens[at][0] if at < len(self._tokens) else ""
+
     def _next(self) -> Token:
         """Return the token here, and go on to the next one."""
         if self._is_end():

@@ -89,6 +89,13 @@ class Count(msgspec.Struct, frozen=True):
     at_least: int
 
 
+class Various(msgspec.Struct, frozen=True):
+    """A number or a truth value for each variable of a part of the environment: known are those for flags."""
+
+    known: tuple[Any, ...]
+    """Of the flags that are in it."""
+
+
 class Unknowable:
     """What a variable holds behind a loop that left something unknown in it: it cannot be used."""
 
@@ -109,5 +116,5 @@ class Symbol(str):
     __slots__ = ()
 
 
-OPAQUE: Final = (Function, Pattern, Written, Count, Selection, Lines, Unknowable, Sink)
+OPAQUE: Final = (Function, Pattern, Written, Count, Various, Selection, Lines, Unknowable, Sink)
 """Values that are not compared and have no text of their own."""

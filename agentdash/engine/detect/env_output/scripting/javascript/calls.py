@@ -11,6 +11,7 @@ from typing import Any
 from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.javascript.output import Output
+from agentdash.engine.detect.env_output.scripting.javascript.promises import Promise
 from agentdash.engine.detect.env_output.scripting.javascript.values import (
     MODULES,
     NULL,
@@ -62,7 +63,7 @@ class Calls(Output):
     # ------------------------------------------------------------ the library
 
     def _library(self, name: str, arguments: list[Any]) -> Any:
-        if name in QUIET_FUNCTIONS:
+        if QUIET_FUNCTIONS.fullmatch(name):
             return self.quiet()
         area, _, function = name.partition(".")
         match area:
@@ -206,7 +207,15 @@ class Calls(Output):
             case "Array.from", [list() | Lines() | Selection() as values, *change]:
                 return self.mapped(values, self._applied(change[0])) if change else values
             case "Math.max", values:
-                return max(value for value in values if type(value) is int)
+                return self.largest_of(values)
+            case "Promise.all", [list() as values]:
+                return [self.awaited(value) for value in values]
+            case "Promise.resolve", [*values]:
+                return values[0] if values else None
+            case "Reflect.ownKeys", [value]:
+                return self.names_of(self._attributes(value))
+            case "Reflect.has", [value, key]:
+                return self.has(value, key)
             case _:
                 raise UnknownError
 
@@ -223,6 +232,8 @@ class Calls(Output):
 
     def _method(self, owner: Any, name: str, arguments: list[Any]) -> Any:
         match owner:
+            case Promise():
+                return self.chained(owner, name, arguments)
             case Pattern() if name == "test":
                 return self.matches(owner, arguments[0])
             case Pairs():
@@ -296,6 +307,10 @@ class Calls(Output):
                 return any(self.equal(each, value) for each in self.list_of(owner))
             case "indexOf", [value] if isinstance(owner, list):
                 return next((n for n, each in enumerate(owner) if self.equal(each, value)), -1)
+            case "at", [int() as number] if isinstance(owner, list):
+                return owner[number] if -len(owner) <= number < len(owner) else None
+            case "flat", [] if isinstance(owner, list):
+                return [each for value in owner for each in (value if isinstance(value, list) else [value])]
             case "slice", [] | [0]:
                 return list(owner) if isinstance(owner, list) else owner
             case "slice", [int() as start, *stop] if isinstance(owner, list):
@@ -341,7 +356,7 @@ class Calls(Output):
                 return self.position(owner, part)
             case "match", [Pattern() as pattern]:
                 return self.groups(pattern, owner) if self.matches(pattern, owner) else NULL
-            case "padEnd" | "padStart", [int() as width, *fill]:
+            case "padEnd" | "padStart", [int() | Count() as width, *fill]:
                 return self.padded(owner, width, left=name == "padEnd", fill=fill[0] if fill else " ")
             case "toLowerCase" | "toUpperCase", []:
                 return self.plain(owner).lower() if name == "toLowerCase" else self.plain(owner).upper()
@@ -358,9 +373,11 @@ class Calls(Output):
                 if name == "replace" and not isinstance(part, Pattern) and isinstance(owner, Written):
                     raise UnknownError  # the first place alone
                 return self.replaced(owner, source, other)
+            case "charAt" | "at", [0]:
+                return self.cut(owner, 0, 1)
             case "slice" | "substring", [int() as start, *stop]:
                 return self.cut(owner, start, stop[0] - start if stop else None)
-            case "localeCompare", [other]:
+            case "localeCompare", [other, *_]:
                 one, another = self.plain(owner).lower(), self.plain(other).lower()
                 return (one > another) - (one < another)
             case "concat", values:

@@ -6,7 +6,12 @@ import re
 from abc import abstractmethod
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.scripting.javascript.tokens import REGEX, tokenize, unescaped
+from agentdash.engine.detect.env_output.scripting.javascript.tokens import (
+    REGEX,
+    hole_end,
+    tokenize,
+    unescaped,
+)
 from agentdash.engine.detect.env_output.scripting.token_cursor import TokenCursor
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -21,6 +26,8 @@ _BINARY: Final[tuple[tuple[str, ...], ...]] = (
 """Binary operators, the loosest first."""
 
 Tree = tuple[Any, ...]
+ASYNC: Final[Tree] = ("async",)
+"""The first statement of a function that gives a promise."""
 
 
 class ExpressionParser(TokenCursor):
@@ -37,7 +44,7 @@ class ExpressionParser(TokenCursor):
         if (arrow := self._arrow()) is not None:
             return arrow
         left = self._choice()
-        if self._peek() in ("=", "+=", "||=", "??=", "&&="):
+        if self._peek() in ("=", "+=", "-=", "||=", "??=", "&&="):
             sign = self._peek()
             self._at += 1
             return ("assign", sign, left, self._assignment())
@@ -46,7 +53,7 @@ class ExpressionParser(TokenCursor):
     def _arrow(self) -> Tree | None:
         """Return a function `x => …` or `(a, b) => …`; None for other expressions."""
         start = self._at
-        self._take("async")
+        is_async = self._take("async")
         parameters: tuple[Tree, ...] | None = None
         if re.fullmatch(r"[A-Za-z_$][\w$]*", self._peek()) and self._peek(1) == "=>":
             parameters = (((("name", self._peek())), None),)
@@ -59,9 +66,8 @@ class ExpressionParser(TokenCursor):
         if parameters is None or not self._take("=>"):
             self._at = start
             return None
-        if self._peek() == "{":
-            return ("arrow", parameters, self._block())
-        return ("arrow", parameters, (("return", self._assignment()),))
+        body = self._block() if self._peek() == "{" else (("return", self._assignment()),)
+        return ("arrow", parameters, (ASYNC, *body) if is_async else body)
 
     def _choice(self) -> Tree:
         test = self._binary(0)
@@ -82,7 +88,7 @@ class ExpressionParser(TokenCursor):
         return left
 
     def _unary(self) -> Tree:
-        for sign in ("!", "typeof", "-", "void", "await", "delete"):
+        for sign in ("!", "typeof", "-", "+", "void", "await", "delete"):
             if self._take(sign):
                 return ("unary", sign, self._unary())
         for sign in ("++", "--"):
@@ -103,8 +109,9 @@ class ExpressionParser(TokenCursor):
             if self._peek() in (".", "?."):
                 kind = "member" if self._peek() == "." else "maybe"
                 self._at += 1
-                if self._peek() == "(":
-                    raise UnknownError
+                if kind == "maybe" and self._peek() == "(":
+                    value = ("maybe call", value, self._arguments())
+                    continue
                 if self._take("["):
                     value = (kind, value, self._expression())
                     self._need("]")
@@ -144,7 +151,8 @@ class ExpressionParser(TokenCursor):
                 match = REGEX.fullmatch(text)
                 return ("regex", match[1], match[2]) if match else ("unknown",)
             case "name" if text == "async" and self._peek() == "function":
-                return self._primary()
+                _, parameters, body = self._primary()
+                return ("arrow", parameters, (ASYNC, *body))
             case "name" if text == "function":
                 if self._peek() != "(":
                     self._at += 1
@@ -195,10 +203,10 @@ class ExpressionParser(TokenCursor):
         parts: list[Tree] = []
         at = 0
         while (start := _next_hole(text, at)) >= 0:
-            stop = _closing(text, start + 2)
-            inner = type(self)(tokenize(text[start + 2 : stop])).whole_expression()
+            stop = hole_end(text, start + 2)
+            inner = type(self)(tokenize(text[start + 2 : stop - 1])).whole_expression()
             parts += [("text", unescaped(text[at:start])), inner]
-            at = stop + 1
+            at = stop
         return [*parts, ("text", unescaped(text[at:]))]
 
     def whole_expression(self) -> Tree:
@@ -262,16 +270,3 @@ def _next_hole(text: str, at: int) -> int:
     while start > 0 and text[start - 1] == "\\":
         start = text.find("${", start + 1)
     return start
-
-
-def _closing(text: str, at: int) -> int:
-    depth = 1
-    while at < len(text):
-        if match := re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"").match(text, at):
-            at = match.end()
-            continue
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if depth == 0:
-            return at
-        at += 1
-    raise UnknownError

@@ -8,7 +8,8 @@ from typing import Any, Final
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.javascript.calls import Calls
-from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
+from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import ASYNC, Tree
+from agentdash.engine.detect.env_output.scripting.javascript.promises import Promise
 from agentdash.engine.detect.env_output.scripting.javascript.values import (
     NULL,
     QUIET_VALUES,
@@ -24,6 +25,7 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Function,
     Pattern,
     ReturnError,
+    Various,
     Written,
 )
 from agentdash.engine.detect.env_output.scripting.variables import Instance
@@ -33,7 +35,7 @@ from agentdash.engine.detect.env_output.unknown import UnknownError
 _GLOBALS: Final = frozenset(
     (
         *("process", "console", "JSON", "Object", "require", "String", "Boolean", "Array", "Map", "Set"),
-        *("Error", "Number", "parseInt", "Math", "Date", "RegExp"),
+        *("Error", "Number", "parseInt", "Math", "Date", "RegExp", "Promise", "Reflect"),
     )
 )
 _CONSTANTS: Final = {"undefined": None, "null": NULL, "true": True, "false": False}
@@ -41,6 +43,8 @@ _CONSTANTS: Final = {"undefined": None, "null": NULL, "true": True, "false": Fal
 
 class Expressions(Calls):
     """Expressions of JavaScript under a hypothesis."""
+
+    exit_code = 0
 
     @abstractmethod
     def block(self, statements: tuple[Tree, ...]) -> None:
@@ -65,6 +69,9 @@ class Expressions(Calls):
                 return None if found in (None, NULL) else self._member(found, self.value(key))
             case ("call", function, arguments):
                 return self.call(self.value(function), self._arguments(arguments))
+            case ("maybe call", function, arguments):
+                found = self.value(function)
+                return None if found in (None, NULL) else self.call(found, self._arguments(arguments))
             case ("new", made, arguments):
                 return self._new(self.value(made), self._arguments(arguments))
             case ("list", items):
@@ -145,6 +152,8 @@ class Expressions(Calls):
                 return ended.value
             return None
 
+        if body[:1] == (ASYNC,):
+            return Function(lambda arguments: self.promised(lambda: run(arguments)))
         return Function(run)
 
     def _new(self, made: Any, arguments: list[Any]) -> Any:
@@ -185,7 +194,7 @@ class Expressions(Calls):
                 found.append(self.value(tree))
                 continue
             values = self.value(tree[1])
-            if isinstance(values, Selection | Lines) and len(trees) == 1:
+            if isinstance(values, Selection | Lines | Various) and len(trees) == 1:
                 return values
             found += self.list_of(values)
         return found
@@ -221,6 +230,8 @@ class Expressions(Calls):
                 return self.value(found) if found else self._of_class(owner, members, "static ", key)
             case _ if key in ("length", "size"):
                 return self.size(owner)
+            case Promise():
+                return Method(owner, key)
             case Selection(items=False) if key not in ("hasOwnProperty", "get", "has"):
                 return self.item_of(owner, key)
             case list() if isinstance(key, int) and not isinstance(owner, Pairs):
@@ -243,6 +254,8 @@ class Expressions(Calls):
                 keeps = not self.truth(before)
             case "??=":
                 keeps = before is not NULL and self.defined(before)
+            case "-=":
+                return self._assign(target, self.counted("-", before, self.value(value)))
             case _:
                 return self._assign(target, self._sum(before, self.value(value)))
         return before if keeps else self._assign(target, self.value(value))
@@ -253,6 +266,9 @@ class Expressions(Calls):
                 self._names[name] = value
             case ("member", owner, key):
                 found, name = self._attributes(self.value(owner)), self.value(key)
+                if found == Path("process") and name == "exitCode" and type(value) is int:
+                    self.exit_code = value
+                    return value
                 if not isinstance(found, dict):
                     raise UnknownError
                 found[self.plain(str(name))] = value
@@ -277,7 +293,9 @@ class Expressions(Calls):
         if sign == "void":
             return None
         if sign == "await":
-            return value
+            return self.awaited(value)
+        if sign in ("+", "-") and type(value) is int:
+            return value if sign == "+" else -value
         raise UnknownError
 
     def _binary(self, sign: str, left_tree: Tree, right_tree: Tree) -> Any:

@@ -6,10 +6,10 @@ import re
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part
+from agentdash.engine.detect.env_output.scripting.javascript.promises import Promises
 from agentdash.engine.detect.env_output.scripting.javascript.values import NULL, Null, Pairs, written_key
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
-from agentdash.engine.detect.env_output.scripting.texts import Texts
-from agentdash.engine.detect.env_output.scripting.values import Written
+from agentdash.engine.detect.env_output.scripting.values import Function, Written
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -18,7 +18,7 @@ _MAX_DEPTH: Final = 3
 """Levels of an object that `console.log` writes; deeper ones are `[Object]`."""
 
 
-class Output(Texts):
+class Output(Promises):
     """What `console.log`, `console.table` and `JSON.stringify` write."""
 
     empty_is_false = True
@@ -39,11 +39,12 @@ class Output(Texts):
         """Run `console.log`."""
         first = values[0] if values else ""
         if len(values) > 1 and isinstance(first, str) and "%" in first:
-            if re.findall(r"%.", first) != ["%s"] * (len(values) - 1):
+            kinds = re.findall(r"%.", first)
+            if len(kinds) != len(values) - 1 or {*kinds} - {"%s", "%d", "%i", "%j", "%o", "%O"}:
                 raise UnknownError
-            pieces = first.split("%s")
-            texts = [self.text(value) for value in values[1:]]
-            self.out += ["".join(a + b for a, b in zip(pieces, [*texts, ""], strict=True)), "\n"]
+            for kind, piece, value in zip(kinds, re.split(r"%.", first), values[1:], strict=False):
+                self.out += [piece, self._directive(kind, value)]
+            self.out += [re.split(r"%.", first)[-1], "\n"]
             return
         if len(values) == 1 and isinstance(first, Lines) and first.is_text:
             lines = self.lines(first)
@@ -54,14 +55,28 @@ class Output(Texts):
             self.out += self.inspected(value)
         self.out.append("\n")
 
+    def _directive(self, kind: str, value: Any) -> str:
+        """Return what stands for `%s` and others in the first argument of `console.log`."""
+        match kind:
+            case "%s" if not isinstance(value, list | dict):
+                return self.text(value)
+            case "%d" | "%i" if type(value) is int:
+                return str(value)
+            case "%j":
+                return self.text(self.json(value, []))
+            case "%o" | "%O":
+                return self.word(*self._inner(value, 1))
+            case _:
+                raise UnknownError
+
     def inspected(self, value: Any) -> list[Part]:
         """Return what `console.log` writes of a value."""
         match value:
-            case Selection(form=Form.MAPPING):
+            case Selection():
                 return [self.record(value)]
             case Lines(is_text=True):
                 return [self.lines(value)]
-            case Selection() | Lines():
+            case Lines():
                 return [ANY]
             case Written(parts=parts):
                 return list(parts)
@@ -84,7 +99,7 @@ class Output(Texts):
                 ends = "{}"
             case Instance():
                 raise UnknownError
-            case Selection(form=Form.MAPPING):
+            case Selection():
                 return self.word(self.record(value))
             case _:
                 return self.text(value)
@@ -109,6 +124,10 @@ class Output(Texts):
         if layout and isinstance(layout[0], list) and isinstance(value, Selection | dict):
             value = self.sliced(value, layout[0])
             layout = [NULL, *(layout[1:] or [0])]
+        if layout and isinstance(layout[0], Function):
+            value, layout = self._revived(layout[0], "", value), [NULL, *(layout[1:] or [0])]
+        if layout and isinstance(layout[-1], str) and set(layout[-1]) == {" "}:
+            layout[-1] = len(layout[-1])
         if layout and (len(layout) != 2 or layout[0] not in (None, NULL) or layout[1] not in range(5)):
             raise UnknownError
         if value is None:
@@ -116,6 +135,17 @@ class Output(Texts):
         indent = layout[1] if layout else 0
         parts = json_text(self, self._plain(value), Layout(indent=indent, colon=": " if indent else ":"))
         return parts if isinstance(value, str) else Written((parts,))
+
+    def _revived(self, function: Function, key: str, value: Any) -> Any:
+        """Return what a function makes of a value and those in it."""
+        found = self.call(function, [key, value])
+        if isinstance(found, dict):
+            return {name: self._revived(function, name, each) for name, each in found.items()}
+        if isinstance(found, list):
+            return [self._revived(function, str(number), each) for number, each in enumerate(found)]
+        if isinstance(found, Selection):
+            raise UnknownError
+        return found
 
     def _plain(self, value: Any) -> Any:
         """Return a value without what JSON leaves out."""
@@ -142,6 +172,8 @@ class Output(Texts):
 
     def table(self, value: Any) -> None:
         """Run `console.table`: a line with the name and the value of each entry."""
+        if isinstance(value, Selection) and value.form is Form.MAPPING:
+            raise UnknownError
         rows = value if isinstance(value, dict) else dict(enumerate(self.list_of(value)))
         if not rows or isinstance(value, Pairs):
             raise UnknownError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part
@@ -13,6 +14,7 @@ from agentdash.engine.detect.env_output.scripting.javascript.syntax import parse
 from agentdash.engine.detect.env_output.scripting.javascript.values import Class
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import (
+    ExitError,
     FailedError,
     LastError,
     NextError,
@@ -34,13 +36,20 @@ def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> lis
         tree = parse_script(code)
 
     def run(started: Any) -> Callable[[], None]:
-        return lambda: started.block(tree)
+        return lambda: started.program(tree)
 
     return run_all(lambda decisions: Javascript(call, holes, decisions), run)
 
 
 class Javascript(Expressions):
     """A run of a program under one hypothesis."""
+
+    def program(self, statements: tuple[Tree, ...]) -> None:
+        """Run a program."""
+        self.block(statements)
+        self.finish()
+        if self.exit_code:
+            raise ExitError(self.exit_code)
 
     def block(self, statements: tuple[Tree, ...]) -> None:
         """Run statements."""
@@ -71,7 +80,9 @@ class Javascript(Expressions):
             case ("break",):
                 raise LastError
             case ("throw", value):
-                raise FailedError("Error")
+                raise FailedError("thrown", self.value(value))
+            case ("async",):
+                pass
             case ("class", name, members, fields):
                 self.declare(name, Class(dict(members), fields))
             case ("function", *_):
@@ -132,18 +143,23 @@ class Javascript(Expressions):
         with suppress(LastError):
             self._inside(tuple(statement for _, body in cases[start:] for statement in body))
 
+    def caught(self, failed: FailedError) -> Any:
+        """Return an exception as a value."""
+        if failed.kind == "thrown":
+            return failed.text
+        return {part: self.word(Hole(Kind.LINE)) for part in ("message", "code", "name")}
+
     def _try(
         self, body: tuple[Tree, ...], name: Tree | None, handler: tuple[Tree, ...], final: tuple[Tree, ...]
     ) -> None:
-        def handled() -> None:
+        def handled(failed: FailedError) -> None:
             if name is not None:
-                words = {part: self.word(Hole(Kind.LINE)) for part in ("message", "code", "name")}
-                self.bind(name, words)
+                self.bind(name, self.caught(failed))
             self.block(handler)
 
         try:
             self._inside(body)
-        except FailedError:
-            self.scoped(handled)
+        except FailedError as failed:
+            self.scoped(partial(handled, failed))
         finally:
             self._inside(final)

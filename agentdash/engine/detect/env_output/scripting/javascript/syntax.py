@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import ExpressionParser, Tree
+from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import (
+    ASYNC,
+    ExpressionParser,
+    Tree,
+)
 from agentdash.engine.detect.env_output.scripting.javascript.tokens import tokenize
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -56,6 +60,12 @@ class _Parser(ExpressionParser):
             case "while":
                 self._at += 1
                 return ("while", self._tested(), self._block())
+            case "do":
+                self._at += 1
+                body = self._block()
+                self._take(";")
+                self._need("while")
+                return ("block", (("block", body), ("while", self._tested(), body)))
             case "switch":
                 return self._switch()
             case "class":
@@ -64,7 +74,8 @@ class _Parser(ExpressionParser):
                 return self._try()
             case "async" if self._peek(1) == "function":
                 self._at += 1
-                return self._statement()
+                _, name, parameters, body = self._statement()
+                return ("function", name, parameters, (ASYNC, *body))
             case "function":
                 self._at += 1
                 name = self._peek()
@@ -130,12 +141,13 @@ class _Parser(ExpressionParser):
             if self._take(";"):
                 continue
             prefix = "static " if self._peek(1) not in ("(", "=") and self._take("static") else ""
-            self._take("async")
+            is_async = self._peek(1) not in ("(", "=") and self._take("async")
             kind = "get" if self._peek(1) != "(" and self._take("get") else "function"
             member = self._peek()
             self._at += 1
             if self._peek() == "(":
-                members.append(((prefix + kind, member), (self._parameters(), self._body())))
+                parameters, body = self._parameters(), self._body()
+                members.append(((prefix + kind, member), (parameters, (ASYNC, *body) if is_async else body)))
             else:
                 fields.append((prefix + member, self._assignment() if self._take("=") else None))
         return ("class", name, tuple(members), tuple(fields))
@@ -163,10 +175,12 @@ class _Parser(ExpressionParser):
     def _import(self) -> Tree:
         """Return `import os from "node:os"` or `import { a } from "b"` as a declaration."""
         self._at += 1
+        is_bare = self._kind() == "string"
         if self._take("*"):
             self._need("as")
-        pattern = self._pattern()
-        self._need("from")
+        pattern = ("object", ()) if is_bare else self._pattern()
+        if not is_bare:
+            self._need("from")
         kind, text = self._tokens[self._at]
         self._at += 1
         if kind != "string":

@@ -13,7 +13,7 @@ _TOKEN: Final = re.compile(
     r"""|(?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
     r"""|(?P<number>\d+(?:\.\d+)?)"""
     r"""|(?P<name>[A-Za-z_$][\w$]*)"""
-    r"""|(?P<sign>===|!==|\.\.\.|=>|\?\?=|\|\|=|&&=|&&|\|\||\?\?|\?\.|==|!=|<=|>=|\+=|-=|\+\+|--|[-+*/%<>=!?:;,.(){}\[\]])""",
+    r"""|(?P<sign>===|!==|\.\.\.|=>|\?\?=|\|\|=|&&=|&&|\|\||\?\?|\?\.|==|!=|<=|>=|\+=|-=|\*\*|\+\+|--|[-+*/%<>=!?:;,.(){}\[\]])""",
     re.DOTALL,
 )
 
@@ -21,9 +21,12 @@ _TOKEN: Final = re.compile(
 REGEX: Final = re.compile(r"/((?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)/([a-z]*)")
 
 
-_TEMPLATE: Final = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_LITERAL: Final = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""", re.DOTALL)
 
 
+_ESCAPE: Final = re.compile(
+    r"\\(?:x(?P<code>[0-9a-fA-F]{2})|u(?P<long>[0-9a-fA-F]{4}|\{[0-9a-fA-F]{4,5}\})|(?P<sign>.))", re.DOTALL
+)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
@@ -32,9 +35,44 @@ _MAX_TOKENS: Final = 800
 
 def unescaped(text: str) -> str:
     """Return the text of a literal without its escapes."""
-    if re.search(r"\\[^ntr0'\"`\\$/\n{}]", text):
+    if re.search(r"\\(?!u\{?[0-9a-fA-F]{4,5}|x[0-9a-fA-F]{2})[^ntr0'\"`\\$/\n{}]", text):
         raise UnknownError
-    return re.sub(r"\\(.)", lambda m: "" if m[1] == "\n" else _ESCAPES.get(m[1], m[1]), text, flags=re.DOTALL)
+    return _ESCAPE.sub(_sign_of, text)
+
+
+def _sign_of(match: re.Match[str]) -> str:
+    if code := match["code"] or match["long"]:
+        return chr(int(code.strip("{}"), 16))
+    return "" if match["sign"] == "\n" else _ESCAPES.get(match["sign"], match["sign"])
+
+
+def template_end(code: str, at: int) -> int:
+    """Return the offset behind a template whose text begins at `at`; templates may stand in it."""
+    while at < len(code):
+        if code.startswith("${", at):
+            at = hole_end(code, at + 2)
+        elif code[at] == "`":
+            return at + 1
+        else:
+            at += 2 if code[at] == "\\" else 1
+    raise UnknownError
+
+
+def hole_end(code: str, at: int) -> int:
+    """Return the offset behind the bracket that closes an expression in a template."""
+    depth = 1
+    while at < len(code):
+        if match := _LITERAL.match(code, at):
+            at = match.end()
+            continue
+        if code[at] == "`":
+            at = template_end(code, at + 1)
+            continue
+        depth += {"{": 1, "}": -1}.get(code[at], 0)
+        at += 1
+        if depth == 0:
+            return at
+    raise UnknownError
 
 
 def tokenize(code: str) -> list[Token]:
@@ -48,8 +86,11 @@ def tokenize(code: str) -> list[Token]:
         is_regex = code[at] == "/" and not is_operand and code[at : at + 2] not in ("//", "/*")
         if is_regex and (match := REGEX.match(code, at)):
             found.append(("regex", match[0]))
-        elif code[at] == "`" and (match := _TEMPLATE.match(code, at)):
-            found.append(("template", match[1]))
+        elif code[at] == "`":
+            stop = template_end(code, at + 1)
+            found.append(("template", code[at + 1 : stop - 1]))
+            at = stop
+            continue
         elif match := _TOKEN.match(code, at):
             if match.lastgroup != "blank":
                 found.append((match.lastgroup or "", match[0]))

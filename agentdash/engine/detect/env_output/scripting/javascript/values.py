@@ -51,11 +51,8 @@ QUIET_VALUES: Final = frozenset(
     )
 )
 """Values of Node in which no flag is named."""
-QUIET_FUNCTIONS: Final = frozenset(
-    (
-        *("os.hostname", "os.platform", "os.type", "os.release", "os.arch", "os.homedir", "os.tmpdir"),
-        *("process.cwd", "process.getuid", "process.uptime", "Date.now", "os.version", "os.userInfo"),
-    )
+QUIET_FUNCTIONS: Final = re.compile(
+    r"os\.(?!EOL|constants)\w+|path\.(?:\w+\.)?\w+|process\.(?:cwd|getuid|getgid|geteuid|uptime|hrtime)|Date\.now"
 )
 """Functions of Node that give such values."""
 

@@ -170,10 +170,6 @@ class _Parser(TokenCursor):
     def _is_field(self) -> bool:
         return not self._is_end() and self._kind(0) == "field"
 
-    def _kind(self, ahead: int) -> str:
-        at = self._at + ahead
-        return self._tokens[at][0] if at < len(self._tokens) else ""
-
     def _subscript(self, tree: Tree) -> Tree:
         if self._take("]"):
             return ("each", tree)

@@ -39,6 +39,8 @@ _ORDERS: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.GtE: operator.ge,
 }
 _MISSING: Final = object()
+YIELDED: Final = "%yielded"
+"""The variable that holds what a generator has given so far."""
 
 
 class Expressions(Library):
@@ -116,6 +118,13 @@ class Expressions(Library):
                 return True
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(op, self.value(left), self.value(right))
+            case ast.Await(value=value):
+                return self.awaited(self.value(value))
+            case ast.Yield(value=value):
+                self._names[YIELDED].append(None if value is None else self.value(value))
+                return None
+            case ast.YieldFrom(value=value):
+                return self.extend(self._names[YIELDED], self.value(value))
             case _:
                 raise UnknownError
 
@@ -171,8 +180,8 @@ class Expressions(Library):
         """Return a method of an object of the program, or another attribute."""
         if name in owner.attributes:
             return owner.attributes[name]
-        if name == "__class__":
-            return owner.of
+        if name in ("__class__", "__dict__"):
+            return owner.of if name == "__class__" else owner.attributes
         member = owner.of.members.get(name, _MISSING)
         if member is _MISSING:
             raise UnknownError
@@ -477,6 +486,6 @@ class Expressions(Library):
                     computed = self.repr(computed)
                 elif conversion == ord("s"):
                     computed = self.text(computed)
-                return self.with_spec(computed, "" if spec is None else self.plain(self.value(spec)))
+                return self.with_spec(computed, "" if spec is None else self.value(spec))
             case _:
                 raise UnknownError

@@ -22,10 +22,17 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Members,
     Module,
     Numbered,
+    Pending,
     Process,
     Quiet,
 )
-from agentdash.engine.detect.env_output.scripting.values import ExitError, FailedError, Pattern, Written
+from agentdash.engine.detect.env_output.scripting.values import (
+    ExitError,
+    FailedError,
+    Pattern,
+    Various,
+    Written,
+)
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -221,14 +228,15 @@ class Library(Methods):
 
     def largest(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `max`."""
-        values = self.list_of(arguments[0]) if len(arguments) == 1 else arguments
+        values = arguments[0] if len(arguments) == 1 else arguments
+        if isinstance(values, Various):
+            return self.largest_of(values)
+        values = self.list_of(values)
         if not values and "default" in keywords:
             return keywords["default"]
         if "key" in keywords:
             return max(values, key=lambda value: self.call(keywords["key"], [value], {}))
-        if not all(isinstance(value, int) for value in values):
-            raise UnknownError
-        return max(values)
+        return self.largest_of(values)
 
     def as_list(self, value: Any = ()) -> Any:
         """Run `list`, `tuple` and `iter`."""
@@ -305,20 +313,6 @@ class Library(Methods):
         """Run `map`."""
         return self.mapped(self.as_list(values), lambda item: self.call(function, [item], {}))
 
-    def any_of(self, values: Any) -> bool:
-        """Run `any`."""
-        return any(self.truth(value) for value in self.list_of(values))
-
-    def all_of(self, values: Any) -> bool:
-        """Run `all`."""
-        return all(self.truth(value) for value in self.list_of(values))
-
-    def booleans(self, values: Any) -> list[Any]:
-        """Return truth values and ones, which can be counted."""
-        if not all(isinstance(value, bool) or value == 1 for value in self.list_of(values)):
-            raise UnknownError
-        return self.list_of(values)
-
     def tuple_of(self, values: Any) -> Any:
         """Return a known list as a tuple."""
         return tuple(values) if isinstance(values, list) else values
@@ -328,6 +322,12 @@ class Library(Methods):
         if not isinstance(value, Instance) or not isinstance(value.of, Class):
             raise UnknownError
         return {name: value.attributes[name] for name in value.of.fields}
+
+    def awaited(self, value: Any) -> Any:
+        """Run `await`, and `asyncio.run`."""
+        if not isinstance(value, Pending | Quiet):
+            raise UnknownError
+        return value.run() if isinstance(value, Pending) else value
 
     # ------------------------------------------------------------ texts
 
@@ -358,11 +358,18 @@ class Library(Methods):
 
     def dumps(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `json.dumps`."""
-        if len(arguments) != 1 or keywords.keys() - {"indent", "sort_keys", "ensure_ascii", "default"}:
+        if len(arguments) != 1 or keywords.keys() - {
+            "indent",
+            "sort_keys",
+            "ensure_ascii",
+            "default",
+            "separators",
+        }:
             raise UnknownError
         indent = keywords.get("indent") or 0
         value = self._jsonable(arguments[0], is_sorted=bool(keywords.get("sort_keys")))
-        return json_text(self, value, Layout(indent=indent, comma=", ", colon=": "))
+        comma, colon = keywords.get("separators") or (", ", ": ")
+        return json_text(self, value, Layout(indent=indent, comma=self.plain(comma), colon=self.plain(colon)))
 
     def _jsonable(self, value: Any, *, is_sorted: bool) -> Any:
         match value:
@@ -415,11 +422,12 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "all": Library.all_of,
     "zip": lambda machine, *values: list(zip(*(machine.list_of(each) for each in values), strict=False)),
     "range": lambda _, *numbers: list(range(*numbers)),
-    "sum": lambda machine, values: sum(int(machine.truth(each)) for each in machine.booleans(values)),
+    "sum": Library.sum_of,
     "textwrap.dedent": Library.dedented,
     "shlex.quote": Library.shell_quoted,
     "dataclasses.asdict": Library.as_dictionary,
     "vars": Library.as_dictionary,
+    "asyncio.run": Library.awaited,
     "type": lambda *_: Quiet("type"),
     "isinstance": lambda *_: Quiet("bool"),
     "callable": lambda *_: Quiet("bool"),

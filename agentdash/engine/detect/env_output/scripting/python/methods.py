@@ -18,7 +18,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Members,
     Quiet,
 )
-from agentdash.engine.detect.env_output.scripting.values import FailedError, Pattern, Written
+from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Pattern, Written
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -148,7 +148,7 @@ class Methods(PythonTexts):
                 return getattr(self.plain(owner), name)(self.plain(chars))
             case "replace", [part, other]:
                 return self.replaced(owner, part, other)
-            case "ljust" | "rjust" | "center", [int() as width, *fill]:
+            case "ljust" | "rjust" | "center", [int() | Count() as width, *fill]:
                 align = {"ljust": "<", "rjust": ">", "center": "^"}[name]
                 return self.aligned(owner, width, align, fill[0] if fill else " ")
             case "encode", _:
@@ -234,12 +234,16 @@ class Methods(PythonTexts):
             case "append" | "add", [value] if isinstance(owner, list):
                 if not isinstance(owner, Members) or value not in owner:
                     owner.append(value)
-            case "extend", [list() | tuple() as values] if isinstance(owner, list):
-                owner.extend(values)
+            case "extend", [values] if isinstance(owner, list):
+                self.extend(owner, values)
             case "sort", [] if isinstance(owner, list):
                 owner[:] = self.in_order(owner, None)
             case _:
                 raise UnknownError
+
+    def extend(self, owner: list[Any], values: Any) -> None:
+        """Run `list.extend`."""
+        self.each(values, owner.append)
 
     @abstractmethod
     def in_order(self, values: Any, key: Any) -> Any:

@@ -5,24 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
-from agentdash.engine.detect.env_output.patterns import Part
+from agentdash.engine.detect.env_output.patterns import ANY, Part
 from agentdash.engine.detect.env_output.scripting.machine import run_all
-from agentdash.engine.detect.env_output.scripting.python.expressions import Expressions
+from agentdash.engine.detect.env_output.scripting.python.expressions import YIELDED, Expressions
 from agentdash.engine.detect.env_output.scripting.python.values import (
     MAX_CODE,
     MODULES,
+    PACKAGES,
     Class,
     ExceptionValue,
     File,
     Module,
     Numbered,
+    Pending,
     Quiet,
     Routine,
     decorators,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
+    UNKNOWABLE,
     Count,
     FailedError,
     LastError,
@@ -49,8 +52,20 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
     return run_all(lambda decisions: Python(call, holes, decisions), run)
 
 
+_PARENTS: Final = {
+    "KeyError": "LookupError",
+    "IndexError": "LookupError",
+    "ModuleNotFoundError": "ImportError",
+}
+"""Classes of exceptions above those that are raised here."""
+_SHARED: Final = "%shared"
+"""The variable that holds the names of a function which belong to the code around it."""
+
+
 class Python(Expressions):
     """A run of a program under one hypothesis."""
+
+    failure = ("Traceback (most recent call last):\n", ANY)
 
     def block(self, statements: list[ast.stmt]) -> None:
         """Run statements."""
@@ -76,8 +91,11 @@ class Python(Expressions):
         return True
 
     def _require_module(self, module: str) -> None:
-        if module.partition(".")[0] not in MODULES:
+        package = module.partition(".")[0]
+        if package not in MODULES | PACKAGES:
             raise UnknownError
+        if package in PACKAGES and self.decide():
+            raise FailedError("ModuleNotFoundError")
 
     def _binds(self, statement: ast.stmt) -> bool:
         """Run a statement that gives names to values; return False for other statements."""
@@ -93,12 +111,15 @@ class Python(Expressions):
             case ast.AugAssign(target=target, op=op, value=value):
                 before, added = self.value(target), self.value(value)
                 if isinstance(before, list) and isinstance(op, ast.Add):
-                    before.extend(self.list_of(added))
+                    self.extend(before, added)
                 else:
                     self.bind(target, self.binary(op, before, added))
             case ast.ClassDef(name=name):
                 self.declare(name, self._class(statement))
-            case ast.FunctionDef(name=name, decorator_list=[]):
+            case (
+                ast.FunctionDef(name=name, decorator_list=[])
+                | ast.AsyncFunctionDef(name=name, decorator_list=[])
+            ):
                 self.declare(name, self.defined_by(statement))
             case _:
                 return False
@@ -108,7 +129,10 @@ class Python(Expressions):
         """Give names to a value."""
         match target:
             case ast.Name(id=name):
-                self.declare(name, value)
+                if name in self._names.get(_SHARED, ()):
+                    self._names[name] = value
+                else:
+                    self.declare(name, value)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 self._bind_all(elements, value)
             case ast.Subscript(value=owner, slice=index):
@@ -157,22 +181,28 @@ class Python(Expressions):
             }
         return Class(statement.name, members, tuple(fields) if known or bases & {"NamedTuple"} else ())
 
-    def defined_by(self, node: ast.FunctionDef) -> Routine:
-        """Return a function of the program."""
-        if any(
-            isinstance(each, ast.Yield | ast.YieldFrom | ast.Await | ast.Global | ast.Nonlocal)
-            for each in ast.walk(node)
-        ):
-            raise UnknownError
+    def defined_by(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Routine:
+        """Return a function of the program; what a generator gives is a list."""
+        is_generator = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))
+        is_async = isinstance(node, ast.AsyncFunctionDef)
 
         def run() -> Any:
+            written = len(self.out) + len(self.err)
+            self.declare(_SHARED, ())
+            self.declare(YIELDED, [])
+            value: Any = None
             try:
                 self.block(node.body)
             except ReturnError as ended:
-                return ended.value
-            return None
+                value = ended.value
+            if is_generator and (is_async or len(self.out) + len(self.err) != written):
+                raise UnknownError  # it writes where its values are used
+            return self._names[YIELDED] if is_generator else value
 
-        return self.routine(node.args, run)
+        found = self.routine(node.args, run)
+        if not is_async:
+            return found
+        return Routine(lambda arguments, keywords: Pending(lambda: found.run(arguments, keywords)))
 
     # ------------------------------------------------------------ what runs next
 
@@ -185,6 +215,13 @@ class Python(Expressions):
                 self.value(value)
             case ast.If(test=test, body=body, orelse=otherwise):
                 self.block(body if self.truth(self.value(test)) else otherwise)
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                self.declare(_SHARED, (*self._names.get(_SHARED, ()), *names))
+            case ast.Assert(test=test):
+                if not self.truth(self.value(test)):
+                    raise FailedError("AssertionError")
+            case ast.Delete(targets=[ast.Name(id=name)]):
+                self.declare(name, UNKNOWABLE)
             case ast.For(target=target, iter=values, body=body, orelse=[]):
                 self._for(target, self.value(values), body)
             case ast.While(test=test, body=body, orelse=[]):
@@ -202,12 +239,16 @@ class Python(Expressions):
                 raise ReturnError(None if value is None else self.value(value))
             case ast.Raise(exc=ast.Call(func=ast.Name(id="SystemExit"), args=arguments)):
                 self.exit([self.value(each) for each in arguments])
-            case ast.Raise(exc=ast.Call(func=ast.Name(id=kind))):
+            case ast.Raise(exc=ast.Name(id="SystemExit")):
+                self.exit([])
+            case ast.Raise(exc=ast.Call(func=ast.Name(id=kind), args=[text])):
+                raise FailedError(kind, self.value(text))
+            case ast.Raise(exc=ast.Call(func=ast.Name(id=kind), args=[]) | ast.Name(id=kind)):
                 raise FailedError(kind)
             case ast.Try():
                 self._try(statement)
-            case ast.With(items=[item]):
-                self._with(item, statement.body)
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                self._with(items, statement.body)
             case _:
                 raise UnknownError
 
@@ -223,12 +264,13 @@ class Python(Expressions):
         else:
             self.each(self.as_list(values), run)
 
-    def _with(self, item: ast.withitem, body: list[ast.stmt]) -> None:
-        opened = self.value(item.context_expr)
-        if not isinstance(opened, File | Quiet):
-            raise UnknownError
-        if item.optional_vars is not None:
-            self.bind(item.optional_vars, opened)
+    def _with(self, items: list[ast.withitem], body: list[ast.stmt]) -> None:
+        for item in items:
+            opened = self.value(item.context_expr)
+            if not isinstance(opened, File | Quiet):
+                raise UnknownError
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, opened)
         self.block(body)
 
     def _match(self, subject: Any, cases: list[ast.match_case]) -> None:
@@ -272,10 +314,10 @@ class Python(Expressions):
     def _catches(self, handler: ast.ExceptHandler, failed: FailedError) -> bool:
         names = {"Exception"}
         if handler.type is not None:
-            names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
+            types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            names = {ast.unparse(each).rpartition(".")[2] for each in types}
         if names & {"Exception", "BaseException"}:
             return True
         if failed.kind == "?":  # of the system
             return self.decide()
-        is_lookup = failed.kind in ("KeyError", "IndexError") and "LookupError" in names
-        return failed.kind in names or is_lookup
+        return failed.kind in names or _PARENTS.get(failed.kind) in names

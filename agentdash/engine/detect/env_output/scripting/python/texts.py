@@ -18,12 +18,14 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     flat,
 )
 from agentdash.engine.detect.env_output.scripting.texts import Texts
-from agentdash.engine.detect.env_output.scripting.values import FailedError, Written
+from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Written
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
-_SPEC: Final = re.compile(r"(?:(?P<fill>.)?(?P<align>[<>^]))?(?P<zero>0)?(?P<width>\d{0,3})(?P<kind>[sd])?")
+_SPEC: Final = re.compile(r"(?:(?P<fill>.)?(?P<align>[<>^]))?(?P<width>\d{0,3}|Zhole\d+Z)s?")
+"""Of a text of which a part may not be known."""
+_WIDE: Final = re.compile(r"\d{4}")
 _CONVERSION: Final = re.compile(r"%(?P<flags>[-0]*)(?P<width>\d{0,3})(?P<kind>.)")
 _PRETTY_WIDTH: Final = 80
 """Characters from which on `pprint` writes entries on lines of their own."""
@@ -79,7 +81,7 @@ class PythonTexts(Texts):
                 return "[" + ", ".join(self.repr(each) for each in value) + "]"
             case tuple():
                 return "(" + ", ".join(self.repr(each) for each in value) + ("," * (len(value) == 1)) + ")"
-            case Selection(form=Form.MAPPING):
+            case Selection():
                 return self.word(self.record(value))
             case Instance(of=Class(members=members)) if "__repr__" in members:
                 return self.text(self.method(value, "__repr__", [], {}))
@@ -111,9 +113,7 @@ class PythonTexts(Texts):
                 return [ANY]
             case Lines(is_text=True):
                 return [self.lines(value)]
-            case Selection(form=Form.NAMES):
-                return [Hole(Kind.LINE)]
-            case Selection(items=True) | Lines():
+            case Lines():
                 return [ANY]
             case _:
                 return [self.text(value)]
@@ -176,19 +176,25 @@ class PythonTexts(Texts):
         """Return what `format` gives."""
         if not spec:
             return self.text(value)
-        match = _SPEC.fullmatch(spec)
-        if match is None or (match["kind"] == "d" and not isinstance(value, int)):
-            raise UnknownError
+        if isinstance(value, Quiet | Count | ExceptionValue):
+            return self.word(QUIET_TEXT)
+        if isinstance(value, int) or (isinstance(value, str) and not has_placeholder(value + spec)):
+            if _WIDE.search(spec):
+                raise UnknownError
+            try:
+                return format(value, self.plain(spec))
+            except ValueError as error:
+                raise FailedError("ValueError") from error
         if value is None:
             raise FailedError("TypeError")
-        fill = match["fill"] or ("0" if match["zero"] else " ")
-        is_number = isinstance(value, int)
-        align = match["align"] or (">" if is_number else "<")
-        return self.aligned(self.text(value), int(match["width"] or 0), align, fill)
+        if (match := _SPEC.fullmatch(spec)) is None:
+            raise UnknownError
+        width = Count(0) if has_placeholder(match["width"]) else int(match["width"] or 0)
+        return self.aligned(self.text(value), width, match["align"] or "<", match["fill"] or " ")
 
-    def aligned(self, text: str, width: int, align: str, fill: str = " ") -> str:
+    def aligned(self, text: str, width: int | Count, align: str, fill: str = " ") -> str:
         """Return a text with blanks around it."""
-        if align != "^":
+        if align != "^" or isinstance(width, Count):
             return self.padded(text, width, left=align == "<", fill=fill)
         if not has_placeholder(text):
             return format(text, f"{fill}^{width}") if width < 200 else self.plain(None)
@@ -217,8 +223,12 @@ class PythonTexts(Texts):
 
     def percent(self, template: str, right: Any) -> str:
         """Return `template % values`."""
-        if isinstance(right, dict | Selection):
+        if isinstance(right, Selection):
             raise UnknownError
+        if isinstance(right, dict):
+            names = re.findall(r"%\((\w+)\)", self.plain(template))
+            template = re.sub(r"%\(\w+\)", "%", template)
+            right = tuple(right[name] for name in names)
         values = list(right) if isinstance(right, tuple) else [right]
 
         def spelled(match: re.Match[str]) -> str:

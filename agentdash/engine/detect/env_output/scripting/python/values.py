@@ -12,14 +12,16 @@ import msgspec
 
 MAX_CODE: Final = 4_000
 IGNORE_CASE: Final = "IGNORECASE"
+PACKAGES: Final = frozenset(("requests", "httpx", "numpy"))
+"""Packages that may be there, and print nothing where they are imported."""
 MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
 """Modules whose import prints nothing; most of what they hold is unknown."""
 QUIET: Final = re.compile(
     r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder)|getpass\.getuser"
     r"|os\.(?:name|sep|getuid|geteuid|getgid|getegid|getpid|getppid|getcwd|uname|cpu_count|getlogin|access|stat)"
-    r"|os\.path\.(?:exists|isfile|isdir|islink|getsize)|socket\.\w+|time\.(?:time|strftime|ctime|sleep)"
-    r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.\w+|shutil\.which|pathlib\.Path\.(?:cwd|home)"
-    r"|urllib\.request\.\w+|http\.client\.\w+|os\.(?:mkdir|makedirs|remove|unlink|listdir)|ssl\.\w+"
+    r"|os\.path\.(?!os$)\w+|(?:uuid|random|math|locale|errno|stat|pwd|grp|resource|requests|httpx|numpy)\.\w+|socket\.\w+|time\.(?:time|strftime|ctime|sleep)"
+    r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.\w+|shutil\.(?:which|disk_usage|get_terminal_size)|pathlib\.Path\.(?:cwd|home)"
+    r"|urllib\.(?:request|error)\.\w+|asyncio\.(?:sleep|open_connection|TimeoutError)|http\.client\.\w+|os\.(?:mkdir|makedirs|remove|unlink|listdir)|ssl\.\w+"
 )
 """Values, and functions that give values, in which no flag stands."""
 SAFE: Final = re.compile(
@@ -67,6 +69,12 @@ class Class(msgspec.Struct, frozen=True):
     """Functions as `ast.FunctionDef`, and the values of attributes."""
     fields: tuple[str, ...] = ()
     """Of a data class, those without a default first."""
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A call of a function defined with `async`: it runs where it is awaited."""
+
+    run: Callable[[], Any]
 
 
 class Process(msgspec.Struct, frozen=True):
