@@ -277,6 +277,23 @@ async def test_parts_shown_by_size_also_after_resize(size, shown):
             assert "! 6" in screen_text(app)
 
 
+LAYERS_ROW = "network flag  "
+
+
+@pytest.mark.parametrize("size", [(45, 70), (80, 70)])
+async def test_lines_that_the_list_leaves_empty_show_the_worker(size):
+    app = make(sample_fleet.full_fleet(), select="Pasteur")
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        list_lines = app.root.fleet.virtual_size.height
+        assert app.root.fleet.size.height == list_lines
+        assert LAYERS_ROW in screen_text(app)
+        for rows, is_summary in ((24, False), (70, True), (list_lines + 8, False), (70, True)):
+            await pilot.resize_terminal(size[0], rows)
+            await pilot.pause()
+            assert (LAYERS_ROW in screen_text(app)) is is_summary
+
+
 async def test_a_strip_is_flat_most_urgent_first():
     app = make(sample_fleet.full_fleet())
     async with app.run_test(size=(150, 8)) as pilot:

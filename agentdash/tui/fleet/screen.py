@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from textual import getters, on
 from textual.app import ComposeResult
@@ -22,10 +23,11 @@ from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Line, Span
+from agentdash.tui.primitives.spans import BLANK, Line, Span
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
-from agentdash.tui.worker.panel import WorkerPanel
+from agentdash.tui.worker.panel import WorkerPanel, heading, summary
+from agentdash.tui.worker.timeline import timeline
 
 HINTS = (
     "attention",
@@ -56,6 +58,9 @@ PANEL_HINTS = (
 FINDINGS_HINTS = ("back", "open", "next-part", "findings", "matrix", "lanes", "help")
 """What they do while the findings have it."""
 
+_LEAST_SUMMARY_LINES: Final = 8
+"""Fewer lines hold the worker's name and its state, and nothing of its sandbox."""
+
 
 def filter_status(chosen: Filter, shown: int, total: int) -> Line:
     """Return the filter in force: `Needs you  "api"  2 of 40`."""
@@ -74,6 +79,7 @@ class FleetScreen(Screen[None]):
     """The root screen. It holds the filter and the order of the rows; the app holds the selected worker."""
 
     header = getters.query_one(Header)
+    left = getters.query_one("#left", Vertical)
     titles = getters.query_one("#titles", Lines)
     chosen = getters.query_one("#chosen", Lines)
     panel = getters.query_one(WorkerPanel)
@@ -182,13 +188,29 @@ class FleetScreen(Screen[None]):
             past=0 if self.filter.active else past,
             is_held=self._held.is_kept,
         )
-        worker = view.worker
-        self.chosen.show(in_words(worker, self.chosen.room, view.look) if worker else [])
+        self.chosen.show(self._chosen_lines(view))
         status = filter_status(self.filter, len(self.rows), len(view.by_id))
         self.bar.show_status(self.filter.active, status)
         if self.panel.display:
             self.panel.show(view)
         self.findings.show_fleet(view.snapshot, view.look)
+
+    def _chosen_lines(self, view: View) -> list[Line]:
+        """Return what is shown of the selected worker below the list where no panel is.
+
+        A few words, or as much of its summary and its timeline as the lines hold that the list leaves empty.
+        """
+        worker, cells = view.worker, self.chosen.room
+        if worker is None or not self.chosen.display:
+            return []
+        free = self.left.size.height - self.titles.display - self.fleet.virtual_size.height
+        if free < _LEAST_SUMMARY_LINES:
+            return in_words(worker, cells, view.look)
+        look = view.look
+        below = [*summary(worker, cells - 2, look, view.family), BLANK, *timeline(worker, cells - 2, look)]
+        title = heading(worker, view.parent, cells, look)
+        lines = [BLANK, title, *((Span(" "), *line) for line in below)]
+        return [*lines[:free], *[BLANK] * (free - len(lines))]
 
     def _update_features(self, snapshot: Snapshot | None) -> None:
         """Show the columns that have values in this snapshot."""
