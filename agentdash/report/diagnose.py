@@ -229,7 +229,7 @@ def _check_clipboard() -> Iterator[DoctorCheck]:
         yield ok("tmux clipboard", "what the dashboard copies reaches tmux's buffer and the clipboard")
     else:
         advice = "tmux set -s set-clipboard external, or on; and terminal-features of the terminal"
-        yield warn("tmux clipboard", f"copies reach tmux's buffer, {problem}", advice)
+        yield warn("tmux clipboard", f"copies go to tmux's buffer, {problem}", advice)
 
 
 def _check_server(server: str, process: Process, own: Kernel | None) -> Iterator[DoctorCheck]:

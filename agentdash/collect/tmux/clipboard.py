@@ -49,7 +49,7 @@ def clipboard(environ: Mapping[str, str] = os.environ) -> str | None:
     if option == "off":
         return "not to the clipboard, since set-clipboard is off: tmux set -s set-clipboard external"
     if "clipboard" not in features.split(","):
-        return "not to the clipboard: tmux knows of none of this terminal (terminal-features)"
+        return "not to the clipboard: tmux knows of none for this terminal (terminal-features)"
     return None
 
 
