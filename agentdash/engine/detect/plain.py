@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.engine.detect.denials.lines import suspects
+from agentdash.engine.detect.denials.lines import may_have_suspects
 from agentdash.engine.detect.env_output import WORDS, is_about_environment
 from agentdash.engine.detect.process_status import is_about_status
-from agentdash.model.sanitize import clean_block
 
 _TMUX: Final = "tmux"
 HINTS: Final = (*WORDS, "/status", _TMUX)
@@ -26,4 +25,4 @@ def may_show_sandbox(script: str, text: str) -> bool:
 
 def may_show_denial(printed: str) -> bool:
     """Return whether an output, not cleaned yet, can report a denial."""
-    return bool(suspects(clean_block(printed))[1])
+    return may_have_suspects(printed)

@@ -118,14 +118,15 @@ class Call:
         """Return which command printed a line; of a tool that is no command, whether it failed."""
         if not self.is_command:
             return Attribution(self._strength_of_tool())
-        if line.strip() in self._announced:
-            return Attribution(Strength.NONE)
         source = self.origin.attribute(
             line, paths, phrase, account, network=network, alone=self._is_alone(line)
         )
-        if source.strength is not Strength.NONE:
-            return source
-        return self._of_agent(line, paths) or self._of_tests(paths) or source
+        if source.strength is Strength.NONE:
+            source = self._of_agent(line, paths) or self._of_tests(paths) or source
+        # last, since it looks through all lines
+        if source.strength is not Strength.NONE and line.strip() in self._announced:
+            return Attribution(Strength.NONE)
+        return source
 
     def _is_alone(self, line: str) -> bool:
         """Return whether an output is a message of this line, with at most some advice behind it."""
