@@ -8,9 +8,9 @@ counts, paths and expressions are no secrets. `secret_shapes.py` has the shapes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -28,6 +28,9 @@ from agentdash.model.secret_shapes import (
     WEAK_NAME,
 )
 
+if TYPE_CHECKING:
+    from ahocorasick_rs import BytesAhoCorasick
+
 __all__ = ["MASK", "Masked", "is_secret_name", "mask_fields", "mask_lines", "mask_secrets"]
 
 _SECRET_NAME: Final = re.compile(
@@ -37,6 +40,12 @@ _SECRET_NAME: Final = re.compile(
 """A whole name of a variable or of an option that holds a secret."""
 _DIRECTORY_NAMES: Final = frozenset(("PWD", "OLDPWD", "pwd"))
 _SHAPE_LITERALS: Final = tuple(dict.fromkeys(literal for shape in SHAPES for literal in shape.literals))
+_LITERALS: Final = tuple(
+    dict.fromkeys(
+        (*PRIVATE_KEY_LITERALS, *NAME_LITERALS, *_SHAPE_LITERALS, *(token.literal for token in TOKENS))
+    )
+)
+"""One of these is in the lower case of every text with a secret."""
 _OPENING: Final = re.compile(QUOTE)
 _CLOSING: Final = re.compile(rf"{QUOTE}\Z")
 _NAME_AS_VALUE: Final = re.compile(rf"(?:[A-Za-z.]*[_.][A-Za-z_.]*)?{STRONG_NAME}s?", re.IGNORECASE)
@@ -164,18 +173,21 @@ _MASKED_LINE: Final = re.compile(r"[^\n]*[^\s][^\n]*")
 
 def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
     """Yield the places of secrets in a text, in no order; they may overlap."""
-    if _has_private_key(lower):
+    literals = _literals_in(lower)
+    if not literals:
+        return
+    if not literals.isdisjoint(PRIVATE_KEY_LITERALS):
         yield from (match.span(match.lastgroup or 0) for match in PRIVATE_KEY.finditer(text))
-    yield from _tokens(text, lower)
+    yield from _tokens(text, lower, literals)
     end = 0
-    for start, stop in _lines_with(NAME_LITERALS, lower):
+    for start, stop in _lines_with(literals.intersection(NAME_LITERALS), lower):
         for name in STRONG_NAMES.finditer(lower, start, stop):
             if name.start() >= end and (match := AFTER_NAME.match(text, name.end())) is not None:
                 for value in _value(match):
                     if not _is_name(text[slice(*value)], lower[slice(*name.span())]):
                         end = value[1]
                         yield value
-    for start, stop in _lines_with(_SHAPE_LITERALS, lower):
+    for start, stop in _lines_with(literals.intersection(_SHAPE_LITERALS), lower):
         lines = lower[start:stop]
         for shape in SHAPES:
             if any(literal in lines for literal in shape.literals):
@@ -183,12 +195,34 @@ def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
                     yield from _value(match)
 
 
+def _literals_in(lower: str) -> frozenset[str]:
+    """Return those of `_LITERALS` that are in a text."""
+    search = _search()
+    if search is None:
+        return frozenset(literal for literal in _LITERALS if literal in lower)
+    found = search.find_matches_as_indexes(lower.encode("utf-8", "surrogatepass"), overlapping=True)
+    return frozenset(_LITERALS[number] for number, _, _ in found)
+
+
+@cache
+def _search() -> BytesAhoCorasick | None:
+    """Return the search for all literals at once; None where there is no wheel: it is then much slower."""
+    try:
+        from ahocorasick_rs import BytesAhoCorasick, Implementation  # noqa: PLC0415
+    except ImportError:
+        return None
+    encoded = [literal.encode() for literal in _LITERALS]
+    return BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA)  # built at once
+
+
 def _has_private_key(lower: str) -> bool:
     return any(literal in lower for literal in PRIVATE_KEY_LITERALS)
 
 
-def _tokens(text: str, lower: str) -> Iterator[tuple[int, int]]:
+def _tokens(text: str, lower: str, literals: Collection[str]) -> Iterator[tuple[int, int]]:
     for token in TOKENS:
+        if token.literal not in literals:
+            continue
         end = 0
         at = lower.find(token.literal)
         while at >= 0:

@@ -221,10 +221,12 @@ def _read_all(wanted: Sequence[tuple[Path, ThreadMemory]]) -> Iterator[FileRead]
     if not wanted:
         return
     # the engine takes longer to import than digests to read
-    from agentdash.report.file_audit import read_file  # noqa: PLC0415
+    from agentdash.report.file_audit import import_late, read_file  # noqa: PLC0415
 
     processors = min(os.cpu_count() or 1, _MAX_PROCESSES)
     is_much = sum(file_size(path) for path, _ in wanted) >= _MIN_PARALLEL_BYTES
+    if processors > 1 and is_much:
+        import_late()
     pool = _started_pool(processors) if processors > 1 and is_much else None
     if pool is None:
         yield from (read_file(path, memory) for path, memory in wanted)

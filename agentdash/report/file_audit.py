@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -30,6 +31,13 @@ from agentdash.report.check import thread_report, unreadable_report
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
 _SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial)
+_IMPORTED_LATE: Final = (
+    "agentdash.agents.codex.config.reader",
+    "agentdash.engine.detect.denials.detector",
+    "agentdash.engine.detect.denials.success",
+    "agentdash.engine.detect.env_output.reader",
+    "agentdash.engine.detect.shell",
+)
 _NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
 
 
@@ -41,6 +49,12 @@ class FileRead(NamedTuple):
     """What is to be judged when all parents are known, packed; None where the report is complete."""
     is_kept: bool = True
     """Whether the digest may be kept: not of a file that could not be read."""
+
+
+def import_late() -> None:
+    """Import what the first output that needs it would: worker processes share what exists before them."""
+    for name in _IMPORTED_LATE:
+        importlib.import_module(name)
 
 
 # ---------------------------------------------------------------- reading
