@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentdash.engine.detect.denials import lines
-from agentdash.engine.detect.denials.lines import suspects
+from agentdash.engine.detect.denials.lines import may_have_suspects, suspects
+from agentdash.model.sanitize import clean_block
 
 DATA = Path(__file__).parents[1] / "data"
 PIECES = st.sampled_from(
@@ -58,3 +59,10 @@ def test_lines_are_those_that_the_patterns_find(printed: list[str]) -> None:
     cleaned = lines.Lines(output)
     _, numbers = suspects(output)
     assert {cleaned[number] for number in numbers} == {cleaned[number] for number in plain_suspects(output)}
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(PIECES, st.sampled_from(("bwrap:", "ermission", "hostname", "\x07", "\x7f")))))
+def test_a_text_is_searched_before_it_is_cleaned(pieces: list[str]) -> None:
+    printed = "".join(pieces)
+    assert may_have_suspects(printed) == bool(suspects(clean_block(printed))[1])

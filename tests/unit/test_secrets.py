@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentdash.collect.processes.env_filter import clean_arguments
+from agentdash.model import secrets
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secret_shapes import SHAPES, TOKENS
@@ -99,6 +100,14 @@ def test_rest_of_a_wrapped_token_is_masked() -> None:
     lines = [row[at : at + 40] for at in range(0, len(row), 40)]
     assert len(lines) == 2
     assert mask_lines(lines) == ["export GITHUB_TOKEN=…", "… && ls"]
+
+
+def test_literals_are_found_alike_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"é {text}".lower() for text in PLANTED] + ["", "ls -la", "\udc80"]
+    found = [secrets._literals_in(text) for text in texts]
+    assert sum(map(bool, found)) > len(PLANTED) // 2
+    monkeypatch.setattr(secrets, "_search", lambda: None)
+    assert [secrets._literals_in(text) for text in texts] == found
 
 
 def test_lines_without_secrets_stay() -> None:
