@@ -116,9 +116,12 @@ def test_printed_and_live_observations_are_merged() -> None:
 
 
 def test_observation_is_compared_with_the_policy_then() -> None:
-    """Network was off when the flag was seen, and is on now."""
+    """Network was off when the flag was seen, and is on now: of that nothing was observed yet."""
     later = e.PolicySet(thread=T, at=105, line=8, policy=ONLINE, origin="thread_settings_applied")
-    assert worker(begun(), printed("1"), later, polled(110)).sandbox.verdict == "match"
+    sandbox = worker(begun(), printed("1"), later, polled(110)).sandbox
+    assert (sandbox.verdict, differing_fields(sandbox)) == ("unverified", [])
+    again = e.PolicySet(thread=T, at=106, line=9, policy=WORKSPACE, origin="turn_context")
+    assert worker(begun(), printed("1"), later, again, polled(110)).sandbox.verdict == "match"
 
 
 def test_user_commands_are_not_compared() -> None:

@@ -134,11 +134,16 @@ def _is_mismatch(findings: Iterable[Finding]) -> bool:
 
 
 def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
-    """Return whether a policy whose files are known was in force when it was made."""
+    """Return whether it was made under the sandbox of now, and the files of that are known.
+
+    One made under another is compared with that; it proves nothing of what is in force now.
+    """
     if observation.policy < 0 or observation.recorded is not None:
         return False  # what the CLI states of itself is compared, and proves nothing
-    policy = thread.policies[observation.policy].policy
-    return thread.agent == "codex" or policy.filesystem is not Filesystem.UNKNOWN
+    was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
+    if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
+        return False
+    return thread.agent == "codex" or now.filesystem is not Filesystem.UNKNOWN
 
 
 def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
