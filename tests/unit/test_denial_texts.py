@@ -143,6 +143,22 @@ LANGUAGES = [json.loads(line) for line in (DATA / "denials_languages.jsonl").rea
 """What the sandbox of Codex 0.169 made shells, coreutils and git print under `LANG`."""
 
 
+NETWORK_LANGUAGES = [
+    json.loads(line) for line in (DATA / "denials_network_languages.jsonl").read_text("utf-8").splitlines()
+]
+"""What the sandbox of Codex 0.169 made bash and wget print under `LC_ALL`."""
+
+
+@pytest.mark.parametrize("case", NETWORK_LANGUAGES, ids=lambda case: case["language"])
+def test_names_that_are_not_resolved_in_other_languages(case: dict[str, Any]) -> None:
+    found = find(case["script"], case["output"], exit_code=case["exit_code"])
+    assert short(found) == [
+        ("network", "resolve", "registry.example.org", "likely"),
+        ("network", "resolve", "files.example.org", "likely"),
+    ]
+    assert find(case["script"], case["output"], ONLINE) == ()
+
+
 @pytest.mark.parametrize("case", LANGUAGES, ids=lambda case: case["language"])
 def test_denials_in_other_languages(case: dict[str, Any]) -> None:
     found = find(case["script"], case["output"], exit_code=case["exit_code"])

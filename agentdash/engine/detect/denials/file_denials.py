@@ -7,7 +7,8 @@ import re
 from typing import Final
 
 from agentdash.engine.detect.denials.call import Call, Finding
-from agentdash.engine.detect.denials.file_messages import Message, Reason, operation_of
+from agentdash.engine.detect.denials.file_messages import Message, operation_of
+from agentdash.engine.detect.denials.file_reasons import Reason
 from agentdash.engine.detect.denials.programs import WRITING_CODE, WRITING_TOOLS, Role, output_files
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Attribution, Strength, is_shells, prefix_of
@@ -163,6 +164,8 @@ class _Judge:
         named = [self._place(path) for path in self._message.paths if "/" in path or self._is_file(path)]
         if self._message.reason is Reason.DATABASE and not any(named):
             named = [self._place(path) for path in self._databases()]
+        if self._message.reason is Reason.UNWRITABLE and not named and self._command is not None:
+            named = [self._place(path) for path in output_files(self._command.name, self._command.words)]
         return list(dict.fromkeys(path for path in named if path is not None))
 
     def _place(self, path: str) -> str | None:

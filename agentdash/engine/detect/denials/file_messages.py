@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.denials.file_reasons import Reason, phrase_of, reason_in
 from agentdash.engine.detect.denials.lines import Lines
 from agentdash.engine.detect.denials.sources import is_shells, prefix_of
 from agentdash.engine.detect.denials.targets import paths_in, without_paths
-from agentdash.engine.detect.denials.translations import READ_ONLY_PATTERN
 from agentdash.model.denials import Operation
-
-
-class Reason(StrEnum):
-    """Why an operation on a file failed, as the message gives it."""
-
-    READ_ONLY = "EROFS"
-    """Only writing fails with it: with a restricted policy this is the read-only root of bubblewrap (Codex
-    0.125+)."""
-    NOT_PERMITTED = "EPERM"
-    """Of macOS' Seatbelt. Also of `chown`, and of what is no file."""
-    PERMISSION = "EACCES"
-    """Of Landlock (Codex through 0.114). Also of plain file modes, and of reading."""
-    DATABASE = "database"
-    """SQLite gives no error number: not there, read-only, not permitted read alike."""
-    UNWRITABLE = "unwritable"
-    """A program found by itself that it may not write, and went on or gave up without an error number."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -48,48 +31,6 @@ class Message(msgspec.Struct, frozen=True):
     """Numbers of its lines."""
 
 
-_REASONS: Final = (
-    (Reason.READ_ONLY, re.compile(rf"read-only file ?system|\bEROFS\b|{READ_ONLY_PATTERN}", re.IGNORECASE)),
-    (Reason.NOT_PERMITTED, re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)),
-    (
-        Reason.PERMISSION,
-        re.compile(
-            r"permission denied(?! \(publickey|, please try again)|\bEACCES\b|PermissionDenied\b"
-            r"|AccessDeniedException"
-            r"|insufficient permission|Access to the path .{1,300} is denied",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        Reason.DATABASE,
-        re.compile(
-            r"unable to open (?:the )?database(?: file)?|attempt to write a readonly database"
-            r"|readonly database"
-            r"|SQLITE_(?:READONLY|CANTOPEN)",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        Reason.UNWRITABLE,
-        re.compile(
-            r"(?:is|are) not writ(?:e-?)?able|Could not create local repository at"
-            r"|due to an error writing to the directory"
-            r"|does not exist and could not be created|Please check your permissions"
-            r"|cannot lock ref '.{1,200}': unable to create directory for"
-            r"|Unable to \(re\)create the|Failed to clean project: Failed to delete"
-            r"|No usable temporary directory"
-            r"|don't have write permissions? for|trying to write to [`'\"]"
-            r"|Failed to add the host to the list of known hosts|E212: Can't open file for writing"
-            r"|\bUnknown: FileSystem\.\w+",
-        ),
-    ),
-)
-
-_WORDS: Final = re.compile(
-    r"read-only file ?system|operation not permitted|permission denied"
-    rf"|unable to open|readonly database|not writ\w+|{READ_ONLY_PATTERN}",
-    re.IGNORECASE,
-)
 _READING: Final = re.compile(
     r"for reading|can(?:no|')t (?:read|stat|statx|access|list|open directory)"
     r"|can't open file(?! for writing)|cannot open directory|could not open directory"
@@ -148,6 +89,7 @@ _OPERATIONS: Final[tuple[tuple[Operation, re.Pattern[str]], ...]] = (
 _GIT: Final = re.compile(r"(?:^|/)\.git(?:/|$)|\.git/")
 _GIT_MESSAGE: Final = re.compile(
     r"^\s*(?:fatal|error|warning): .*(?:\.git\b|index\.lock|lock ref|object|repository|config file)"
+    r"|^ ! \[remote rejected\]"
 )
 
 _CHAIN: Final = re.compile(
@@ -170,6 +112,8 @@ _NPM: Final = re.compile(
 _APT: Final = re.compile(r"[EWN]: ")
 """Each of apt's lines is a message of its own."""
 _OUTPUT_FILE: Final = re.compile(r"zip error: Could not create output file \((?P<path>[^()]+)\)")
+_PUSHED: Final = re.compile(r"(?:To |error: failed to push some refs to ')(?P<path>[^\s:']+)'?$")
+"""Where git pushed to: a path, where it is neither a URL nor `HOST:PATH`."""
 _NODE_FIELD: Final = re.compile(r"^\s*['\"]?(?P<key>path|dest)['\"]?: ['\"](?P<value>[^'\"]+)['\"]")
 _FIELD: Final = re.compile(
     r"^\s*['\"]?(?:code|errno|syscall|path|dest|address|port)['\"]?: |^npm (?:ERR!|error) (?:code|errno"
@@ -195,7 +139,7 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
         script: what ran: it shows where a path with blanks begins and ends.
     """
     line = lines[number]
-    found = _reason_in(line)
+    found = reason_in(line)
     if found is None:
         return None
     reason, match = found
@@ -204,7 +148,7 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     first = last = number
     if place := _RUBY_PLACE.match(line):
         line = line[place.end() :]
-        reason, match = _reason_in(line) or (reason, match)
+        reason, match = reason_in(line) or (reason, match)
     paths = _ruby_paths(line) or _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
     complete = any("/" in path for path in paths) or (paths and (is_shells(line) or prefix_of(line)))
@@ -217,7 +161,7 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
         operation=_operation(reason, text, paths),
         writes=writes,
         paths=paths,
-        phrase=_phrase(line),
+        phrase=phrase_of(line),
         first=first,
         last=last,
     )
@@ -233,19 +177,6 @@ def _ruby_paths(line: str) -> tuple[str, ...]:
     if both.startswith("(") and both.endswith(")"):
         return tuple(reversed(both[1:-1].split(", ")))
     return (both,)
-
-
-@lru_cache(2_048)  # logs repeat their lines
-def _reason_in(line: str) -> tuple[Reason, re.Match[str]] | None:
-    for reason, pattern in _REASONS:
-        if match := pattern.search(line):
-            return reason, match
-    return None
-
-
-def _phrase(line: str) -> str:
-    found = _WORDS.search(line)
-    return found[0] if found else ""
 
 
 def _behind(line: str, match: re.Match[str]) -> str:
@@ -332,6 +263,8 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
             return (field["value"],), number, later, line
         if created := _OUTPUT_FILE.match(lines[later]):
             return (created["path"],), number, later, f"{line}\n{lines[later]}"
+        if "unpack" in line and (pushed := _PUSHED.match(lines[later])):
+            return (pushed["path"],), number, later, f"{line}\n{lines[later]}"
         if is_next and line.rstrip().endswith(":") and re.match(r"\s*[~/]\S*\s*$", lines[later]):
             return (lines[later].strip(),), number, later, line  # brew's list of directories; CMake's
         is_next = is_next and not lines[later].strip()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agentdash.engine.detect.denials.network_translations import NO_NAME_PATTERN
+
 _HOST: Final = (
     r"\[?(?P<host>[A-Za-z0-9_](?:[\w-]*\w)?(?:\.[\w-]+)*|[0-9a-fA-F]*(?:::?[0-9a-fA-F]+)+|::1?)\]?"
     r"(?![\w-]|\.\w)\.?"
@@ -43,6 +45,8 @@ _HOSTS: Final = tuple(
         rf"\({_HOST}:\d+\)",
         rf"(?:^|[\s(]){_HOST}(?::\d+)?: (?:temporary failure in name|name or service not|nodename nor"
         rf"|no address associated|unknown host)",
+        rf"\b{_HOST} \((?P=host)\).{{1,40}}(?:{NO_NAME_PATTERN})",
+        rf"(?:^|: |\(){_HOST}(?::\d+)?: (?:{NO_NAME_PATTERN})",
         rf"/dev/(?:tcp|udp)/{_HOST}/",
         rf"connection to the server {_HOST}:\d+",
     )

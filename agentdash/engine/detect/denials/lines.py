@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from agentdash.engine.detect.denials.network_translations import NETWORK_WORDS
 from agentdash.engine.detect.denials.translations import READ_ONLY
 from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block
 
@@ -76,6 +77,9 @@ _FRAGMENTS: Final = {
         "usable l": r"usable local IP",
         "usable w": r"usable wildcard IP",
         "local repository": r"create local repository at",
+        "l: (23)": r"curl: \(23\)",
+        "ry object dir": r"temporary object directory",
+        "(unpacker": r"\(unpacker error\)",
     }.items()
 }
 """Every line that a rule of this package reads has one of these fragments, or one of the words below.
@@ -95,6 +99,7 @@ _WORDS: Final = (
     *("Network access ", "No matching distribution", "Received HTTP code", "Landlock"),
     *("CONNECT tunnel failed", "CONNECTION FAILED"),
     *READ_ONLY.values(),
+    *NETWORK_WORDS,
 )
 """Each of them is reason enough to read a line."""
 _NEEDLES: Final = (*_FRAGMENTS, *_WORDS)

@@ -9,10 +9,9 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials.hosts import (
-    host_in,
-)
+from agentdash.engine.detect.denials.hosts import host_in
 from agentdash.engine.detect.denials.lines import Lines
+from agentdash.engine.detect.denials.network_translations import NO_NAME_PATTERN, NO_NETWORK_PATTERN
 from agentdash.engine.detect.denials.targets import without_paths
 from agentdash.model.denials import Operation
 
@@ -87,7 +86,8 @@ _RESOLVE: Final = re.compile(
     r"|bad address '|could not resolve: |could not resolve [\w.-]+/\d+"
     r"|could not resolve '[\w-]+(?:\.[\w-]+)+'|no servers could be reached"
     r"|couldn't get address for|communications error to|unable to find the server at|\bbad hostname\b"
-    r"|:nxdomain|,nxdomain|\bcould not download (?:\S+ ){0,3}(?:at|from) https?://",
+    r"|:nxdomain|,nxdomain|\bcould not download (?:\S+ ){0,3}(?:at|from) https?://"
+    rf"|{NO_NAME_PATTERN}",
     re.IGNORECASE,
 )
 _CONNECT: Final = re.compile(
@@ -100,7 +100,8 @@ _CONNECT: Final = re.compile(
     r"|connection refused|\bECONNREFUSED\b|connection reset by peer in connection|actively refused"
     r"|can't connect to mysql server|could not connect to redis|unable to connect to"
     r"|cannot connect to host|failed_connect"
-    r"|was refused - did you specify|could not reach host|curl error (?:7|28)\b",
+    r"|was refused - did you specify|could not reach host|curl error (?:7|28)\b"
+    rf"|{NO_NETWORK_PATTERN}",
     re.IGNORECASE,
 )
 _GENERIC: Final = re.compile(
