@@ -151,11 +151,6 @@ class Adapter:
         self.tables = tables
 
     @cached_property
-    def identify_table(self) -> IdentifyTable:
-        """The `[identify]` table."""
-        return msgspec.convert(self.tables["identify"], IdentifyTable)
-
-    @cached_property
     def state_paths(self) -> tuple[StatePath, ...]:
         """The rows of the `[state]` table; empty without one."""
         table = self.tables.get("state")

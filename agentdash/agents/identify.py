@@ -13,14 +13,14 @@ outermost.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
 import msgspec
 
-from agentdash.agents.adapter import IdentifyTable, Role
-from agentdash.agents.registry import adapters
+from agentdash.agents.adapter import Role
+from agentdash.agents.registry import adapters, identify_table
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def identify(argv: Sequence[str], exe: str | None = None) -> Identity | None:
 
 
 def _identity(agent: str, args: Sequence[str]) -> Identity:
-    table = adapters()[agent].identify_table
+    table = identify_table(agent)
     options = args[: args.index("--")] if "--" in args else args
     return Identity(agent, table.role(args), once=not table.once.isdisjoint(options))
 
@@ -104,13 +104,13 @@ def _lookup(path: str) -> str | None:
 @cache
 def _index() -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
     """Return the agents by program, by npm package, and by part of a path."""
-    tables: Mapping[str, IdentifyTable] = {name: cli.identify_table for name, cli in adapters().items()}
-    by_program = {program: agent for agent, table in tables.items() for program in table.programs}
-    by_package = {package: agent for agent, table in tables.items() for package in table.packages}
+    found = {agent: identify_table(agent) for agent in adapters()}
+    by_program = {program: agent for agent, table in found.items() for program in table.programs}
+    by_package = {package: agent for agent, table in found.items() for package in table.packages}
     return (
         by_program,
         by_package,
-        [(place, agent) for agent, table in tables.items() for place in table.places],
+        [(place, agent) for agent, table in found.items() for place in table.places],
     )
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.registry import adapters
+from agentdash.agents.registry import adapters, identify_table
 from agentdash.files import read_text
 from agentdash.model.sanitize import clean_line
 
@@ -93,7 +93,7 @@ def _screens(agent: str, known: Knowledge) -> str:
 def installed_agents() -> Iterator[InstalledAgent]:
     """Yield the worker CLIs on the PATH of this process, without running any of them."""
     for name, adapter in adapters().items():
-        program = next(filter(None, map(shutil.which, sorted(adapter.identify_table.programs))), None)
+        program = next(filter(None, map(shutil.which, sorted(identify_table(name).programs))), None)
         if program is not None:
             yield InstalledAgent(name, clean_line(program), installed_version(adapter, program))
 
@@ -108,6 +108,6 @@ def installed_version(adapter: Adapter, program: str) -> str | None:
             package = json.loads(read_text(folder / "package.json"))
         except (OSError, ValueError, RecursionError):
             continue
-        if isinstance(package, dict) and package.get("name") in adapter.identify_table.packages:
+        if isinstance(package, dict) and package.get("name") in identify_table(adapter.name).packages:
             return clean_line(str(package.get("version"))) or None
     return None

@@ -4,37 +4,71 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from typing import Any
 
-from agentdash.agents.adapter import Adapter
+import msgspec
+
+from agentdash.agents.adapter import Adapter, IdentifyTable
 
 _PACKAGE = "agentdash.agents"
 _SHARED = "any.toml"
 """Screen rules that hold for every worker CLI; no CLI of its own."""
 
 
+class _Adapters(Mapping[str, Adapter]):
+    """The adapters by name. The code of one is imported when it is looked up: most commands need few."""
+
+    def __init__(self) -> None:
+        folder = files(_PACKAGE)
+        toml_files = sorted(path.name for path in folder.iterdir() if path.name.endswith(".toml"))
+        self._names = dict.fromkeys(name.removesuffix(".toml") for name in toml_files if name != _SHARED)
+
+    def __getitem__(self, name: str) -> Adapter:
+        if name not in self._names:
+            raise KeyError(name)
+        return _load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @cache
 def adapters() -> Mapping[str, Adapter]:
-    """Return the adapters by name. Cached: parsing all TOML files takes as long as one poll of all
-    processes."""
-    folder = files(_PACKAGE)
-    return {
-        path.name.removesuffix(".toml"): _load(path.name.removesuffix(".toml"), path.read_text("utf-8"))
-        for path in sorted(folder.iterdir(), key=lambda path: path.name)
-        if path.name.endswith(".toml") and path.name != _SHARED
-    }
+    """Return the adapters by name."""
+    return _Adapters()
+
+
+@cache
+def tables(agent: str) -> Mapping[str, Any]:
+    """Return the tables of an adapter's TOML file."""
+    return tomllib.loads(_text(f"{agent}.toml"))
+
+
+@cache
+def identify_table(agent: str) -> IdentifyTable:
+    """Return the `[identify]` table of an adapter, without importing its code."""
+    return msgspec.convert(tables(agent)["identify"], IdentifyTable)
 
 
 @cache
 def shared_rules_text() -> str:
     """Return the text of `any.toml`: the screen rules of every worker CLI."""
-    return (files(_PACKAGE) / _SHARED).read_text("utf-8")
+    return _text(_SHARED)
 
 
-def _load(name: str, toml_text: str) -> Adapter:
+@cache
+def _load(name: str) -> Adapter:
     has_code = (files(_PACKAGE) / name / "adapter.py").is_file()
     adapter: type[Adapter] = import_module(f"{_PACKAGE}.{name}.adapter").ADAPTER if has_code else Adapter
-    return adapter(name, toml_text, tomllib.loads(toml_text))
+    return adapter(name, _text(f"{name}.toml"), tables(name))
+
+
+def _text(name: str) -> str:
+    return (files(_PACKAGE) / name).read_text("utf-8")

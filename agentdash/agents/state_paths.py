@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from agentdash.agents.registry import adapters
+from agentdash.agents.registry import adapters, identify_table
 from agentdash.model.mounts import WriteAccess
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
@@ -26,7 +26,7 @@ def installed() -> Installed:
     found = {
         agent: rows
         for agent, rows in state_paths().items()
-        if any(shutil.which(name) for name in adapters()[agent].identify_table.programs)
+        if any(shutil.which(name) for name in identify_table(agent).programs)
     }
     env = {name: clean_line(value) for name in ("HOME", *DEFAULTS) if (value := os.environ.get(name))}
     return Installed(found, env)

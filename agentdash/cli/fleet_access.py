@@ -6,6 +6,7 @@ The status file is written outside of the sandbox, by a dashboard or by `agentda
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -224,7 +225,11 @@ def _once(hub: Hub) -> Snapshot:
         # not returned: on ctrl-c Python would spend 20 ms on formatting what the task came to
         found.append(await hub.once(settles=False))
 
-    asyncio.run(poll())
+    gc.disable()  # one pass leaves hardly any garbage, and looking for it takes a tenth of the time
+    try:
+        asyncio.run(poll())
+    finally:
+        gc.enable()
     if (failure := found[0].failure) is not None and not failure.goes_on:
         raise EngineFailedError(failure)
     return found[0]

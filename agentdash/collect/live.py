@@ -1,12 +1,12 @@
-"""Choose and connect the live sources that the configuration enables."""
+"""Choose and connect the live sources that the configuration enables; only these are imported."""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
-from agentdash.collect.remote.carrier import carrier
-from agentdash.collect.remote.source import RemoteSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex_log import CodexLogSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
@@ -15,13 +15,8 @@ from agentdash.collect.sources.processes import ProcessSource
 from agentdash.collect.sources.reach import ReachSource
 from agentdash.collect.sources.requests import RequestSource
 from agentdash.collect.sources.rollouts import KnownThreads, RolloutSource
-from agentdash.collect.sources.screen_readings import ScreenReadingSource
 from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.collect.sources.status_feed import StatusFeedSource
-from agentdash.collect.sources.tmux_panes import TmuxPaneSource
-from agentdash.collect.sources.transcripts import TranscriptSource
-from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.servers import current_pane, own_server, servers
 from agentdash.config import Config
 from agentdash.model.clock import Clock
 from agentdash.model.source import Source
@@ -44,13 +39,11 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, known)]
     claude_home = ClaudeHome(config.claude_home or default_claude_home())
     if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
+        from agentdash.collect.sources.transcripts import TranscriptSource
+
         sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler))
     if config.tmux:
-        sensor = TmuxSensor(
-            servers(config.socket_names, config.socket_paths, default=True), skip=current_pane()
-        )
-        others = bool(config.socket_names or config.socket_paths or own_server() not in (None, "default"))
-        sources.append(TmuxPaneSource(sensor, clock, scheduler, default_optional=others))
+        sources.append(_tmux_panes(config, clock, scheduler))
     sources += [
         StatusFeedSource(home, clock, scheduler),
         ProcessSource(home, clock, scheduler),
@@ -59,8 +52,23 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]
     sources += [GitSource(clock), ReachSource(clock)]
     if config.tmux:
+        from agentdash.collect.sources.screen_readings import ScreenReadingSource
+
         sources.append(ScreenReadingSource(clock, config.agents))
     if config.hosts:
+        from agentdash.collect.remote.carrier import carrier
+        from agentdash.collect.remote.source import RemoteSource
+
         carriers = [carrier(name, each, config.ssh_config) for name, each in config.hosts.items()]
         sources.append(RemoteSource(carriers, clock))
     return sources
+
+
+def _tmux_panes(config: Config, clock: Clock, scheduler: PollScheduler) -> Source:
+    from agentdash.collect.sources.tmux_panes import TmuxPaneSource
+    from agentdash.collect.tmux.sensor import TmuxSensor
+    from agentdash.collect.tmux.servers import current_pane, own_server, servers
+
+    sensor = TmuxSensor(servers(config.socket_names, config.socket_paths, default=True), skip=current_pane())
+    others = bool(config.socket_names or config.socket_paths or own_server() not in (None, "default"))
+    return TmuxPaneSource(sensor, clock, scheduler, default_optional=others)

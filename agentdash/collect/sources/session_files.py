@@ -33,7 +33,7 @@ class SessionFileSource:
 
     def __init__(self, clock: Clock, readers: Mapping[str, SessionFiles] | None = None) -> None:
         self._clock = clock
-        self._readers = _all_readers() if readers is None else readers
+        self._given = readers
         self._emitted: dict[ProcessKey, SessionSeen] = {}
         self._unread = ""
         """What the last poll could not read."""
@@ -47,7 +47,7 @@ class SessionFileSource:
         unread: set[str] = set()
         shared = _shared_directories(fleet.processes.values())
         for process in fleet.processes.values():
-            reader = self._readers.get(process.agent or "")
+            reader = self._reader(process)
             if reader is None or _place(process) in shared:
                 continue
             last = self._emitted.get(process.key)
@@ -77,15 +77,17 @@ class SessionFileSource:
         while True:
             fleet = channel.value
             emit(await self.poll(fleet))
-            if any(process.agent in self._readers for process in fleet.processes.values()):
+            if any(self._reader(process) is not None for process in fleet.processes.values()):
                 await asyncio.sleep(_POLL_INTERVAL_S)
             else:
                 await channel.wait_for_change(fleet)
 
-
-def _all_readers() -> dict[str, SessionFiles]:
-    found = {name: adapter.session_files for name, adapter in adapters().items()}
-    return {name: reader for name, reader in found.items() if reader is not None}
+    def _reader(self, process: Process) -> SessionFiles | None:
+        """Return the reader of the session files of a process's CLI, which is imported only now."""
+        agent = process.agent or ""
+        if self._given is not None:
+            return self._given.get(agent)
+        return adapters()[agent].session_files if agent in adapters() else None
 
 
 def _place(process: Process) -> tuple[str, str | None, str | None]:
@@ -95,14 +97,17 @@ def _place(process: Process) -> tuple[str, str | None, str | None]:
 def _shared_directories(processes: Iterable[Process]) -> set[tuple[str, str | None, str | None]]:
     """Return the directories in which several workers of the same CLI run, of CLIs whose sessions are found
     by these. One that has started itself again is one."""
-    names = {name for name, adapter in adapters().items() if adapter.finds_sessions_by_directory}
-    agents = {process.pid: process for process in processes if process.agent in names}
+    agents = {process.pid: process for process in processes if _finds_by_directory(process.agent or "")}
     found: dict[tuple[str, str | None, str | None], int] = {}
     for process in agents.values():
         parent = agents.get(process.ppid)
         if parent is None or parent.agent != process.agent:
             found[_place(process)] = found.get(_place(process), 0) + 1
     return {place for place, count in found.items() if count > 1}
+
+
+def _finds_by_directory(agent: str) -> bool:
+    return agent in adapters() and adapters()[agent].finds_sessions_by_directory
 
 
 def _content(session: SessionSeen) -> tuple[object, ...]:
