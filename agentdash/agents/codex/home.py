@@ -61,6 +61,10 @@ class CodexHome:
         """The existing directories with rollouts."""
         return [directory for directory in (self.sessions, self.archived) if directory.is_dir()]
 
+    def is_archived(self, path: Path) -> bool:
+        """Return whether a rollout of this home is in its archive."""
+        return str(path).startswith(f"{self.archived}{os.sep}")
+
     def rollouts(self, on_error: Callable[[OSError], None] = lambda _: None) -> Iterator[Path]:
         """Yield all rollouts, newest first by the time in their names.
 
@@ -70,12 +74,9 @@ class CodexHome:
         Args:
             on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
         """
-        found = heapq.merge(
-            _walk(self.sessions, _SESSIONS_DEPTH, on_error),
-            _walk(self.archived, 0, on_error),
-            key=lambda file: file.stem,
-            reverse=True,
-        )
+        found = _walk(self.sessions, _SESSIONS_DEPTH, on_error)
+        if archived := list(_walk(self.archived, 0, on_error)):
+            found = heapq.merge(found, archived, key=lambda file: file.stem, reverse=True)
         newest: _File | None = None
         for file in found:
             if newest is not None and file.stem != newest.stem:

@@ -321,7 +321,7 @@ class RolloutSource(SessionLogSource):
         return index.names
 
     def _is_archived(self, path: Path) -> bool:
-        return path.is_relative_to(self._home.archived)
+        return self._home.is_archived(path)
 
 
 def _size_and_mtime(path: Path, now: float) -> tuple[int, float]:

@@ -124,7 +124,7 @@ class Library:
                 path=path,
                 begun=begun,
                 listed_at=begun or 0.0,
-                archived=path.is_relative_to(self.home.archived),
+                archived=self.home.is_archived(path),
                 compressed=path.suffix == ".zst",
             )
 
