@@ -68,8 +68,10 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def denial(self) -> Denial | None:
         """Return the denial that counts most: the last certain one, else the last."""
+        if not self.denials:
+            return None
         certain = (denial for denial in reversed(self.denials) if denial.is_certain)
-        return next(certain, self.denials[-1] if self.denials else None)
+        return next(certain, self.denials[-1])
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):

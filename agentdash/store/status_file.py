@@ -13,10 +13,10 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.source import Emit
 from agentdash.model.states import State
+from agentdash.model.thread import Call
 from agentdash.model.times import ago, possible_time
 from agentdash.model.worker import Assessment, Snapshot, Worker
 from agentdash.store.line_file import boot_id, line_facts, line_path, write_line_file
@@ -52,6 +53,8 @@ _CHECK_INTERVAL_S: Final = 5.0
 """Between two checks of the file while nothing changes: its writer may have ended, or it may be gone."""
 _MAX_CALLS: Final = 5
 """Calls kept of each worker."""
+_MAX_TAIL_CHARS: Final = 500
+"""Of the output of each."""
 _MAX_FILE_BYTES: Final = 64 << 20
 """Size above which a file is malformed: 1,000 workers take about 5 MB."""
 _START_TIME_FIELD: Final = 19
@@ -181,6 +184,8 @@ class Publisher:
         self._home_path = home.expanduser().resolve()
         self._clock = clock
         self._last_snapshot: Snapshot | None = None
+        self._written: dict[str, tuple[Worker, Worker]] = {}
+        """Workers of that snapshot by their ids, and as they were written."""
         self._written_at = 0.0
         self._identity: tuple[int, int] | None = None
         """Of the file as written by this process."""
@@ -217,7 +222,7 @@ class Publisher:
             pid=os.getpid(),
             home=self._home,
             written_at=now,
-            snapshot=_brief(snapshot),
+            snapshot=snapshot,
             boot=boot_id(),
             pid_namespace=_pid_namespace(),
             pid_start=process_start(os.getpid()),
@@ -226,7 +231,7 @@ class Publisher:
         descriptor, temporary = tempfile.mkstemp(prefix=".status-", dir=self.path.parent)  # 0600
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
-                file.write(msgspec.json.encode(mask_fields(published)))
+                file.write(msgspec.json.encode(self._masked(published)))
                 stat = os.fstat(descriptor)
             Path(temporary).replace(self.path)
         except BaseException:
@@ -293,6 +298,14 @@ class Publisher:
         elif not self._health[0] or self._health[1].startswith("pid "):
             self._emit_health(emit, ok=True, detail="written")
 
+    def _masked(self, published: Published) -> Published:
+        """Return the content without secrets, and without what is long."""
+        workers = published.snapshot.workers
+        written = [_written(worker, *self._written.get(worker.id, (None, None))) for worker in workers]
+        self._written = {worker.id: (worker, out) for worker, out in zip(workers, written, strict=True)}
+        masked: Published = mask_fields(replace(published, snapshot=replace(published.snapshot, workers=())))
+        return replace(masked, snapshot=replace(masked.snapshot, workers=tuple(written)))
+
     def _is_own(self) -> bool:
         try:
             return _identity(self.path.lstat()) == self._identity
@@ -305,15 +318,30 @@ class Publisher:
             emit([SourceSeen(at=self._clock.now(), name="status file", ok=ok, detail=detail)])
 
 
-def _brief(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot without what is long and not shown by `status`: screens, timelines, old calls."""
-    return replace(snapshot, workers=tuple(map(_brief_worker, snapshot.workers)))
+def _brief_calls(calls: Sequence[Call]) -> tuple[Call, ...]:
+    return tuple(replace(call, tail=call.tail[-_MAX_TAIL_CHARS:]) for call in calls[:_MAX_CALLS])
 
 
-def _brief_worker(worker: Worker) -> Worker:
-    pane = replace(worker.pane, screen=()) if worker.pane else None
-    calls = tuple(replace(call, tail=call.tail[-500:]) for call in worker.calls[:_MAX_CALLS])
-    return replace(worker, pane=pane, moments=(), calls=calls, reach=None)
+_SHORTENED: Final[dict[str, Callable[[Any], Any]]] = {
+    "pane": lambda pane: replace(pane, screen=()) if pane else None,
+    "calls": _brief_calls,
+    "moments": lambda _: (),
+    "reach": lambda _: None,
+}
+"""Fields of a worker that are long and not shown by `status`, and what is written of them."""
+
+
+def _written(worker: Worker, before: Worker | None, written: Worker | None) -> Worker:
+    """Return a worker as it is written: shortened, and with secrets masked. What is the same object as before
+    is not searched again."""
+    fields: dict[str, Any] = {}
+    for name in worker.__struct_fields__:
+        value = getattr(worker, name)
+        if before is not None and value is getattr(before, name):
+            fields[name] = getattr(written, name)
+        else:
+            fields[name] = mask_fields(_SHORTENED[name](value) if name in _SHORTENED else value)
+    return Worker(**fields)
 
 
 def process_start(pid: int) -> str:

@@ -328,7 +328,9 @@ async def test_a_failed_service_is_a_failed_source() -> None:
 # ---------------------------------------------------------------- timing, order, back-pressure
 
 
-@pytest.mark.parametrize(("event", "urgent"), [(done(), True), (called("c2"), False)])
+@pytest.mark.parametrize(
+    ("event", "urgent"), [(done(), True), (called("c2", ask=True), True), (called("c2"), False)]
+)
 async def test_urgent_events_do_not_wait_for_the_longer_interval(
     monkeypatch: pytest.MonkeyPatch, event: e.Event, urgent: bool
 ) -> None:

@@ -58,6 +58,22 @@ async def snapshot() -> Snapshot:
             await running
 
 
+async def test_what_is_written_again_is_as_if_written_first(tmp_path: Path) -> None:
+    hub, clock = demo_hub(at=30)
+    clock.set(paused=True)
+    start, publisher = clock.now(), Publisher(tmp_path / "home", clock)
+    written = set()
+    for second in range(0, 60, 5):
+        clock.set(now=start + second)
+        later = await hub.once()
+        publisher.write(later)
+        again = publisher.path.read_bytes()
+        Publisher(tmp_path / "home", clock).write(later)
+        assert again == publisher.path.read_bytes()
+        written.add(again)
+    assert len(written) == 12
+
+
 def test_what_is_written_is_read(snapshot: Snapshot, state: Path, tmp_path: Path) -> None:
     publisher = Publisher(tmp_path / "home", VirtualClock(snapshot.at))
     publisher.write(snapshot)

@@ -18,7 +18,11 @@ from agentdash.collect.inotify import Inotify
 _QUIET_MS: Final = 10
 """From a change to its delivery: what is written together comes together."""
 _MIN_INTERVAL_MS: Final = 100
-"""Between two deliveries while changes keep coming; snapshots do not follow each other faster either."""
+"""Between two deliveries; snapshots do not follow each other faster either."""
+_SUSTAINED_INTERVAL_MS: Final = 250
+"""Likewise while changes keep coming, for the same reason."""
+_BURST: Final = 20
+"""Deliveries that may follow each other at the shorter interval."""
 _REASONS: Final = {
     errno.ENOSPC: "no inotify watches left",
     errno.EMFILE: "no inotify instances left",
@@ -191,6 +195,8 @@ class InotifyTree:
         self._awaited: dict[int, set[str]] = {}
         """Paths that do not exist, by the watch of the directory that they will be in."""
         self._delivered_at = 0.0
+        self._successive = 0
+        """Deliveries without a pause between them."""
         self._flush: asyncio.TimerHandle | None = None
         self._inotify = Inotify(self._on_change)
         try:
@@ -232,7 +238,10 @@ class InotifyTree:
         """Gather changes for a moment, without a wakeup for each of them."""
         self._inotify.pause()
         loop = asyncio.get_running_loop()
-        due = max(loop.time() + _QUIET_MS / 1000, self._delivered_at + _MIN_INTERVAL_MS / 1000)
+        is_pause = loop.time() > self._delivered_at + _SUSTAINED_INTERVAL_MS / 1000
+        self._successive = 0 if is_pause else self._successive + 1
+        interval_ms = _MIN_INTERVAL_MS if self._successive < _BURST else _SUSTAINED_INTERVAL_MS
+        due = max(loop.time() + _QUIET_MS / 1000, self._delivered_at + interval_ms / 1000)
         self._flush = loop.call_at(due, self._read)
 
     def _read(self) -> None:

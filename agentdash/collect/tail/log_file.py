@@ -9,6 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,8 @@ from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
 
+_path = lru_cache(maxsize=1_000)(Path)
+"""Parsing the path of a log takes as long as reading a line of it."""
 _HEAD_BYTES: Final = 48 << 10
 _TAIL_BYTES: Final = 48 << 10
 """Read of a skimmed file's beginning and end; more where these hold no whole line."""
@@ -303,7 +306,7 @@ class LogFile:
             groups = [(0, self._lines.number, ())]
         for skipped, first, lines in groups:
             grown = FileGrown(
-                path=Path(self.path),
+                path=_path(self.path),
                 lines=lines,
                 first=first,
                 size=stat.st_size,
@@ -321,7 +324,7 @@ class LogFile:
         reason = failure_reason(error)
         if self._failure != reason:
             self._failure = reason
-            yield FileUnreadable(Path(self.path), reason)
+            yield FileUnreadable(_path(self.path), reason)
 
 
 def file_identity(stat: os.stat_result) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -145,10 +145,12 @@ class FindingsList(OptionList, inherit_bindings=False):
         super().__init__(id=id, markup=False)
         self._whole = whole
         self._snapshot: Snapshot | None = None
+        self._grouped_from: Mapping[str, tuple[object, ...]] = {}
+        """What causes follow from, of each worker: most changes of a worker are none of it."""
         self._groups: Sequence[CauseGroup] = ()
         self._shown: list[tuple[str, Content]] = []
-        self._drawn_from: tuple[int, bool, bool, str, int] | None = None
-        """What the shown rows were made of."""
+        self._drawn_from: tuple[bool, bool, str, int] | None = None
+        """What the shown rows were made of, beside the groups."""
 
     @property
     def worker(self) -> str | None:
@@ -161,14 +163,13 @@ class FindingsList(OptionList, inherit_bindings=False):
         """Show the causes of all workers; the highlighted one keeps the highlight."""
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
-            workers = snapshot.workers if snapshot else ()
-            self._groups = group_causes(worker for worker in workers if self._whole or not _is_past(worker))
+            self._group(snapshot.workers if snapshot else ())
         self.set_class(not self._groups, "-none")
         title = f" {len(self._groups)} findings "
         if title != self.border_title:  # to set it paints the whole list
             self.border_title = title
         is_ansi, cells = self.app.native_ansi_color, self.scrollable_content_region.width
-        drawn_from = (id(snapshot), look.glyphs is ASCII, is_ansi, date(look.now), cells)
+        drawn_from = (look.glyphs is ASCII, is_ansi, date(look.now), cells)
         if drawn_from == self._drawn_from:  # nothing in a row is an age
             return
         self._drawn_from = drawn_from
@@ -189,6 +190,15 @@ class FindingsList(OptionList, inherit_bindings=False):
             self.highlighted = ids.index(before) if before in ids else first
             self.scroll_to(y=at.y, animate=False, immediate=True)
         self._shown = shown
+
+    def _group(self, workers: Iterable[Worker]) -> None:
+        """Group the causes of these workers, unless all that they follow from is as before."""
+        grouped = [worker for worker in workers if self._whole or not _is_past(worker)]
+        grouped_from = {each.id: (each.name, each.sandbox, each.state, each.fact) for each in grouped}
+        if grouped_from != self._grouped_from:
+            self._grouped_from = grouped_from
+            self._groups = group_causes(grouped)
+            self._drawn_from = None
 
     def _drawn(self, group: CauseGroup, look: Look, cells: int, *, ansi: bool) -> Content:
         return prompt(group, look, ansi=ansi) if self._whole else row(group, look, cells, ansi=ansi)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -132,15 +133,15 @@ def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
     turn = thread.turn
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return
-    calls = (call for call in reversed(thread.calls) if call.denial and call.denial.is_certain)
-    call = next((call for call in calls if turn.has(call)), None)
-    if call is not None and call.denial is not None:
+    denied = (call for call in reversed(thread.calls) if call.denials and turn.has(call))
+    found = ((call, denial) for call in denied if (denial := call.denial) and denial.is_certain)
+    for call, denial in islice(found, 1):
         yield Corroboration(
             _CONTRADICTION,
             Evidence(
-                source=call.denial.source,
+                source=denial.source,
                 at=call.ended_at or call.at,
-                rule=f"denied-{call.denial.what}",
-                text=f"`{call.text}` -> {call.denial.quote}",
+                rule=f"denied-{denial.what}",
+                text=f"`{call.text}` -> {denial.quote}",
             ),
         )
