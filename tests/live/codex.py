@@ -27,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.live.dispositions import restore_defaults
 from tests.live.model_server import ScriptedModel
@@ -53,8 +54,11 @@ trust_level = "trusted"
 """
 
 
-class SetupError(Exception):
-    """The machine lacks something that a live test needs."""
+class SetupError(pytest.fail.Exception):
+    """The machine lacks something that a live test needs: the test fails with this message alone."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, pytrace=False)
 
 
 def cache() -> Path:

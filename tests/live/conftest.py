@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.codex import Lab, SetupError, install
+from tests.live.codex import Lab, install
 from tests.live.patience import scaled, slowness
 from tests.live.scripted_server import Script
 
@@ -61,10 +61,7 @@ def codex(report_screens: Callable[[Screens], None]) -> Iterator[OpenLab]:
     with ExitStack() as labs:
 
         def open_lab(script: Script, config: str = "", **version: str) -> Lab:
-            try:
-                lab = Lab(install(**version), script, config)
-            except SetupError as error:
-                pytest.fail(str(error), pytrace=False)
+            lab = Lab(install(**version), script, config)
             labs.callback(lab.close)
             report_screens(lab.screens)
             return lab

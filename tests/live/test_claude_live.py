@@ -20,7 +20,6 @@ from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
 from tests.live.claude_cases import Case, cases, has_written, lab_of
-from tests.live.codex import SetupError
 from tests.live.patience import command_seconds
 from tests.live.watched import Watched, watching_config
 
@@ -38,10 +37,7 @@ def claude() -> Iterator[OpenLab]:
     with ExitStack() as labs:
 
         def open_lab(case: Case, version: str = VERSION) -> ClaudeLab:
-            try:
-                lab = lab_of(case, version)
-            except SetupError as error:
-                pytest.fail(str(error), pytrace=False)
+            lab = lab_of(case, version)
             labs.callback(lab.close)
             return lab
 

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,7 +29,7 @@ from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, Remedy
-from tests.live.codex import Lab, SetupError, cache, install
+from tests.live.codex import Lab, cache, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
 
@@ -175,13 +175,7 @@ class Box:
 
 @pytest.fixture
 def box() -> Iterator[Box]:
-    try:
-        codex = install()
-    except SetupError as error:
-        pytest.fail(str(error), pytrace=False)
-    with ExitStack() as stack:
-        made = Box(codex)
-        stack.callback(made.close)
+    with closing(Box(install())) as made:
         yield made
 
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -37,7 +37,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import MountTable
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import resolve_path
-from tests.live.codex import SetupError, cache, install, npm_install
+from tests.live.codex import cache, install, npm_install
 from tests.live.patience import until, wait_until, within
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
@@ -134,13 +134,7 @@ class Sandbox:
 
 @pytest.fixture
 def box() -> Iterator[Sandbox]:
-    try:
-        codex = install()
-    except SetupError as error:
-        pytest.fail(str(error), pytrace=False)
-    with ExitStack() as stack:
-        made = Sandbox(codex)
-        stack.callback(made.close)
+    with closing(Sandbox(install())) as made:
         yield made
 
 
@@ -282,10 +276,7 @@ def test_sandboxed_worker_with_mounts_and_state_paths(box: Sandbox) -> None:
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "old"])
 def test_opencode_ends_at_the_predicted_path(box: Sandbox, fresh: bool) -> None:
     """Its error names the path; of directories that exist it must write the first only."""
-    try:
-        opencode = npm_install("opencode-ai", "1.18.33", "opencode")
-    except SetupError as error:
-        pytest.fail(str(error), pytrace=False)
+    opencode = npm_install("opencode-ai", "1.18.33", "opencode")
     rows, env = state_paths()["opencode"], {"HOME": str(box.home)}
     places = [path for row in rows if (path := resolve_path(row.path, env)) is not None]
     if not fresh:

@@ -17,7 +17,6 @@ from agentdash.agents.opencode.requests import merged, rules_sources
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live.codex import SetupError
 from tests.live.dispositions import restore_defaults
 from tests.live.scripted_server import Script
 from tests.live.workers import WorkerLab, WorkerPane, program, watching
@@ -47,10 +46,7 @@ def workers(report_screens: Callable[[Callable[[], dict[str, str]]], None]) -> I
             report_screens(lab.screens)
             return lab
 
-        try:
-            yield open_lab
-        except SetupError as error:
-            pytest.fail(str(error), pytrace=False)
+        yield open_lab
 
 
 def of(pane: WorkerPane, *states: State) -> Callable[[Worker], bool]:
