@@ -136,7 +136,8 @@ def test_user_commands_are_not_compared() -> None:
         script=PROBE,
         by_user=True,
     )
-    assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox.findings == ()
+    sandbox = worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox
+    assert (sandbox.findings, sandbox.verdict) == ((), "unverified")
 
 
 def test_finding_quotes_both_sides() -> None:
@@ -525,21 +526,6 @@ def test_denied_under_full_access() -> None:
     assert worker(begun(policy=FULL), refused, done(), polled(110)).sandbox.findings == ()
     marked = worker(begun(policy=FULL), printed("1", call="c0"), refused, done(), polled(110))
     assert {f.kind for f in marked.sandbox.findings} == {"stale-network-flag", "denied-under-full-access"}
-
-
-def test_user_commands_alone_are_unverified() -> None:
-    own = e.CallStarted(
-        thread=T,
-        at=102,
-        line=5,
-        call="u1",
-        kind="command",
-        tool="shell",
-        text=PROBE,
-        script=PROBE,
-        by_user=True,
-    )
-    assert worker(begun(), own, ended("u1", "flag=\nsandbox=\n"), polled(110)).sandbox.verdict == "unverified"
 
 
 # ---------------------------------------------------------------- mounts
