@@ -104,7 +104,7 @@ class RequestReader(Protocol):
         ...
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
-        """Return what the role of a sub-agent asks for; None without one. Never raises.
+        """Return what the role of a sub-agent asks for; None without one, as here. Never raises.
 
         Args:
             process: the worker that runs the sub-agent.
@@ -112,17 +112,19 @@ class RequestReader(Protocol):
             root: as above.
             at: now, unix seconds.
         """
-        ...
+        del process, thread, root, at
+        return None
 
     def read_past(self, thread: Thread, at: float) -> Requested | None:
         """Return what the configuration files asked for, of a thread whose process is not known any more;
-        None where that is not known. Never raises.
+        None where that is not known, as here. Never raises.
 
         Args:
             thread: with its file.
             at: now, unix seconds.
         """
-        ...
+        del thread, at
+        return None
 
 
 class Adapter:

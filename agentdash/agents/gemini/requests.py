@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.adapter import RequestReader
 from agentdash.agents.gemini.family import GEMINI, QWEN, Family
 from agentdash.agents.gemini.settings import EnvFile, SettingsFile, env_file, is_trusted, settings_files
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -36,7 +37,7 @@ _OFF: Final = ("0", "false", "")
 _YOLO: Final = "yolo"
 
 
-class GeminiRequests:
+class GeminiRequests(RequestReader):
     """What a `gemini` or `qwen` process was asked for.
 
     Args:
@@ -63,16 +64,6 @@ class GeminiRequests:
         started = process.key.started
         is_newer = (found.files_written or 0.0) > started + _STARTUP_S
         return msgspec.structs.replace(found, since=started, read_at=at if is_newer else None)
-
-    def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
-        """Return None: their sub-agents have no sandbox of their own."""
-        del process, thread, root, at
-        return None
-
-    def read_past(self, thread: Thread, at: float) -> Requested | None:
-        """Return None: without its process, neither arguments nor variables are known."""
-        del thread, at
-        return None
 
 
 class _Asked(msgspec.Struct, frozen=True):

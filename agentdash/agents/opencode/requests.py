@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.adapter import RequestReader
 from agentdash.agents.json_comments import without_comments
 from agentdash.files import read_bytes
 from agentdash.model.policy import Filesystem, Network, Policy
@@ -66,7 +67,7 @@ class RulesSource(msgspec.Struct, frozen=True):
         )
 
 
-class OpencodeRequests:
+class OpencodeRequests(RequestReader):
     """What an `opencode` process was asked for."""
 
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
@@ -81,16 +82,6 @@ class OpencodeRequests:
         return msgspec.structs.replace(
             found, since=started, read_at=at if is_newer else None, is_fixed=process.once
         )
-
-    def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
-        """Return None: its sessions are not read as threads."""
-        del process, thread, root, at
-        return None
-
-    def read_past(self, thread: Thread, at: float) -> Requested | None:
-        """Return None: likewise."""
-        del thread, at
-        return None
 
 
 def requested(argv: Sequence[str], sources: Sequence[RulesSource]) -> Requested:

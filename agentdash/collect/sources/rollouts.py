@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from agentdash.agents.codex.home import CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.skipped_lines import oversized_lines
+from agentdash.agents.line_events import oversized_lines
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
 from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.session_logs import LogReader, reader_of_log
-from agentdash.agents.skipped_lines import oversized_lines
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import Event, FileGapSkipped, FileSeen

@@ -18,14 +18,13 @@ from agentdash.agents.claude.transcript.records import Block, Message, Record
 from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
 from agentdash.agents.claude.transcript.usage import UsageOfAnswers, stated_usage
 from agentdash.agents.codex.rollout.lineage import parse_time
-from agentdash.agents.skipped_lines import append_skipped
+from agentdash.agents.line_events import LineEvents
 from agentdash.model.events import (
     CallEnded,
     CallKind,
     CallStarted,
     ChildSpawned,
     Event,
-    LineSkipped,
     MessageLogged,
     PolicySet,
     SandboxFailed,
@@ -56,7 +55,7 @@ _OPEN_CALLS: Final = 1_000
 """Kinds of calls that are remembered until their results."""
 
 
-class TranscriptReader:
+class TranscriptReader(LineEvents):
     """Parses the records of one transcript into events.
 
     Every record gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
@@ -67,11 +66,8 @@ class TranscriptReader:
     """
 
     def __init__(self, thread: str, path: Path | None = None) -> None:
-        self._thread = thread
+        super().__init__(thread)
         self._path = path
-        self._events: list[Event] = []
-        self._number = 0
-        self._at = 0.0
         self._begun = False
         self._in_turn = False
         self._cwd: str | None = None
@@ -87,11 +83,6 @@ class TranscriptReader:
         self._shell: str | None = None
         """The user's own command whose output is expected."""
         self._usage = UsageOfAnswers()
-
-    @property
-    def at(self) -> float:
-        """Time of the newest record (unix seconds)."""
-        return self._at
 
     def is_copied(self, _line: bytes) -> bool:
         """Return whether a line was copied from another session: none is."""
@@ -136,15 +127,6 @@ class TranscriptReader:
             rule(self, record)
         elif record.type not in SILENT_RECORDS:
             self._skip("unknown", record.type or "a record without a type")
-
-    def _skip(self, what: Any, detail: str) -> None:
-        skipped = LineSkipped(
-            at=self._at, thread=self._thread, line=self._number, what=what, detail=clean_line(detail, 200)
-        )
-        append_skipped(self._events, skipped)
-
-    def _emit(self, event: Callable[..., Event], **fields: Any) -> None:
-        self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))
 
     def _begin(self, record: Record) -> None:
         """Emit the start of the thread at the first record that has its working directory."""

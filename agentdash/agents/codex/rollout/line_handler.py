@@ -6,7 +6,7 @@ a copied history is in progress. That state is kept in a `LineHandler`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,12 +18,10 @@ from agentdash.agents.codex.rollout.items import Finished
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, parse_time, thread_started, uuid_time
 from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
 from agentdash.agents.codex.rollout.tool import Tool
-from agentdash.agents.skipped_lines import append_skipped
+from agentdash.agents.line_events import LineEvents
 from agentdash.model.events import (
     CallsLeftOut,
     ChildSpawned,
-    Event,
-    LineSkipped,
     MessageLogged,
     PolicySet,
     ThreadNamed,
@@ -37,7 +35,7 @@ from agentdash.model.times import possible_time
 _object: Final = msgspec.json.Decoder(dict[str, Any])
 
 
-class LineHandler:
+class LineHandler(LineEvents):
     """Emits the events of decoded lines of one rollout; `RolloutReader` decodes them.
 
     Args:
@@ -47,13 +45,10 @@ class LineHandler:
     """
 
     def __init__(self, thread: str, *, counts_tokens: bool = True) -> None:
-        self._thread = thread
+        super().__init__(thread, uuid_time(thread) or 0.0)
         self._counts_tokens = counts_tokens
         self._uncounted: TokensCounted | None = None
         """The newest token line, where tokens are not counted."""
-        self._events: list[Event] = []
-        self._number = 0
-        self._at = uuid_time(thread) or 0.0
         self._begun = False
         self._bare = False
         """Whether the file is of the bare era: its lines have the time of its header."""
@@ -73,11 +68,6 @@ class LineHandler:
         """Whether a part of the file was left out."""
         self._deduplicators = {role: messages.MessageDeduplicator() for role in ("user", "agent", "shell")}
 
-    @property
-    def at(self) -> float:
-        """Time of the newest line (unix seconds)."""
-        return self._at
-
     def leave_out(self, calls: Sequence[str], line: int, started_line: int, time: bytes) -> CallsLeftOut:
         """Return the event of calls that have ended and are not read.
 
@@ -92,15 +82,6 @@ class LineHandler:
         return CallsLeftOut(
             at=self._at, thread=self._thread, line=line, count=len(calls), started_line=started_line
         )
-
-    def _skip(self, what: Any, detail: str) -> None:
-        skipped = LineSkipped(
-            at=self._at, thread=self._thread, line=self._number, what=what, detail=clean_line(detail, 200)
-        )
-        append_skipped(self._events, skipped)
-
-    def _emit(self, event: Callable[..., Event], **fields: Any) -> None:
-        self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))
 
     # ------------------------------------------------------------ the thread, its policy, its turns
 

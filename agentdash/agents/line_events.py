@@ -1,0 +1,52 @@
+"""Events of the lines of session logs. A run of lines that are not understood, or too long, is one event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from agentdash.model.events import Event, LineSkipped
+from agentdash.model.sanitize import clean_line
+
+
+class LineEvents:
+    """The events of the lines of one log, as they are parsed.
+
+    Args:
+        thread: the thread's id.
+        at: its time before any line states one (unix seconds).
+    """
+
+    def __init__(self, thread: str, at: float = 0.0) -> None:
+        self._thread = thread
+        self._events: list[Event] = []
+        self._number = 0
+        """Of the line that is parsed, counted from 1; 0: not known."""
+        self._at = at
+
+    @property
+    def at(self) -> float:
+        """Time of the newest line (unix seconds)."""
+        return self._at
+
+    def _emit(self, event: Callable[..., Event], **fields: Any) -> None:
+        self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))
+
+    def _skip(self, what: Any, detail: str) -> None:
+        """Emit that the line is skipped; after another one that was skipped for the same reason, count it
+        there: a file may gain a million such lines a second."""
+        skipped = LineSkipped(
+            at=self._at, thread=self._thread, line=self._number, what=what, detail=clean_line(detail, 200)
+        )
+        last = self._events[-1] if self._events else None
+        if isinstance(last, LineSkipped) and last.reason == skipped.reason:
+            self._events[-1] = replace(skipped, count=last.count + 1)
+        else:
+            self._events.append(skipped)
+
+
+def oversized_lines(count: int, thread: str, at: float) -> LineSkipped:
+    """Return the event of lines that were left out before the reader of the log."""
+    return LineSkipped(at=at, thread=thread, what="oversized", detail="longer than is read", count=count)
