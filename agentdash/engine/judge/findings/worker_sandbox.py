@@ -46,7 +46,7 @@ def worker_layers(fleet: FleetView, process: Process, worker: str, below: Iterab
     seen = commands[-1] if is_per_command else acting
     around = enclosing_sandbox(seen, fleet.kernel)
     author = sandbox_author(around.process, processes_above(fleet, around.process)) if around else None
-    if container is not None and seen is acting is not None:
+    if container is not None and seen is not None and seen is acting:
         author = container.author
     findings = tuple(_findings(fleet, process, request, commands))
     return Sandbox(

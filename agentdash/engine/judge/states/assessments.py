@@ -8,6 +8,7 @@ from agentdash.engine.judge.states import facts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact
+from agentdash.model.fleet import SourceHealth
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
@@ -33,6 +34,19 @@ def conclude(
         why=why,
         evidence=(Evidence(source=source, at=since or 0.0, rule=rule, text=text or why),),
         fact=fact,
+    )
+
+
+def server_gone(server: SourceHealth) -> Assessment:
+    """Return `unreachable`, of a worker in a pane whose tmux server does not answer."""
+    return conclude(
+        State.UNREACHABLE,
+        since=server.at,
+        why=f"its tmux server does not answer: {server.detail}",
+        source=EvidenceSource.TMUX,
+        rule="server-gone",
+        text=server.detail,
+        fact=facts.unclear("its tmux server does not answer:", server.detail),
     )
 
 

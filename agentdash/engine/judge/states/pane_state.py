@@ -15,6 +15,7 @@ from agentdash.engine.judge.states.assessments import (
     assess_half_menu,
     assess_screen,
     conclude,
+    server_gone,
 )
 from agentdash.engine.judge.states.corroboration import (
     attach_corroboration,
@@ -73,15 +74,7 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
     if server is not None and server.detail == NOT_RECORDED:
         return _assess_unrecorded(fleet, pane, occupant, server.at)
     if server is not None and not server.ok:
-        return conclude(
-            State.UNREACHABLE,
-            since=server.at,
-            why=f"its tmux server does not answer: {server.detail}",
-            source=EvidenceSource.TMUX,
-            rule="server-gone",
-            text=server.detail,
-            fact=short.unclear("its tmux server does not answer:", server.detail),
-        )
+        return server_gone(server)
     pane = _with_exit_code(fleet, pane)
     if pane.dead or (occupant is not None and occupant.gone_at is not None):
         return _assess_ended(fleet, pane, occupant)

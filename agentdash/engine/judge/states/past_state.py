@@ -6,7 +6,7 @@ from collections.abc import Container
 from typing import Final
 
 from agentdash.engine.judge.states import facts
-from agentdash.engine.judge.states.assessments import conclude
+from agentdash.engine.judge.states.assessments import conclude, server_gone
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import NOT_RECORDED
 from agentdash.model.fleet_draft import FleetView
@@ -71,14 +71,7 @@ def judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> A
     """
     server = fleet.sources.get(tmux_source(past.pane.server))
     if server is not None and not server.ok and server.detail not in (NO_SERVER, NOT_RECORDED):
-        return conclude(
-            State.UNREACHABLE,
-            since=server.at,
-            why=f"its tmux server does not answer: {server.detail}",
-            source=EvidenceSource.TMUX,
-            rule="server-gone",
-            text=server.detail,
-        )
+        return server_gone(server)
     if process is not None and _is_same(process, past):
         return conclude(
             State.UNKNOWN,
