@@ -25,6 +25,7 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import psutil
 import pytest
@@ -109,6 +110,16 @@ def install(version: str = VERSION) -> Path:
     return npm_install("@openai/codex", version, "codex")
 
 
+def native_program(version: str = VERSION) -> Path:
+    """Install a release of Codex; return the program that its `codex` command, a script of Node, starts."""
+    package = install(version).parents[1] / "@openai"
+    return next(path for path in package.rglob("vendor/*/*/codex") if path.is_file())
+
+
+UNTIL_LET_GO: Final = "until [ -e go ]; do sleep 0.1; done"
+"""A command that runs in the workspace until `Lab.let_go`."""
+
+
 class Lab:
     """A Codex home with all that a Codex in it needs.
 
@@ -149,6 +160,10 @@ class Lab:
         arguments = arguments or ("-s", "workspace-write")
         command = shlex.join([str(self.binary), "exec", *arguments, "--skip-git-repo-check", prompt])
         return self.pane(f"{command} </dev/null", size)  # else it waits for more of the prompt
+
+    def let_go(self) -> None:
+        """Let commands end that are `UNTIL_LET_GO`."""
+        (self.workspace / "go").touch()
 
     def threads(self) -> dict[str, str | None]:
         """Return the threads that have a rollout, oldest first, each with its parent."""

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from agentdash.agents.codex.config.options import OPTIONS, refusal
-from tests.live.codex import install
+from tests.live.codex import native_program
 from tests.live.patience import scaled
 
 VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.130.0,0.169.0").split(","))
@@ -61,7 +61,7 @@ def random_arguments(chance: random.Random) -> list[str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_arguments(version: str, tmp_path: Path) -> None:
-    binary, chance = install(version), random.Random(version)
+    binary, chance = native_program(version), random.Random(version)
     (tmp_path / "config.toml").write_text("this is no TOML", "utf-8")
     environment = os.environ | {"CODEX_HOME": str(tmp_path), "HOME": str(tmp_path)}
     cases = [*(words.split() for words in NAMED), *(random_arguments(chance) for _ in range(20))]

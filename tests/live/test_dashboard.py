@@ -12,16 +12,21 @@ import pytest
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import walks
-from tests.live.codex import Lab
+from tests.live.codex import UNTIL_LET_GO, Lab
 from tests.live.conftest import OpenLab
-from tests.live.patience import command_seconds, until
+from tests.live.patience import until
 from tests.live.watched import watching
 
 HELD = {
     "run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; '
-    f"sleep {command_seconds(4)}"
+    + UNTIL_LET_GO
 }
-"""A command that prints its flags, and runs long enough to be observed."""
+"""A command that prints its flags, and runs until it was observed."""
+
+
+def is_observed(worker: Worker) -> bool:
+    """Return whether a command of a thread was seen while it ran."""
+    return worker.kind == "codex-thread" and worker.sandbox.got.seccomp is not None
 
 
 def kinds(worker: Worker) -> list[str]:
@@ -39,6 +44,8 @@ async def test_tui_with_pane_command_and_flags(codex: OpenLab) -> None:
         assert running.pane is not None
         assert running.pane.key.id == pane.id
         assert "is running (pid" in running.assessment.why
+        await seen.until(is_observed)
+        lab.let_go()
         done = await seen.until(lambda w: w.state is State.COMPLETED)
         assert (done.id, done.sandbox.verdict, done.sandbox.findings) == (running.id, "match", ())
         got = done.sandbox.got
@@ -75,7 +82,7 @@ async def test_approval(codex: OpenLab) -> None:
     lab = codex(
         {
             "ask": [
-                {"run": f"touch allowed; sleep {command_seconds(3)}", "escalate": "May I?"},
+                {"run": f"touch allowed; {UNTIL_LET_GO}", "escalate": "May I?"},
                 {"say": "all done"},
             ]
         }
@@ -97,6 +104,8 @@ async def test_approval(codex: OpenLab) -> None:
             lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids)
         )
         assert running.id == waiting.id
+        await seen.until(is_observed)
+        lab.let_go()
         done = await seen.until(lambda w: w.state is State.COMPLETED)
         # 0.169: an approved command runs on the host and still carries the policy's flag
         assert (
@@ -146,6 +155,8 @@ async def test_children_are_below_their_parent(codex: OpenLab) -> None:
         child = await seen.until(lambda w: w.depth == 1 and bool(w.pids))
         parent = await seen.until(lambda w: child.id in w.children)
         assert (child.parent, parent.pane is not None) == (parent.id, True)
+        await seen.until(lambda w: w.id == child.id and is_observed(w))
+        lab.let_go()
         await seen.until(
             lambda w: w.id == child.id and w.state is State.COMPLETED and w.sandbox.verdict == "match"
         )
@@ -167,7 +178,8 @@ async def test_policy_and_observation_match(
     lab = codex({"work": [HELD, {"say": "all done"}]})
     async with watching(lab) as seen:
         lab.exec("[[work]] go", *flags)
-        await seen.until(lambda w: w.sandbox.got.seccomp is not None)
+        await seen.until(is_observed)
+        lab.let_go()
         done = await seen.until(lambda w: w.state is State.COMPLETED)
     got = done.sandbox.got
     assert (done.sandbox.verdict, kinds(done)) == ("match", [])
@@ -188,7 +200,8 @@ async def test_leaked_flags_are_a_label_if_the_kernel_disagrees(
         lab.run_tmux("set-environment", "-g", name, value)
     async with watching(lab) as seen:
         lab.exec("[[work]] go", "-s", "danger-full-access")
-        await seen.until(lambda w: w.sandbox.got.seccomp is not None and w.mismatch)
+        await seen.until(lambda w: is_observed(w) and w.mismatch)
+        lab.let_go()
         done = await seen.until(lambda w: w.state is State.COMPLETED)
     assert kinds(done) == ["foreign-sandbox-flag", "stale-network-flag"]
     assert {f.direction for f in done.sandbox.findings} == {"label"}

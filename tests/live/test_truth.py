@@ -11,7 +11,7 @@ import pytest
 
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live.codex import Lab, install
+from tests.live.codex import UNTIL_LET_GO, Lab, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled
 from tests.live.watched import Watched, watching
@@ -62,7 +62,7 @@ async def test_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex: Op
     lab = codex(
         {
             "ask": [
-                {"run": f"env | grep CODEX_SANDBOX; sleep {command_seconds(4)}", "escalate": "May I?"},
+                {"run": f"env | grep CODEX_SANDBOX; {UNTIL_LET_GO}", "escalate": "May I?"},
                 {"say": "all done"},
             ]
         }
@@ -73,6 +73,7 @@ async def test_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex: Op
         await pane.answer("Would you like to run the following command?", "y")
         worker = await observed_thread(watched)
         assert (kinds(worker), worker.sandbox.findings[0].direction) == (["escalated-flag-left"], "label")
+        lab.let_go()
         done = await watched.until(lambda w: w.state is State.COMPLETED)
     assert kinds(done) == ["escalated-flag-left"]
     assert done.sandbox.applied is not None

@@ -253,6 +253,17 @@ async def test_help_opens_and_closes(stage):
     assert app.screen is app.root
 
 
+async def test_news_while_a_box_opens_are_drawn_later(stage):
+    app, pilot = stage
+    for opens, shown in ((app.action_help, "every term has to match"), (app.action_denials, "Denied calls")):
+        opens()
+        app.draw()  # before the box has its widgets
+        await pilot.pause()
+        await pilot.pause()
+        assert any(shown in row for row in rows(app))
+        await pilot.press("escape")
+
+
 async def test_q_quits(stage):
     app, pilot = stage
     await pilot.press("q")

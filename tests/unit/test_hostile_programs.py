@@ -156,6 +156,7 @@ def _left(language: str, program: str) -> None:
     assert (flags.network, flags.sandbox) == (None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("language", _COMMANDS)
 def test_endless_programs_are_left(language: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 import pytest
 from msgspec.structs import replace
@@ -63,9 +64,9 @@ def test_a_day_in_plain_words() -> None:
     """Every state and mismatch of the demo is a sentence, without signs that a screen reader spells out."""
     _, events = demo_events()
     fleet, last, printed = Fleet(), None, []
-    for event in sorted(events, key=lambda event: event.at):
-        fleet = reduce(fleet, [event])
-        snapshot = build_snapshot(fleet, event.at)
+    for at, at_once in groupby(sorted(events, key=lambda event: event.at), key=lambda event: round(event.at)):
+        fleet = reduce(fleet, list(at_once))
+        snapshot = build_snapshot(fleet, at)
         printed += news(last, snapshot)
         last = snapshot
     text = "\n".join(printed)

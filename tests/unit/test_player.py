@@ -7,6 +7,7 @@ import json
 import shutil
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 
@@ -64,15 +65,21 @@ def workers(cursor: Cursor):
     return build_snapshot(cursor.fleet, cursor.at).workers
 
 
+@lru_cache(maxsize=1)
+def stepped_through(folder: Path) -> tuple[StreamIndex, list[tuple[float, tuple[Worker, ...]]]]:
+    """Return the index of a family, and the time and the workers of each step."""
+    family = family_of(folder)
+    stepped, seen = Cursor(family_stream(family)), []
+    while stepped.advance():
+        seen.append((stepped.at, workers(stepped)))
+    return index_of(family), seen
+
+
 @pytest.mark.parametrize("folder", ALL_FOLDERS, ids=lambda p: f"{p.parent.name}/{p.name}")
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_seek_equals_stepping(folder: Path, data: st.DataObject) -> None:
-    family = family_of(folder)
-    index = index_of(family)
-    stepped, seen = Cursor(family_stream(family)), []
-    while stepped.advance():
-        seen.append((stepped.at, workers(stepped)))
+    index, seen = stepped_through(folder)
     assert len(seen) == len(index.times)
     for number in data.draw(st.lists(st.integers(1, len(seen)), min_size=1, max_size=4)):
         sought = index.cursor(number)

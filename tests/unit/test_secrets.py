@@ -73,17 +73,17 @@ def test_secret_is_masked(text: str) -> None:
     assert mask_secrets(masked) == masked
 
 
-@pytest.mark.parametrize("text", PLANTED)
 @pytest.mark.parametrize("frame", ["{}", "$ {} && ls", "\nls\n{}\nok\n", "│ {}", "İ {} 🙂", "'{}'", "`{}`"])
-def test_secret_is_masked_wherever_it_stands(text: str, frame: str) -> None:
-    assert leaks(mask_secrets(frame.format(text))) == []
-    assert leaks("\n".join(mask_lines(frame.format(text).split("\n")))) == []
-    assert leaks(mask_secrets(clean_line(frame.format(text)))) == []
+def test_secret_is_masked_wherever_it_stands(frame: str) -> None:
+    for text in (frame.format(secret) for secret in PLANTED):
+        assert leaks(mask_secrets(text)) == []
+        assert leaks("\n".join(mask_lines(text.split("\n")))) == []
+        assert leaks(mask_secrets(clean_line(text))) == []
 
 
-@pytest.mark.parametrize("text", PLANTED)
-def test_secret_is_masked_in_json(text: str) -> None:
-    assert leaks(mask_secrets(json.dumps({"cmd": ["bash", "-c", text]}))) == []
+def test_secret_is_masked_in_json() -> None:
+    for text in PLANTED:
+        assert leaks(mask_secrets(json.dumps({"cmd": ["bash", "-c", text]}))) == []
 
 
 @pytest.mark.parametrize("option", ["-p", "-u", "-uroot", "--user", "-----", "- x", "-prefix"])
@@ -169,6 +169,7 @@ AKIA|hooks.slack.com/services/|{}|bearer |authorization: |-u a|secret set |.atla
 """.replace("\n", "|", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [piece for piece in HOSTILE.strip().replace("\n", "|").split("|") if piece])
 def test_hostile_repetition_is_masked_in_linear_time(piece: str) -> None:
     text = piece * (200_000 // len(piece))

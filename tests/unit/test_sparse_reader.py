@@ -214,6 +214,7 @@ class Session:
                 return text[:at] + bytes([self._rng.randrange(256)]).replace(b"\n", b" ") + text[at + 1 :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_sessions_are_audited_alike(seed: int) -> None:
     rng = random.Random(seed)

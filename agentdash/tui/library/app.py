@@ -193,7 +193,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         if self.root.is_mounted:
             self.root.show(self.model, self.search_job, look, self._rate, self._problem)
             self._visible_keys = self.root.sessions.visible_keys
-        if isinstance(self.screen, LibraryHelp | DenialsChart):
+        if isinstance(self.screen, LibraryHelp | DenialsChart) and self.screen.is_mounted:
             self.screen.draw(View(look))
 
     @on(LibraryList.CursorMoved)
