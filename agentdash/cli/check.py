@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from agentdash.agents.codex.home import CodexHome, default_home, problem
-from agentdash.agents.session_logs import thread_of_log
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
 from agentdash.cli.options import FOLDER, NO_CACHE_OPTION, PATH, config_of, options
 from agentdash.cli.output import console, warn_unreadable
@@ -24,6 +23,7 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.policy import SANDBOX_MODES
 from agentdash.model.sanitize import clean_line
 from agentdash.report.audit import Recall, audit, file_size, find_rollouts
+from agentdash.report.audit_digest import thread_name
 from agentdash.report.check import CheckReport
 from agentdash.store.digests import DigestStore
 
@@ -206,7 +206,7 @@ def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
 
 
 def _recall(home: CodexHome, paths: Sequence[Path]) -> Recall:
-    known = recalled(home, (thread_of_log(path) or path.name for path in paths))
+    known = recalled(home, map(thread_name, paths))
     return lambda thread: known.get(thread) or ThreadMemory(thread)
 
 

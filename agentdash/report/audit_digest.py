@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.session_logs import thread_of_log
+from agentdash.agents.session_logs import log_of
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.remedies import PathKind
@@ -98,8 +98,10 @@ def decode_digest(body: bytes) -> AuditDigest | None:
 
 
 def thread_name(path: Path) -> str:
-    """Return the thread that a file is the log of: the id in its name, or its name."""
-    return thread_of_log(path) or clean_line(path.name)
+    """Return the thread that a file is the log of: the id in its name, or in its first lines; else its
+    name."""
+    log = log_of(path)
+    return log.thread if log is not None else clean_line(path.name)
 
 
 def has_secrets(path: Path, digest: AuditDigest) -> bool:

@@ -199,6 +199,21 @@ def test_what_was_seen_alive_gives_another_report(tmp_path: Path, store: DigestS
         assert encoded(report) == encoded(audit(silent, recall=recall))
 
 
+def test_a_renamed_rollout_recalls_by_the_session_inside(tmp_path: Path) -> None:
+    """As one that was attached to a report, or downloaded."""
+    (path,) = (DATA / "recordings" / "0.169.0" / "killed-mid-command").glob("*.jsonl")
+    renamed = Path(shutil.copy(path, tmp_path / "attached (1).jsonl"))
+    asked: list[str] = []
+
+    def recall(thread: str) -> ThreadMemory:
+        asked.append(thread)
+        return ThreadMemory(thread)
+
+    (thread,) = audit([renamed], recall=recall).threads
+    assert thread.id == path.stem[-36:]
+    assert set(asked) == {thread.id}
+
+
 def test_another_kind_of_place_gives_another_remedy(
     home: Path, store: DigestStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from agentdash.model.events import CallEnded, MessageLogged
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.clock import VirtualClock
+from agentdash.replay.find import find_texts
 from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.families import group_families
 from agentdash.replay.library.library import Library
@@ -641,6 +642,8 @@ def test_search_of_everything_written(tmp_path: Path, text: str, expected: list[
         event("agent_message", message="\u00fcber alles"),
     )
     assert found(home, text) == expected
+    replayed = find_texts(home.rollouts(), text)  # what `/` does in a replay
+    assert [(hit.what, hit.line) for hit in replayed.hits] == expected
 
 
 def test_every_letter_that_folds_to_ascii_is_found_by_it() -> None:
