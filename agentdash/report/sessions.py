@@ -145,7 +145,7 @@ def read_sessions(
     errors: list[OSError] = []
     paths = [
         *islice(home.rollouts(errors.append), limit),
-        *islice(claude_home.transcripts(errors.append), limit),
+        *(path for _, path in claude_home.by_last_record(errors.append)[:limit]),
     ]
     found = list(map(read, paths)) if digests is None else _read_new(home, paths, digests, read)
     found.sort(key=lambda session: session.report.started_at or "", reverse=True)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
+from agentdash.collect.scheduler import PollScheduler
+from agentdash.collect.sources.transcripts import TranscriptSource
 from agentdash.engine.snapshot import build_snapshot
+from agentdash.model.events import FileSeen
+from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
@@ -41,6 +51,45 @@ def claude_home(folder: Path, version: str) -> ClaudeHome:
 def reading(worker: Worker) -> tuple[str, str, set[str]]:
     kinds = {str(finding.kind) for finding in worker.sandbox.findings}
     return str(worker.state), str(worker.sandbox.verdict), kinds
+
+
+def aged_home(folder: Path, count: int) -> tuple[ClaudeHome, list[str]]:
+    """Return a home with sessions whose files were all changed just now, as after a copy, in a wrong order;
+    and the sessions, the newest first."""
+    project = folder / "projects" / "-work"
+    project.mkdir(parents=True)
+    random = Random(1)
+    ids = [str(uuid.UUID(int=random.getrandbits(128))) for _ in range(count)]
+    newest = datetime(2026, 11, 20, tzinfo=UTC)
+    for number, session in enumerate(ids):
+        head = {"type": "user", "sessionId": session, "timestamp": "2026-01-01T00:00:00Z", "cwd": "/work"}
+        last = {**head, "timestamp": (newest - timedelta(hours=number)).isoformat()}
+        lines = [
+            {**head, "message": {"role": "user", "content": f"prompt {number}"}},
+            {**last, "message": {"role": "user", "content": "x" * (6_000 if number % 2 else 10)}},
+            {"type": "last-prompt", "lastPrompt": '"timestamp":"2027-01-01T00:00:00Z"', "sessionId": session},
+        ]
+        path = project / f"{session}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        changed = time.time() - count + number  # the oldest is the newest by its time of change
+        os.utime(path, (changed, changed))
+    return ClaudeHome(folder), ids
+
+
+def test_the_newest_is_the_one_with_the_newest_record(tmp_path: Path) -> None:
+    home, ids = aged_home(tmp_path, 40)
+    library = Library(CodexHome(tmp_path / "none"), SystemClock(), home)
+    assert [entry.id for entry in library.entries()] == ids
+    report = read_sessions(tmp_path / "none", 5, tmp_path)
+    assert {session.id for session in report.sessions} == set(ids[:5])
+
+
+async def test_of_many_that_were_copied_the_newest_are_watched(tmp_path: Path) -> None:
+    home, ids = aged_home(tmp_path, 130)
+    clock = SystemClock()
+    events = await TranscriptSource(home, 2, clock, PollScheduler(clock)).poll(Fleet())
+    read = {event.thread for event in events if isinstance(event, FileSeen)}
+    assert read == {*ids[-2:], *ids[:100]}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

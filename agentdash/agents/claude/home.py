@@ -15,8 +15,10 @@ from typing import Final
 
 import msgspec
 
-from agentdash.files import read_bytes
+from agentdash.agents.codex.rollout.lineage import parse_time
+from agentdash.files import open_regular, read_bytes
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import possible_time
 
 _SESSION_NAME: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl")
 _SUBAGENT_NAME: Final = re.compile(r"(agent-[0-9a-zA-Z_-]{1,80})\.jsonl")
@@ -26,6 +28,9 @@ MAX_FILE_BYTES: Final = 1 << 20
 """Size above which settings and roles are not read."""
 _MAX_LISTED: Final = 100
 """Files of one directory that are read."""
+_TAIL_BYTES: Final = (1 << 12, 1 << 17)
+"""Of the end of a transcript, in which its last record with a time is looked for: as a rule one of the last
+three lines; of some a picture."""
 _MAX_DEPTH: Final = 3
 """Levels of directories below `projects`: the project, the session, `subagents`."""
 
@@ -51,7 +56,14 @@ class _Metadata(msgspec.Struct, rename="camel"):
     """The sub-agent that spawned it; missing where the session did (2.1.330)."""
 
 
+class _Record(msgspec.Struct):
+    """A line of a transcript, as far as its time."""
+
+    timestamp: str | None = None
+
+
 _metadata: Final = msgspec.json.Decoder(_Metadata)
+_record: Final = msgspec.json.Decoder(_Record)
 
 
 class ClaudeHome:
@@ -76,6 +88,22 @@ class ClaudeHome:
         for _, path in sorted(found, reverse=True):
             yield Path(path)
 
+    def by_last_record(
+        self, on_error: Callable[[OSError], None] = lambda _: None
+    ) -> list[tuple[float, Path]]:
+        """Return when the last record of each transcript was written (unix seconds), and its path; the newest
+        first.
+
+        Copied and restored files have other times of change; these count only where no record shows a time.
+
+        Args:
+            on_error: called with the error, which has a `filename`, of each directory that cannot be listed.
+        """
+        found: list[tuple[float, str]] = []
+        _walk(str(self.projects), _MAX_DEPTH, found, on_error)
+        timed = ((last_record_at(path) or possible_time(changed) or 0.0, path) for changed, path in found)
+        return [(at, Path(path)) for at, path in sorted(timed, reverse=True)]
+
 
 def _walk(
     directory: str, depth: int, found: list[tuple[float, str]], on_error: Callable[[OSError], None]
@@ -91,6 +119,29 @@ def _walk(
         return
     except OSError as error:
         on_error(error)
+
+
+def last_record_at(path: str) -> float | None:
+    """Return when the last record of a transcript was written, by the end of the file; None where that shows
+    no time."""
+    for length in _TAIL_BYTES:
+        try:
+            with open_regular(path) as descriptor:
+                start = max(0, os.fstat(descriptor).st_size - length)
+                lines = os.pread(descriptor, length, start).split(b"\n")
+        except OSError:
+            return None
+        times = map(_time_of, reversed(lines[1:] if start else lines))
+        if (at := next((at for at in times if at is not None), None)) is not None or not start:
+            return at
+    return None
+
+
+def _time_of(line: bytes) -> float | None:
+    try:
+        return parse_time(_record.decode(line).timestamp)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def thread_id(path: PurePath) -> str | None:

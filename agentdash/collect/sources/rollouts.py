@@ -4,6 +4,7 @@ read by the readers of their CLIs."""
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
@@ -87,6 +88,7 @@ class SessionLogSource:
             skim_above=self.skim_above,
             newest=newest,
             since=clock.now() - _RECENT_S,
+            age_key=self._age_key,
             is_open=self._is_open,
             known=self._restore if known is not None else None,
             batch=_BATCH_BYTES,
@@ -125,6 +127,10 @@ class SessionLogSource:
         """Return whether a log is in the archive."""
         del path
         return False
+
+    def _age_key(self, path: str) -> str | float:
+        """Return of a log what is greater the newer it is."""
+        return posixpath.basename(path)
 
     def _is_open(self, path: str) -> bool:
         """Return whether a program is known to have a log open."""

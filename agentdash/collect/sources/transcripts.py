@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
-from agentdash.agents.claude.home import ClaudeHome, problem, thread_id
+from agentdash.agents.claude.home import ClaudeHome, last_record_at, problem, thread_id
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.rollouts import SessionLogSource
@@ -30,6 +30,9 @@ class TranscriptSource(SessionLogSource):
 
     def _reader(self, thread: str, path: Path) -> TranscriptReader:
         return TranscriptReader(thread, path)
+
+    def _age_key(self, path: str) -> float:
+        return last_record_at(path) or 0.0  # their names are random
 
     def _thread_id(self, path: PurePath) -> str | None:
         return thread_id(path)

@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -96,8 +96,10 @@ class LogFollower:
         skim_above: size in bytes above which only the head and the tail of a file are read at first.
         newest: how many of the newest files are read at first; the others are read when they change. None:
             all.
-        since: files that were changed after this (unix seconds) are read at first too, those with the
-            greatest names first, up to a number and a size. `unread_recent` are the others.
+        since: files that were changed after this (unix seconds) are read at first too, the newest by
+            `age_key` first, up to a number and a size. `unread_recent` are the others.
+        age_key: returns of a path what is greater the newer the log is, whatever its time of change: copied
+            files have others. By default its name, since names of rollouts begin with their time.
         is_open: whether a program has the log at a path open: such logs are read at first in any case.
         known: returns those of the files to read at first that need not be read.
         max_line: bytes of the longest line that is kept.
@@ -112,6 +114,7 @@ class LogFollower:
         skim_above: int | None = None,
         newest: int | None = None,
         since: float | None = None,
+        age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
         known: Callable[[Sequence[Path]], Collection[Path]] | None = None,
         max_line: int = MAX_LINE_BYTES,
@@ -124,6 +127,7 @@ class LogFollower:
         self._newest = newest
         """How many logs the next sweep reads; after the first one, all that have changed."""
         self._since = since or float("inf")
+        self._age_key: Callable[[str], Any] = age_key
         self._is_open = is_open
         self._known = known
         self.unread_recent: dict[str, int] = {}
@@ -203,7 +207,7 @@ class LogFollower:
         most = len(chosen) + _MAX_RECENT_LOGS
         self._newest = None
         recent = [key for key in changed if key not in chosen and found[key].stat.st_mtime >= self._since]
-        recent.sort(key=os.path.basename, reverse=True)  # names of rollouts begin with their time
+        recent.sort(key=lambda key: self._age_key(found[key].path), reverse=True)
         room = _MAX_RECENT_BYTES
         for key in recent:
             size = found[key].stat.st_size

@@ -37,7 +37,6 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread
-from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import find_recording, recordings
@@ -132,17 +131,13 @@ class Library:
         self.unread[unreadable_line(error)] = None
 
     def _claude_entries(self) -> Iterator[Entry]:
-        for path in self._claude_home.transcripts(self._note) if self._claude_home else ():
-            try:
-                changed = path.stat().st_mtime
-            except OSError:
-                changed = 0.0
+        for written, path in self._claude_home.by_last_record(self._note) if self._claude_home else ():
             yield Entry(
                 id=thread_of_log(path) or path.stem,
                 path=path,
                 begun=None,
                 agent="claude",
-                listed_at=possible_time(changed) or 0.0,
+                listed_at=written,
             )
 
     def _recording_entries(self) -> Iterator[Entry]:
