@@ -12,7 +12,7 @@ from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import Kernel, ProcessKey
+from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread
@@ -70,9 +70,9 @@ def test_daemon_below_a_pane_is_no_evidence_for_it() -> None:
 
 
 def test_two_tuis_in_one_directory_are_distinguished_by_prompt() -> None:
-    other = e.PaneKey("default", "%5")
+    other = PaneKey("default", "%5")
     second = [
-        e.PaneSeen(at=90.0, pane=e.Pane(other, "work", "2:b", 20, "node")),
+        e.PaneSeen(at=90.0, pane=Pane(other, "work", "2:b", 20, "node")),
         process(20, started=80.0),
         tui(21, 20),
         e.PaneDrawn(at=110, key=other, screen=("› fix the tests", "", "• Working (3s • esc to interrupt)")),
@@ -83,7 +83,7 @@ def test_two_tuis_in_one_directory_are_distinguished_by_prompt() -> None:
 
 def test_two_tuis_without_prompt_are_not_linked() -> None:
     second = [
-        e.PaneSeen(at=90.0, pane=e.Pane(e.PaneKey("default", "%5"), "work", "2:b", 20, "node")),
+        e.PaneSeen(at=90.0, pane=Pane(PaneKey("default", "%5"), "work", "2:b", 20, "node")),
         process(20, started=80.0),
         tui(21, 20),
     ]
@@ -92,9 +92,9 @@ def test_two_tuis_without_prompt_are_not_linked() -> None:
 
 @pytest.mark.parametrize(("prompt", "linked"), [("go", False), ("go on", False), ("go on!", True)])
 def test_short_prompt_on_a_screen_is_no_evidence(prompt: str, linked: bool) -> None:
-    other = e.PaneKey("default", "%5")
+    other = PaneKey("default", "%5")
     second = [
-        e.PaneSeen(at=90.0, pane=e.Pane(other, "work", "2:b", 20, "node")),
+        e.PaneSeen(at=90.0, pane=Pane(other, "work", "2:b", 20, "node")),
         process(20, started=80.0),
         tui(21, 20),
         e.PaneDrawn(at=110, key=other, screen=(f"› {prompt}",)),
@@ -128,7 +128,7 @@ def test_pane_of_a_tmux_server_below_a_command_is_no_command() -> None:
     env = {"CODEX_THREAD_ID": T}
     multiplexer = e.ProcessSeen(
         at=105,
-        process=e.Process(e.ProcessKey(60, 105.0), 1, "tmux: server", argv=("tmux", "new", "-d"), env=env),
+        process=Process(ProcessKey(60, 105.0), 1, "tmux: server", argv=("tmux", "new", "-d"), env=env),
     )
     assert (
         T

@@ -14,6 +14,7 @@ from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
 from agentdash.model.policy import Network
+from agentdash.model.process import ProcessKey
 from tests.unit.story import (
     CHILD,
     FULL,
@@ -43,7 +44,7 @@ STORY: list[e.Event] = [
     ended(),
     *begun(CHILD, at=104, parent=T),
     e.PaneDrawn(at=105, key=PANE, screen=("a", "b")),
-    e.ProcessGone(at=106, key=e.ProcessKey(77, 101.5)),
+    e.ProcessGone(at=106, key=ProcessKey(77, 101.5)),
     done(at=107),
     *polled(108),
     e.SourceSeen(at=109, name="tmux", ok=True, detail="1 pane"),

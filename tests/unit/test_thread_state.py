@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
@@ -430,9 +431,9 @@ def test_lost_tmux_server() -> None:
 
 @pytest.mark.parametrize(("server", "source"), [("-L lab", "tmux lab"), ("/tmp/x/lab", "tmux /tmp/x/lab")])
 def test_lost_tmux_server_with_a_name(server: str, source: str) -> None:
-    key = e.PaneKey(server, "%1")
+    key = PaneKey(server, "%1")
     story = opencode()
-    story[0] = e.PaneSeen(at=90.0, pane=e.Pane(key, "work", "1:api", 10, "node"))
+    story[0] = e.PaneSeen(at=90.0, pane=Pane(key, "work", "1:api", 10, "node"))
     lost = e.SourceSeen(at=130, name=source, ok=False, detail="no server running")
     assert [w.state for w in snapshot_after(story, lost).workers] == [State.UNREACHABLE]
 
