@@ -93,8 +93,15 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     """Requests to the model since it last gave something new: 2 and more means that Codex is retrying."""
     answered: bool = False
     """Whether the model gave anything in this turn."""
+    next_policy: Policy | None = None
+    """What was chosen while it ran, and is in force from its end on."""
     line: int = 0
     """The line of the file that begins it; 0 where it is not known."""
+
+    @property
+    def has_context(self) -> bool:
+        """Whether it is open and its policy was stated: the model was asked."""
+        return self.ended_at is None and (self.unanswered > 0 or self.answered)
 
     def has(self, call: Call) -> bool:
         """Return whether a call was made since this turn began: by lines where they are known, since clocks

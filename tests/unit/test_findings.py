@@ -118,10 +118,24 @@ def test_printed_and_live_observations_are_merged() -> None:
 def test_observation_is_compared_with_the_policy_then() -> None:
     """Network was off when the flag was seen, and is on now: of that nothing was observed yet."""
     later = e.PolicySet(thread=T, at=105, line=8, policy=ONLINE, origin="thread_settings_applied")
-    sandbox = worker(begun(), printed("1"), later, polled(110)).sandbox
+    sandbox = worker(begun(), printed("1"), done(at=104), later, polled(110)).sandbox
     assert (sandbox.verdict, differing_fields(sandbox)) == ("unverified", [])
     again = e.PolicySet(thread=T, at=106, line=9, policy=WORKSPACE, origin="turn_context")
-    assert worker(begun(), printed("1"), later, again, polled(110)).sandbox.verdict == "match"
+    assert worker(begun(), printed("1"), done(at=104), later, again, polled(110)).sandbox.verdict == "match"
+
+
+def test_a_choice_during_a_turn_counts_from_its_end() -> None:
+    """`/permissions` of 0.169: the commands of the turn that runs keep their sandbox, whenever they start."""
+    chosen = e.PolicySet(thread=T, at=100.5, line=4, policy=FULL, origin="thread_settings_applied")
+    turn = (begun(), chosen, printed("1"))
+    during = worker(*turn, polled(103)).sandbox
+    assert (during.verdict, during.findings, during.configured) == ("match", (), WORKSPACE)
+    after = worker(*turn, done(at=104), polled(110)).sandbox
+    assert (after.verdict, differing_fields(after), after.configured) == ("unverified", [], FULL)
+    next_turn = e.TurnStarted(thread=T, at=105, line=10, turn="turn-2")
+    assert worker(*turn, next_turn, polled(110)).sandbox.configured == FULL  # the end of the turn is lost
+    back = e.PolicySet(thread=T, at=100.7, line=4, policy=WORKSPACE, origin="thread_settings_applied")
+    assert worker(begun(), chosen, back, done(at=104), polled(110)).sandbox.configured == WORKSPACE
 
 
 def test_user_commands_are_not_compared() -> None:
@@ -656,7 +670,7 @@ def differing_fields(sandbox: Sandbox) -> list[DifferingField]:
 
 def test_fields_of_an_earlier_policy_say_so() -> None:
     later = e.PolicySet(thread=T, at=105, line=8, policy=ONLINE, origin="thread_settings_applied")
-    sandbox = worker(begun(), printed(""), later, polled(110)).sandbox
+    sandbox = worker(begun(), printed(""), done(at=104), later, polled(110)).sandbox
     (field,) = differing_fields(sandbox)
     assert (field.expected, field.actual, field.reference) == ("1", "unset", "earlier")
     assert (field.expected_at, field.actual_at) == (100.0, 102.0)

@@ -17,6 +17,7 @@ from agentdash.engine.reduce.calls import (
 )
 from agentdash.model import events as e
 from agentdash.model.activity import counted
+from agentdash.model.policy import Policy
 from agentdash.model.thread import Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
 
 _MAX_POLICY_LINES: Final = 64
@@ -64,10 +65,11 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
         case e.ThreadStarted():
             return _start(thread, event)
         case e.TurnStarted():
+            thread = _apply_choice(thread, event)
             thread = replace(thread, turn=Turn(event.at, event.turn, line=event.line), turns=thread.turns + 1)
             return add_moment(thread, Moment(event.at, "turn", "started"))
         case e.TurnEnded():
-            return _end_turn(thread, event)
+            return _apply_choice(_end_turn(thread, event), event)
         case e.PolicySet():
             return _set_policy(thread, event)
         case e.CallStarted():
@@ -152,7 +154,10 @@ def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
 
 def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:
     """Begin a policy period where the policy differs; each `turn_context` in an open turn is a request to the
-    model."""
+    model.
+
+    A turn keeps the policy of its `turn_context`: what is chosen meanwhile counts from its end on (0.169).
+    """
     turn = thread.turn
     if event.origin == "turn_context" and turn is not None and turn.ended_at is None:
         turn = replace(turn, unanswered=turn.unanswered + 1)
@@ -164,22 +169,35 @@ def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:
         model=event.model or thread.model,
         policy_lines=lines[-_MAX_POLICY_LINES:],
     )
-    before = thread.policy
-    if event.policy is None or event.policy == before:
+    if event.policy is None:
         return thread
-    period = PolicyPeriod(
-        since=event.at,
-        policy=event.policy,
-        line=event.line,
-        origin=event.origin,
-        turn=turn.id if turn else None,
-    )
+    if event.origin == "thread_settings_applied" and turn is not None and turn.has_context:
+        chosen = None if event.policy == thread.policy else event.policy
+        return replace(thread, turn=replace(turn, next_policy=chosen))
+    return _begin_period(thread, event, policy=event.policy, origin=event.origin)
+
+
+def _apply_choice(thread: Thread, event: e.TurnStarted | e.TurnEnded) -> Thread:
+    """Put the policy in force that was chosen during the turn that is over."""
+    turn = thread.turn
+    if turn is None or turn.next_policy is None:
+        return thread
+    thread = replace(thread, turn=replace(turn, next_policy=None))
+    return _begin_period(thread, event, policy=turn.next_policy, origin="thread_settings_applied")
+
+
+def _begin_period(thread: Thread, event: e.ThreadEvent, *, policy: Policy, origin: str) -> Thread:
+    before = thread.policy
+    if policy == before:
+        return thread
+    turn = thread.turn.id if thread.turn else None
+    period = PolicyPeriod(since=event.at, policy=policy, line=event.line, origin=origin, turn=turn)
     thread = replace(thread, policies=(*thread.policies, period))
     if before is None:
         return thread
     text = "policy changed in detail"
-    if before.brief() != event.policy.brief():
-        text = f"policy {before.brief()} -> {event.policy.brief()}"
+    if before.brief() != policy.brief():
+        text = f"policy {before.brief()} -> {policy.brief()}"
     return add_moment(thread, Moment(event.at, "policy", text))
 
 
