@@ -163,7 +163,7 @@ def _stand_for_a_host() -> None:
 
 
 def _change(kind: str, worker: WorkerReport) -> ChangeReport:
-    return ChangeReport(schema="agentdash.change/1", at=_iso(), change=kind, worker=worker)  # type: ignore[arg-type]
+    return ChangeReport(schema="agentdash.change/1", at=_iso(), change=kind, worker=worker)
 
 
 def _iso() -> str:

@@ -32,7 +32,7 @@ class Usage(NamedTuple):
 
     def since(self, before: Usage) -> Usage:
         """Return what was used since an earlier moment."""
-        return Usage(*(now - then for now, then in zip(self, before, strict=True)))  # type: ignore[arg-type]
+        return Usage(*(now - then for now, then in zip(self, before, strict=True)))
 
 
 def usage(pid: int) -> Usage:

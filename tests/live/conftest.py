@@ -40,12 +40,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Add the screens of all panes to the report of a failure."""
-    report: pytest.TestReport = yield  # type: ignore[misc,assignment]
+    report: pytest.TestReport = yield
     if report.failed and report.when == "call":
         for screens in item.stash.get(_SCREENS, []):
             with suppress(CalledProcessError, OSError):  # the tmux server may be gone
                 report.sections += [(f"screen of {pane}", text) for pane, text in screens().items()]
-    return report  # type: ignore[return-value]
+    return report
 
 
 @pytest.fixture

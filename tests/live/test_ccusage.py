@@ -139,7 +139,7 @@ def test_cost_of_every_model_of_openai(ccusage: Path, tmp_path: Path) -> None:
     }
     ours = {name: cost([ModelUsage(model=name, usage=usage)]) for name in names}
     assert set(names) - theirs.keys() == _DIFFERENT
-    assert {name: ours[name].usd for name in theirs} == pytest.approx(theirs)  # type: ignore[union-attr]
+    assert {name: ours[name].usd for name in theirs} == pytest.approx(theirs)
 
 
 @pytest.mark.parametrize("version", ["2.1.197", "2.1.240", "2.1.330"])

@@ -200,7 +200,7 @@ async def test_pane_and_session_are_one_worker(claude: OpenLab) -> None:
         assert worker.state is State.RUNNING
         snapshot = watched.snapshot
         assert snapshot is not None
-        in_pane = [w for w in snapshot.workers if w.pane is not None and w.pane.key == worker.pane.key]  # type: ignore[union-attr]
+        in_pane = [w for w in snapshot.workers if w.pane is not None and w.pane.key == worker.pane.key]
         assert [w.id for w in in_pane] == [worker.id]
         lab.model.release("answer")
         await watched.until(lambda w: w.id == worker.id and w.state is State.COMPLETED)
@@ -227,7 +227,7 @@ async def test_remedies_work(claude: OpenLab, tmp_path: Path) -> None:
     (finding,) = [f for f in session["sandbox"]["findings"] if f["kind"] == "denied-filesystem"]
     wanted = json.loads(finding["remedy"])
     assert wanted == {"sandbox": {"filesystem": {"allowWrite": [f"{lab.user}/state"]}}}
-    merged = {**ON, "sandbox": {**ON["sandbox"], **wanted["sandbox"]}}  # type: ignore[dict-item]
+    merged = {**ON, "sandbox": {**ON["sandbox"], **wanted["sandbox"]}}
     (lab.config / "settings.json").write_text(json.dumps(merged))
     lab.print("[[go]] go")
     assert (lab.user / "state" / "db").exists()

@@ -84,11 +84,11 @@ def test_tab(shell: Shell) -> None:
     assert "command not found" not in shell.screen
     for typed, completed in CASES if shell.name == "fish" else (*CASES, LIST):
         shell.tmux("send-keys", "-t", "a", "-l", typed)
-        wait_until(lambda typed=typed: typed in shell.screen, f"{typed!r}")  # type: ignore[misc]
+        wait_until(lambda typed=typed: typed in shell.screen, f"{typed!r}")
         shell.tmux("send-keys", "-t", "a", "Tab")
         wait_until(
-            lambda completed=completed: completed in shell.screen,  # type: ignore[misc]
+            lambda completed=completed: completed in shell.screen,
             f"{completed!r}",
         )
         shell.tmux("send-keys", "-t", "a", "C-u")
-        wait_until(lambda completed=completed: completed not in shell.screen, "an empty line")  # type: ignore[misc]
+        wait_until(lambda completed=completed: completed not in shell.screen, "an empty line")

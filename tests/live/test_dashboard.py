@@ -68,7 +68,7 @@ async def test_two_tuis_of_one_daemon(codex: OpenLab) -> None:
                 lambda w, name=name: (
                     w.state is State.COMPLETED and w.name == f"[[work]] {name}" and w.pane is not None
                 )
-            )  # type: ignore[misc]
+            )
             assert found.pane is not None
             assert found.pane.key.id == pane.id
     heads = [

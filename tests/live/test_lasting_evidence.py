@@ -49,7 +49,7 @@ def worker(lab: Lab, target: str) -> dict[str, Any]:
     done = agentdash(lab, "status", target, "--json")
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["workers"]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def check(lab: Lab, thread: str) -> tuple[int, dict[str, Any]]:

@@ -121,7 +121,7 @@ class Box:
         script = (
             f'for p in {words}; do (: > "$p/probe") 2>/dev/null && echo "$p" && rm "$p/probe"; done; true'
         )
-        done = self.run(script, **how)  # type: ignore[arg-type]
+        done = self.run(script, **how)
         assert done.code == 0, done.output
         return set(done.output.split())
 
@@ -315,7 +315,7 @@ def test_root_of_a_permission_profile(box: Box, profile: str, form: str) -> None
     else:
         box.paste(remedy)
         how["base"] = base if profile == "dev" else ()
-    assert box.run(command, **how).code == 0  # type: ignore[arg-type]
+    assert box.run(command, **how).code == 0
     assert box.writable(**how) == before | {str(box.board)}
 
 
@@ -341,7 +341,7 @@ def test_network_for_a_host(box: Box, profile: str | None, form: str) -> None:
         else:
             box.paste(remedy)
             how["base"] = () if profile == ":workspace" else base
-        assert box.run(reach, **how).code == 0  # type: ignore[arg-type]
+        assert box.run(reach, **how).code == 0
         assert box.writable(**how) == before
 
 
@@ -366,9 +366,9 @@ def test_domain_of_the_network_proxy(box: Box, profile: str | None, form: str) -
         how["once"] = remedy.once
     else:
         box.paste(remedy)
-    assert refused not in box.run(command, **how).output  # type: ignore[arg-type]
-    assert refused in box.run(other, **how).output  # type: ignore[arg-type]
-    assert box.run("true", **how).code == 0  # type: ignore[arg-type]
+    assert refused not in box.run(command, **how).output
+    assert refused in box.run(other, **how).output
+    assert box.run("true", **how).code == 0
 
 
 # ---------------------------------------------------------------- sockets

@@ -58,7 +58,7 @@ def kinds(worker: Worker) -> set[str]:
 
 
 def audited_kinds(thread: dict[str, object]) -> set[str]:
-    return {finding["kind"] for finding in thread["findings"]}  # type: ignore[index,attr-defined]
+    return {finding["kind"] for finding in thread["findings"]}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -113,7 +113,7 @@ async def test_opencode_in_the_sandbox_is_blocked_with_its_path(codex: OpenLab, 
     assert entry.nested == "opencode"
     (thread,) = audit(lab)
     assert audited_kinds(thread) == {"denied-filesystem"}
-    assert [denial["target"] for denial in thread["denials"]][:1] == [entry.target]  # type: ignore[attr-defined,index]
+    assert [denial["target"] for denial in thread["denials"]][:1] == [entry.target]
 
 
 async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
@@ -172,7 +172,7 @@ async def test_hand_off_stays_on_record(codex: OpenLab, version: str) -> None:
     (entry,) = done.sandbox.denials
     assert (entry.what, entry.target, entry.got_past) == ("filesystem", f"{board}/kanban.db", False)
     (thread,) = audit(lab)
-    assert [denial["target"] for denial in thread["denials"]] == [f"{board}/kanban.db"]  # type: ignore[attr-defined,index]
+    assert [denial["target"] for denial in thread["denials"]] == [f"{board}/kanban.db"]
 
 
 @pytest.mark.parametrize(

@@ -393,7 +393,7 @@ def agentdash(lab: MatrixLab, *args: str) -> subprocess.CompletedProcess[str]:
 def slow(lab: MatrixLab) -> MatrixLab:
     """Let the lab's commands take long enough to be seen."""
     for steps in lab.lab.model.script.values():
-        steps[0]["run"] = f"sleep 6; {steps[0]['run']}"  # type: ignore[index]
+        steps[0]["run"] = f"sleep 6; {steps[0]['run']}"
         break  # both scripts have the same steps
     return lab
 

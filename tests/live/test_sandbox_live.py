@@ -96,7 +96,7 @@ class Sandbox:
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT if errors_too else subprocess.DEVNULL,
         }
-        self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=clean, text=True, **pipes))  # type: ignore[call-overload]
+        self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=clean, text=True, **pipes))
         return self._running[-1]
 
     def pid(self, started: subprocess.Popen[str], matches: Callable[[psutil.Process], bool]) -> int:
@@ -117,7 +117,7 @@ class Sandbox:
             started.kill()
             started.wait()
             for pipe in (started.stdin, started.stdout):
-                pipe.close()  # type: ignore[union-attr]
+                pipe.close()
         # the arguments of the sandbox's own processes have the workspace; those inside end with them
         while left := [
             p
@@ -312,7 +312,7 @@ async def test_panes_of_sandboxed_servers_are_linked_by_inner_pids(box: Sandbox)
         box.run("sh", "-c", serve, settings=("sandbox_workspace_write.network_access=true",))
         await until(
             lambda socket=socket: from_outside(socket, "display-message", "-p", "#{pid}"), "the server inside"
-        )  # type: ignore[misc]
+        )
         from_outside(socket, "new-window", "-d", "sleep 2345")
     panes, sensor, fleet = (
         TmuxSensor(servers((), sockets, default=False)),

@@ -75,7 +75,7 @@ async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step], stay:
             if step.shows is not None:
                 await pane.shows(step.shows)
             caused = time.time()
-            found, at = await seen.at(lambda w, s=step.state: is_in(w, pane) and w.state is s)  # type: ignore[misc]
+            found, at = await seen.at(lambda w, s=step.state: is_in(w, pane) and w.state is s)
             await asyncio.sleep(max(0.0, caused + stay - time.time()))
             shown = passed[1:] if passed[:1] == [before] else passed
             taken.append(Taken(step, at - caused, tuple(shown) or (found.state,)))

@@ -116,9 +116,9 @@ class Busy:
         return []
 
     async def stream(self, emit: object, channel: object) -> None:
-        emit([*STORY[2:3], *STORY[4:8]])  # type: ignore[operator]
+        emit([*STORY[2:3], *STORY[4:8]])
         for n in range(10_000_000):
-            emit([drawn(NOW + n / 100, *(f"line {n} {y}" for y in range(20)))])  # type: ignore[operator]
+            emit([drawn(NOW + n / 100, *(f"line {n} {y}" for y in range(20)))])
             await asyncio.sleep(0.001)
 
 
@@ -167,7 +167,7 @@ async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None
     recorder = Recorder(tmp_path / "file" / "journal", clock, version="1", host="box")
     emitted: list[e.Event] = []
     await recorder.stream(emitted.extend, LatestValue(Fleet()))
-    assert "has stopped: Not a directory" in emitted[0].detail  # type: ignore[attr-defined]
+    assert "has stopped: Not a directory" in emitted[0].detail
 
 
 def test_signal_of_the_size_limit_is_ignored() -> None:

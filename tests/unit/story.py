@@ -41,7 +41,7 @@ def begun(
     return [
         e.ThreadStarted(
             thread=thread, at=at, line=1, cwd=CWD, version=version, originator="codex-tui", **more
-        ),  # type: ignore[arg-type]
+        ),
         e.TurnStarted(thread=thread, at=at, line=2, turn="turn-1"),
         e.PolicySet(thread=thread, at=at, line=3, policy=policy, origin="turn_context", cwd=CWD),
         e.MessageLogged(thread=thread, at=at, line=4, role="user", text="fix the tests"),
@@ -101,7 +101,7 @@ def ended(
 
 def done(message: str | None = "Done.", *, at: float = 103.0, thread: str = T, **more: object) -> e.Event:
     """The end of a turn."""
-    return e.TurnEnded(thread=thread, at=at, line=9, turn="turn-1", how="completed", message=message, **more)  # type: ignore[arg-type]
+    return e.TurnEnded(thread=thread, at=at, line=9, turn="turn-1", how="completed", message=message, **more)
 
 
 def process(
@@ -114,10 +114,10 @@ def process(
     **more: object,
 ) -> e.Event:
     """A process, seen when it started."""
-    more.setdefault("launcher", read_launcher(name, more.get("argv", ())))  # type: ignore[arg-type]
+    more.setdefault("launcher", read_launcher(name, more.get("argv", ())))
     return e.ProcessSeen(
         at=started, process=Process(ProcessKey(pid, started), ppid, name, kernel=kernel, **more)
-    )  # type: ignore[arg-type]
+    )
 
 
 def polled(at: float) -> list[e.Event]:
@@ -132,7 +132,7 @@ def held(at: float, pid: int = 50, thread: str = T) -> list[e.Event]:
 
 def pane(pid: int = 10, **more: object) -> e.Event:
     """A pane."""
-    return e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", pid, "node", **more))  # type: ignore[arg-type]
+    return e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "1:api", pid, "node", **more))
 
 
 def snapshot_after(*parts: e.Event | Sequence[e.Event], now: float = 200.0) -> Snapshot:

@@ -100,7 +100,7 @@ class Scripted:
     def read(self, process: Process, at: float) -> SessionSeen | None:
         if self.status is None:
             return None
-        return SessionSeen(at=at, key=process.key, agent="claude", status=self.status, since=1.0)  # type: ignore[arg-type]
+        return SessionSeen(at=at, key=process.key, agent="claude", status=self.status, since=1.0)
 
 
 async def polled(source: SessionFileSource, state: Fleet) -> list[str | None]:

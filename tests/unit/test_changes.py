@@ -118,7 +118,7 @@ def test_patch_text() -> None:
     ],
 )
 def test_every_form_of_a_call(tool: object) -> None:
-    assert (tool.kind, tool.changes) == ("patch", CHANGES)  # type: ignore[attr-defined]
+    assert (tool.kind, tool.changes) == ("patch", CHANGES)
 
 
 def test_applied_changes_of_old_events() -> None:

@@ -117,7 +117,7 @@ def claude(status: str | None, shows: str | None) -> Worker:
     story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="claude"), *polled(110)]
     if status:
         key = ProcessKey(11, 85.0)
-        story.append(e.SessionSeen(at=112, key=key, agent="claude", status=status, since=111.0))  # type: ignore[arg-type]
+        story.append(e.SessionSeen(at=112, key=key, agent="claude", status=status, since=111.0))
     if shows:
         story.append(
             e.ScreenRead(at=113, key=PANE, agent="claude", state=shows, rule="claude.rule", text="words")

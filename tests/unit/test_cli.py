@@ -52,7 +52,7 @@ def home(tmp_path: Path) -> Path:
 def status(home: Path, *args: str) -> dict[str, list[dict[str, object]]]:
     done = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home), *args)
     assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    return json.loads(done.stdout)
 
 
 def test_status_document(home: Path) -> None:
@@ -179,11 +179,11 @@ def test_status_of_a_family_with_mismatch(home: Path) -> None:
     assert document["schema"] == "agentdash.status/1"
     workers = {w["id"]: w for w in document["workers"]}
     parent = workers["01a1fa8b-6870-72d2-932c-001e8f667047"]
-    assert len(parent["children"]) == 2  # type: ignore[arg-type]
-    for child in parent["children"]:  # type: ignore[attr-defined]
+    assert len(parent["children"]) == 2
+    for child in parent["children"]:
         assert workers[child]["parent"] == parent["id"]
-        assert workers[child]["sandbox"]["verdict"] == "mismatch"  # type: ignore[index]
-        assert workers[child]["sandbox"]["got"]["network_flag"] == "1"  # type: ignore[index]
+        assert workers[child]["sandbox"]["verdict"] == "mismatch"
+        assert workers[child]["sandbox"]["got"]["network_flag"] == "1"
 
 
 def test_options_before_and_after_the_command(home: Path) -> None:

@@ -82,7 +82,7 @@ def thread(name: str, days: dict[str, int], **changes: object) -> ThreadReport:
         days=days,
     )
     blank = replace(unreadable_report(name, "f", ""), problem=None, verdict="match", denials=[denial])
-    return replace(blank, **changes)  # type: ignore[arg-type]
+    return replace(blank, **changes)
 
 
 def test_a_denial_is_open_on_its_last_day() -> None:

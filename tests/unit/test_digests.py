@@ -60,7 +60,7 @@ def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def read(path: Path, *rest: object) -> object:
         found.append(path)
-        return original(path, *rest)  # type: ignore[arg-type]
+        return original(path, *rest)
 
     monkeypatch.setattr(file_audit, "read_file", read)
     return found

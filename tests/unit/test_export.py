@@ -177,7 +177,7 @@ def test_markdown_has_all_foreign_text_in_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["`", "``", "a`b``c", "`x", "x`", "a|b", "", "two\nlines"])
 def test_code_spans(text: str) -> None:
     span = code(text)
-    ticks = re.match("`*", span)[0]  # type: ignore[index]
+    ticks = re.match("`*", span)[0]
     assert "\n" not in span
     assert not re.search(r"(?<!\\)\|", cell(text))
     assert cell(text).replace(r"\|", "|") == span

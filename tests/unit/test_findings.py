@@ -165,8 +165,8 @@ def test_finding_quotes_both_sides() -> None:
 
 def test_seatbelt_on_macos_is_no_finding() -> None:
     story = begun()
-    story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
-    story[2] = replace(story[2], cwd="/Users/dev/project")  # type: ignore[arg-type]
+    story[0] = replace(story[0], cwd="/Users/dev/project")
+    story[2] = replace(story[2], cwd="/Users/dev/project")
     assert worker(story, printed("1", "seatbelt"), done(), polled(110)).sandbox.verdict == "match"
 
 
@@ -186,7 +186,7 @@ def test_children_with_less_than_their_parent() -> None:
 
     def member(thread: str, output: str, **more: object) -> list[e.Event]:
         story = begun(thread, version="0.114.0", policy=FULL, **more)
-        story[0] = replace(story[0], cwd="/Users/dev/project")  # type: ignore[arg-type]
+        story[0] = replace(story[0], cwd="/Users/dev/project")
         call = e.CallStarted(
             thread=thread,
             at=102,
@@ -466,7 +466,7 @@ def test_child_directory_is_no_drift() -> None:
         rules=(PolicyRule("/", "read"), PolicyRule("/home/dev/tree", "write"), PolicyRule("/tmp", "write")),
     )
     story = begun(CHILD, at=104.0, policy=tree, parent=T)
-    story[0], story[2] = replace(story[0], cwd="/home/dev/tree"), replace(story[2], cwd="/home/dev/tree")  # type: ignore[arg-type]
+    story[0], story[2] = replace(story[0], cwd="/home/dev/tree"), replace(story[2], cwd="/home/dev/tree")
     assert snapshot_after(begun(), story, polled(110)).workers[1].sandbox.findings == ()
 
 

@@ -78,13 +78,13 @@ def health(snapshot: Snapshot) -> dict[str, tuple[bool, str]]:
 @asynccontextmanager
 async def running_hub(source: QueueSource) -> AsyncIterator[tuple[Hub, AsyncIterator[Snapshot]]]:
     hub = Hub([source], SystemClock())
-    async with running(hub), asyncio.timeout(PATIENCE_S), aclosing(hub.snapshots()) as snapshots:  # type: ignore[type-var]
+    async with running(hub), asyncio.timeout(PATIENCE_S), aclosing(hub.snapshots()) as snapshots:
         yield hub, snapshots
 
 
 async def until(snapshots: AsyncIterator[Snapshot], accept: object) -> Snapshot:
     async for snapshot in snapshots:
-        if accept(snapshot):  # type: ignore[operator]
+        if accept(snapshot):
             return snapshot
     raise AssertionError("the snapshots ended")
 
@@ -262,7 +262,7 @@ async def test_a_snapshot_that_cannot_be_built_is_shown_and_recovers(monkeypatch
     def build(*args: object, settles: bool) -> Snapshot:
         if broken[0]:
             raise KeyError("layer")
-        return real(*args, settles=settles)  # type: ignore[arg-type]
+        return real(*args, settles=settles)
 
     monkeypatch.setattr(snapshot_module, "build_snapshot", build)
     source = QueueSource()

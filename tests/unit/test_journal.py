@@ -265,8 +265,8 @@ def test_known_fleet_of_the_demo_is_restored() -> None:
 
 
 async def _once(hub: object) -> Fleet:
-    await hub.once()  # type: ignore[attr-defined]
-    return hub.fleet  # type: ignore[attr-defined,no-any-return]
+    await hub.once()
+    return hub.fleet
 
 
 def test_screen_difference_of_changing_height() -> None:

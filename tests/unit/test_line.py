@@ -31,7 +31,7 @@ def worker(number: int, state: State, *, since: float | None = None, verdict: st
         name="build",
         agent=Agent("codex"),
         assessment=Assessment(state, since, "why"),
-        sandbox=Sandbox(verdict=verdict),  # type: ignore[arg-type]
+        sandbox=Sandbox(verdict=verdict),
     )
 
 

@@ -154,7 +154,7 @@ def test_reused_pid_is_no_parent() -> None:
     late = process(10, started=500.0)
     assert link_fleet(
         fleet(pane(), late, process(11, 10, started=85.0, agent="codex"), polled(510))
-    ).below == {PANE: (late.process,)}  # type: ignore[attr-defined]
+    ).below == {PANE: (late.process,)}
 
 
 def test_children_follow_their_parent_which_shows_their_needs() -> None:

@@ -31,7 +31,7 @@ def test_sandboxed_not_sandboxed_unknown(pid: int, expected: bool | None) -> Non
 
 
 def test_missing_function() -> None:
-    assert macos.sandboxed(1, object()) is None  # type: ignore[arg-type]
+    assert macos.sandboxed(1, object()) is None
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has the library")

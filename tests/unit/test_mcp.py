@@ -53,7 +53,7 @@ async def session(home: Path) -> AsyncIterator[ClientSession]:
 async def ask(client: ClientSession, tool: str, **arguments: Any) -> tuple[bool, str]:
     result = await client.call_tool(tool, arguments)
     (content,) = result.content
-    return bool(result.is_error), content.text  # type: ignore[union-attr]
+    return bool(result.is_error), content.text
 
 
 async def test_tools_are_read_only_and_described(home: Path) -> None:

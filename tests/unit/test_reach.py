@@ -138,7 +138,7 @@ def worker(name: str, cwd: str, **more: object) -> Worker:
         agent=Agent("codex"),
         assessment=Assessment(State.RUNNING, NOW, "why"),
         cwd=cwd,
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 

@@ -132,7 +132,7 @@ def test_title_time_changes_with_the_title() -> None:
         pane(title="a"),
         e.PaneSeen(at=95.0, pane=pane(title="a").pane),
         e.PaneSeen(at=99.0, pane=pane(title="b").pane),
-    )  # type: ignore[attr-defined]
+    )
     assert story.panes[PANE].titled_at == 99.0
 
 

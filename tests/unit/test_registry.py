@@ -336,7 +336,7 @@ def test_draft_freezes_every_field() -> None:
 def test_draft_shares_what_does_not_change() -> None:
     fleet = filled_fleet()
     draft = FleetDraft(fleet)
-    draft.panes["another"] = "pane"  # type: ignore[index,assignment]
+    draft.panes["another"] = "pane"
     frozen = draft.freeze()
     assert frozen.panes == {"panes": "panes", "another": "pane"}
     assert fleet.panes == {"panes": "panes"}

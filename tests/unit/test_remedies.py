@@ -165,7 +165,7 @@ def test_missing_directory_below_a_shared_one_is_created_first() -> None:
         ("/home/dev/.local/share/tool", "mkdir"),
         ("/home/dev/.local/share/tool/a/x", "create"),
     ):
-        remedy = file_remedy(path, operation, facts=facts)  # type: ignore[arg-type]
+        remedy = file_remedy(path, operation, facts=facts)
         assert remedy is not None
         assert remedy.once is not None
         assert remedy.once.startswith("mkdir -p /home/dev/.local/share/tool && codex -c ")

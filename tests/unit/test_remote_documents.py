@@ -47,7 +47,7 @@ def workers() -> list[Worker]:
 
 def line(report: WorkerReport, change: str = "added") -> bytes:
     return msgspec.json.encode(
-        ChangeReport(schema="agentdash.change/1", at="2026-01-01T00:00:00.000Z", change=change, worker=report)  # type: ignore[arg-type]
+        ChangeReport(schema="agentdash.change/1", at="2026-01-01T00:00:00.000Z", change=change, worker=report)
     )
 
 

@@ -295,7 +295,7 @@ async def test_a_slow_host_delays_no_other(tmp_path: Path) -> None:
     slow.script("sleep 100")
     source = RemoteSource([carrier(name, each.settings) for name, each in (("s", slow), ("f", fast))], CLOCK)
     emitted: list[RemoteSeen | SourceSeen] = []
-    task = asyncio.create_task(source.stream(emitted.extend, None))  # type: ignore[arg-type]
+    task = asyncio.create_task(source.stream(emitted.extend, None))
     await until(lambda: any(isinstance(e, RemoteSeen) and e.host.workers for e in emitted))
     hosts = {e.host.link.name: e.host.link.state for e in emitted if isinstance(e, RemoteSeen)}
     assert hosts == {"s": LinkState.CONNECTING, "f": LinkState.CONNECTED}

@@ -38,7 +38,7 @@ def ran(
             e.ProcessGone(at=112, key=one.process.key),
             e.PaneSeen(at=112, pane=ended.pane),
             *polled(112),
-        ]  # type: ignore[attr-defined]
+        ]
     return worker(story)
 
 
@@ -120,7 +120,7 @@ def test_denial_that_scrolled_away_still_counts() -> None:
         *polled(110),
         e.PaneDrawn(at=111, key=PANE, screen=WORDS),
     ]
-    gone = [e.ProcessGone(at=112, key=one.process.key), *polled(112)]  # type: ignore[attr-defined]
+    gone = [e.ProcessGone(at=112, key=one.process.key), *polled(112)]
     cleared = [e.PaneDrawn(at=150, key=PANE, screen=("$ ls",)), *polled(151)]
     assert worker(story, gone).state is State.BLOCKED_SANDBOX
     assert worker(story, gone, cleared).state is State.BLOCKED_SANDBOX
@@ -137,7 +137,7 @@ def test_quit_at_rest_is_no_block() -> None:
         at=111, key=PANE, agent="claude", state="completed", rule="claude.finished", text="x"
     )
     story = [HOST_SEEN, pane(), process(10, started=80.0), one, *polled(110), rests, quoted]
-    assert worker(story, e.ProcessGone(at=112, key=one.process.key), polled(112)).state is State.EXITED  # type: ignore[attr-defined]
+    assert worker(story, e.ProcessGone(at=112, key=one.process.key), polled(112)).state is State.EXITED
 
 
 def retrying(kernel: Kernel, text: str, **env: str) -> Worker:
@@ -182,7 +182,7 @@ GEMINI = PathAccess("/home/dev/.gemini", "settings and sessions", WriteAccess("r
 def silent(*paths: PathAccess, at: float, kernel: Kernel = ONLINE, status: int | None = None) -> Worker:
     """`gemini -p` whose state it may perhaps not write: it retries for ever, and prints nothing."""
     one = process(11, 10, started=100.0, agent="gemini", kernel=kernel)
-    key = one.process.key  # type: ignore[attr-defined]
+    key = one.process.key
     story = [
         HOST_SEEN,
         pane(),
@@ -192,7 +192,7 @@ def silent(*paths: PathAccess, at: float, kernel: Kernel = ONLINE, status: int |
     ]
     story += [e.StatePathsSeen(at=101, key=key, paths=paths), *polled(at)]
     if status is not None:
-        ended = e.PaneSeen(at=at, pane=pane(dead=True, dead_status=status).pane)  # type: ignore[attr-defined]
+        ended = e.PaneSeen(at=at, pane=pane(dead=True, dead_status=status).pane)
         story += [e.ProcessGone(at=at, key=key), ended, *polled(at)]
     return worker(story)
 

@@ -84,7 +84,7 @@ def kinds(words: str, *policies: object, text: str = HEADER, at: float = 15.0) -
     found = label(text, words)
     assert found is not None
     read = LabelRead(at=at, label=found)
-    return [finding.kind for finding in label_findings(thread(*policies), read)]  # type: ignore[arg-type]
+    return [finding.kind for finding in label_findings(thread(*policies), read)]
 
 
 def test_what_no_policy_of_the_thread_is() -> None:

@@ -46,7 +46,7 @@ def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def read(codex_home: object, path: Path) -> object:
         found.append(path)
-        return original(codex_home, path)  # type: ignore[arg-type]
+        return original(codex_home, path)
 
     monkeypatch.setattr(sessions, "_read", read)
     return found

@@ -293,10 +293,10 @@ def test_spinner_and_clock_are_no_signs_of_life() -> None:
 
 def test_cpu_of_a_tool_is_a_sign_of_life_that_of_the_worker_is_not() -> None:
     story = [*opencode(), read("running", 101), drawn(101, "esc interrupt")]
-    spins = e.ProcessSeen(at=290, process=process(11, 10, started=85.0, agent="opencode", cpu=99.0).process)  # type: ignore[attr-defined]
+    spins = e.ProcessSeen(at=290, process=process(11, 10, started=85.0, agent="opencode", cpu=99.0).process)
     assert at(300, story, spins, polled(291)).stalled == 101
     tool = process(12, 11, started=102.0, cpu=1.0)
-    busy = e.ProcessSeen(at=290, process=process(12, 11, started=102.0, cpu=5.0).process)  # type: ignore[attr-defined]
+    busy = e.ProcessSeen(at=290, process=process(12, 11, started=102.0, cpu=5.0).process)
     assert at(300, story, tool, busy, polled(291)).stalled is None
 
 
@@ -308,7 +308,7 @@ def test_static_spinner_is_stalled() -> None:
     ]
     assert at(100.5, tui, begun(), held(99.9, 11)).stalled is None
     assert at(112, tui, begun(), held(111, 11)).stalled is not None
-    turning = e.PaneSeen(at=110.5, pane=pane(title="⠙ project").pane)  # type: ignore[attr-defined]
+    turning = e.PaneSeen(at=110.5, pane=pane(title="⠙ project").pane)
     assert at(112, tui, begun(), turning, held(111, 11)).stalled is None
 
 

@@ -280,7 +280,7 @@ def published(snapshot: Snapshot, home: Path) -> Publisher:
 
 def seen_inside(**config: object) -> tuple[int, str | None]:
     """Return the number of workers that one look inside shows, and what is wrong with the status file."""
-    view = read_fleet(Config(**config), None)  # type: ignore[arg-type]
+    view = read_fleet(Config(**config), None)
     assert view.via is not None
     return len(view.snapshot.workers), view.via.problem
 

@@ -399,7 +399,7 @@ def opencode(*, gone: bool = False) -> list[e.Event]:
     """OpenCode in a pane, perhaps gone again."""
     story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *polled(110)]
     if gone:
-        story += [e.ProcessGone(at=120, key=story[2].process.key), *polled(121)]  # type: ignore[attr-defined]
+        story += [e.ProcessGone(at=120, key=story[2].process.key), *polled(121)]
     return story
 
 
@@ -550,7 +550,7 @@ def test_background_terminal_outlives_its_turn() -> None:
 
 def test_turn_continues_in_the_daemon_without_tui() -> None:
     daemon = process(50, started=70.0, argv=("codex", "app-server", "--managed-daemon"))
-    quit_ = [e.ProcessGone(at=120, key=process(11, 10, started=95.0).process.key), *held(121, 50)]  # type: ignore[attr-defined]
+    quit_ = [e.ProcessGone(at=120, key=process(11, 10, started=95.0).process.key), *held(121, 50)]
     found = worker(
         daemon,
         begun(),

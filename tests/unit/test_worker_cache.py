@@ -55,7 +55,7 @@ class Unread:
     def __bool__(self) -> bool:
         raise AssertionError("the sandbox is judged by a field of the talk")
 
-    __iter__ = __len__ = __contains__ = __eq__ = __lt__ = __hash__ = __bool__  # type: ignore[assignment]
+    __iter__ = __len__ = __contains__ = __eq__ = __lt__ = __hash__ = __bool__
 
 
 @pytest.mark.parametrize("version", VERSIONS)

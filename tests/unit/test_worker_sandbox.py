@@ -32,7 +32,7 @@ def asked(policy: Policy, *, mark: str | None = None, **more: object) -> Request
     by = origin(mark, RequestLayer.ENVIRONMENT) if mark else None
     return Requested(
         policy=policy, origins=(origin("-s"),), since=85.0, dropped_by=by, scope="worker", **more
-    )  # type: ignore[arg-type]
+    )
 
 
 def seen(
