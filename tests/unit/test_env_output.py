@@ -140,10 +140,10 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
 )
 def test_what_is_read(script: str, when_set: str | None, when_clean: str | None) -> None:
     """None: this script does not prove it."""
-    if when_set is not None:
-        assert read(script, when_set) == SET
-    if when_clean is not None:
-        assert read(script, when_clean) == CLEAN
+    outputs = [
+        (output, truth) for output, truth in ((when_set, SET), (when_clean, CLEAN)) if output is not None
+    ]
+    assert [read(script, output) for output, _ in outputs] == [truth for _, truth in outputs] != []
 
 
 def listed(*lines: tuple[str, str | None]) -> str:
@@ -188,12 +188,8 @@ def test_every_truth(script: str, prints_absence: bool, network: str | None, san
         output = listed(*((f"{name}={{}}", value) for name, value in values))
     status = int(not output) if "grep" in script else int(None in (network, sandbox)) * ("declare" in script)
     for found, value, own in zip(read(script, output, status), (network, sandbox), SET, strict=True):
-        if value == own:
-            assert found == value
-        elif value is None and prints_absence:
-            assert found == UNSET
-        else:
-            assert found is None
+        absence = UNSET if value is None and prints_absence else None
+        assert found == (value if value == own else absence)
 
 
 # ---------------------------------------------------------------- review A1: dumps that are not whole
