@@ -8,8 +8,8 @@ on it.
 2. `interpreter` follows the statements of the script (parsed by `detect.shell`) under one hypothesis
    (`world`): `simple` runs commands, `pipelines` and `loops` (`repetition`, `environment_loops`) the rest;
    `expansion`, `arithmetic`, `conditions` and `redirects` are theirs, `zsh` spells what only zsh has.
-3. Commands are known by name: `builtins` (`declarations`, `reading`, `printing`), `launchers` (`xargs`),
-   `programs`, `filters` (`grep`, `editors`, `line_maps`, `columns`, `dump_maps`).
+3. Commands are known by name: `builtins` (`declarations`, `options`, `reading`, `printing`), `launchers`
+   (`xargs`), `programs`, `filters` (`grep`, `editors`, `line_maps`, `columns`, `dump_maps`).
 4. Programs in other languages are parsed and run as well: `python_code`, `javascript`, `awk`, and Perl, Ruby,
    PHP, Lua and jq in `scripting`. `languages` finds their code.
 5. `streams` and `patterns` are what it can print, `dumps` and `records` the stretches of an output that list

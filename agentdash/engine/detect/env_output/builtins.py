@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -13,7 +12,6 @@ from agentdash.engine.detect.env_output.arithmetic import evaluated
 from agentdash.engine.detect.env_output.conditions import condition
 from agentdash.engine.detect.env_output.declarations import (
     NAME,
-    dump_of,
     export,
     in_shells,
     may_hide_lines,
@@ -22,8 +20,8 @@ from agentdash.engine.detect.env_output.declarations import (
 )
 from agentdash.engine.detect.env_output.dumps import (
     FLAGS,
-    SET_STYLE,
 )
+from agentdash.engine.detect.env_output.options import set_options, set_options_of_zsh, with_arguments
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     ONE_LINE,
@@ -44,7 +42,7 @@ from agentdash.engine.detect.env_output.reading import (
     read_array,
 )
 from agentdash.engine.detect.env_output.streams import Call, Result
-from agentdash.engine.detect.env_output.world import State, UnreadableError
+from agentdash.engine.detect.env_output.world import UnreadableError
 from agentdash.engine.detect.env_output.zsh import LINES
 from agentdash.engine.detect.shell import Unsupported
 
@@ -131,96 +129,6 @@ def _unset(call: Call) -> list[Result]:
         if NAME.fullmatch(name):
             state = state.with_variable(name, None)
     return [Result(state=state)]
-
-
-def _set(call: Call) -> list[Result]:
-    if not call.arguments:
-        return [Result(out=dump_of(variables(call.state), call.state, SET_STYLE))]
-    words = [concrete(argument) for argument in call.arguments]
-    state = call.state
-    number = 0
-    while number < len(words):
-        word = words[number]
-        if word is None or not re.fullmatch(r"[-+][A-Za-z]+", word):
-            return [Result(state=with_arguments(state, call.arguments[number + (word == "--") :]))]
-        on = word[0] == "-"
-        for letter in word[1:]:
-            if letter == "o":
-                number += 1
-                option = words[number] if number < len(words) else None
-                state = _with_option(state, option, on=on)
-            else:
-                state = _with_option(state, _LONG_OPTIONS.get(letter), on=on)
-        number += 1
-    return _in_shells_with(words, call, Result(state=state))
-
-
-_OPTIONS_OF: Final = {
-    "bash": frozenset("abefhmnuvxBCEHPT"),
-    "zsh": frozenset("aefhnuvxBCEHPT"),
-    "dash": frozenset("abefmnuvxCEIV"),
-}
-"""Letters that `set` of each shell takes."""
-_COMMON_OPTIONS: Final = frozenset(
-    ("errexit", "nounset", "allexport", "xtrace", "verbose", "noglob", "notify", "noclobber", "noexec")
-)
-
-
-def _in_shells_with(words: list[str | None], call: Call, result: Result) -> list[Result]:
-    """Return what `set` does in shells with and without its options: those without them end at it."""
-    letters = {char for word in words if word is not None and word[0] in "-+" for char in word[1:]} - {"o"}
-    names = {word for before, word in pairwise(words) if before is not None and before.endswith("o")}
-    ending: set[bool] = set()
-    for shell in (call.state.dialect,) if call.state.dialect else _OPTIONS_OF:
-        known = _COMMON_OPTIONS | ({"pipefail"} if shell != "dash" else set())
-        ending.add(not (shell == "bash" or (letters <= _OPTIONS_OF[shell] and names <= known)))
-    message: Parts = (Hole(Kind.QUIET_LINE), "set: ", Hole(Kind.QUIET_LINE), "\n")
-    failed = Result(err=message, status=None, leaves="exit")
-    return [*([result] if False in ending else []), *([failed] if True in ending else [])]
-
-
-_LONG_OPTIONS: Final = {
-    "e": "errexit",
-    "u": "nounset",
-    "a": "allexport",
-    "x": "xtrace",
-    "v": "verbose",
-    "n": "noexec",
-    "f": "noglob",
-    "m": "monitor",
-    "h": "hashall",
-    "b": "notify",
-    "C": "noclobber",
-    "E": "errtrace",
-    "T": "functrace",
-}
-_HARMLESS_OPTIONS: Final = frozenset(
-    ("noglob", "monitor", "hashall", "notify", "noclobber", "errtrace", "functrace", "posix", "history")
-)
-
-
-def _with_option(state: State, option: str | None, *, on: bool) -> State:
-    match option:
-        case "errexit" | "nounset" | "allexport" | "pipefail":
-            return msgspec.structs.replace(state, **{option: on})
-        case "xtrace":
-            return msgspec.structs.replace(state, xtrace=on)
-        case "verbose":
-            return msgspec.structs.replace(state, is_verbose=on)
-        case "noexec" if not on:
-            return state
-        case _ if option in _HARMLESS_OPTIONS:
-            return state
-        case _:
-            raise UnreadableError
-
-
-def with_arguments(state: State, arguments: tuple[Parts, ...]) -> State:
-    """Return the state with other positional parameters."""
-    before = len(state.array("@") or ())
-    for number in range(1, max(before, len(arguments)) + 1):
-        state = state.with_variable(str(number), arguments[number - 1] if number <= len(arguments) else None)
-    return state.with_array("@", arguments)
 
 
 def _shift(call: Call) -> list[Result]:
@@ -345,10 +253,10 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "local": export,
     "readonly": export,
     "unset": _unset,
-    "set": _set,
+    "set": set_options,
     "shopt": _unknown_status,
-    "setopt": _unknown_status,
-    "unsetopt": _unknown_status,
+    "setopt": set_options_of_zsh,
+    "unsetopt": set_options_of_zsh,
     "zmodload": _unknown_status,
     "read": read,
     "mapfile": read_array,

@@ -44,7 +44,7 @@ def column(call: Call) -> list[Result]:
         return [Result(out=(ANY,), err=(ANY,), status=None)]
     separator = options["separator"] or ""
     out: list[Part] = []
-    if not separator and (table := _table(input_of(call, []))) is not None:
+    if (table := _table(input_of(call, []), separator)) is not None:
         return [Result(out=table), not_found(call.name)]
     for part in input_of(call, []):
         if isinstance(part, Dump) and not part.nul and part.style.suffix == "":
@@ -58,8 +58,9 @@ def column(call: Call) -> list[Result]:
     return [Result(out=joined(out)), not_found(call.name)]
 
 
-def _table(content: Parts) -> Parts | None:
+def _table(content: Parts, separator: str) -> Parts | None:
     """Return lines of known words in columns; None for other text."""
+    gaps = re.compile(f"({re.escape(separator)}+)" if separator else r"([ \t]+)")
     kinds = {part.kind for part in content if isinstance(part, Hole)}
     if (
         not content
@@ -72,8 +73,11 @@ def _table(content: Parts) -> Parts | None:
     for line in lines_of(content) or []:
         cells: list[Part] = []
         for part in without_break(line):
-            pieces = re.split(r"([ \t]+)", part) if isinstance(part, str) else [part]
-            cells += [blanks if isinstance(p, str) and p.isspace() else p for p in pieces if p != ""]
+            if isinstance(part, str):
+                pieces: list[Part] = [*gaps.split(part)]
+            else:  # the separator may stand in a value that is not known
+                pieces = [Choice(((part,), (part, blanks, Hole(Kind.LINE)))) if separator else part]
+            cells += [blanks if isinstance(p, str) and gaps.fullmatch(p) else p for p in pieces if p != ""]
         inner = cells[cells[:1] == [blanks] : len(cells) - (cells[-1:] == [blanks])]
         out += [*inner, Choice(((), (blanks,))), "\n"] if inner else []
     return joined(out)

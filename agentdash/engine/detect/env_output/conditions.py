@@ -119,14 +119,21 @@ def matches_pattern(subject: Parts, pattern: str) -> bool | None:
         return False
     if pattern == f"{fixed}*" and len(first) >= len(fixed):
         return True
-    middle = pattern.strip("*")
-    if pattern == f"*{middle}*" and any(isinstance(part, str) and middle in part for part in subject):
+    if all(fnmatch.fnmatchcase(_filled(subject, text), pattern) for text in _FOREIGN):
         return True
     match subject:
         case (Hole(kind=Kind.OTHER) as hole,) if wildcard is None and not can_be(hole, pattern):
             return False
         case _:
             return None
+
+
+_FOREIGN: Final = ("", "\ue000", "\ue001\ue002\ue003")
+"""Texts of characters that no pattern has: one that matches all of them has a star in their place."""
+
+
+def _filled(subject: Parts, text: str) -> str:
+    return "".join(part if isinstance(part, str) else text for part in subject)
 
 
 def _equal(left: Parts, right: Parts, glob: bool) -> bool | None:

@@ -116,7 +116,7 @@ _ENTRY: Final = re.compile(
 )
 """How the first line of a dump begins: behind text without a line break it is the only way to know it."""
 _OF_CODEX: Final = re.compile(r"CODEX_\w*=")
-_NUMBER: Final = re.compile(r"\s*\d+(?:[:.)\]]?[ \t]+|:)")  # tabs of rollouts become blanks
+_NUMBER: Final = re.compile(r"[#\[(]?\s*\d+(?:[:.)\]]?[ \t]+|:)")  # tabs of rollouts become blanks
 
 
 class Dump(msgspec.Struct, frozen=True):

@@ -94,6 +94,8 @@ _COUNTED: Final = re.compile(r"[:.)\]]?[ \t]+")
 def _without_number(line: Parts | None) -> tuple[Parts | None, bool]:
     """Return a line without the number of the round that it begins with."""
     match line:
+        case ("#" | "[" | "(", *counted) if (found := _without_number(tuple(counted)))[1]:
+            return found
         case (Choice(options=((*_, Hole(kind=Kind.DIGITS)), *_)), str() as text, *rest) if (
             match := _COUNTED.match(text)
         ):

@@ -82,8 +82,8 @@ class Expander:
     def __init__(self, state: State, substitute: Callable[..., tuple[Parts, Stream, int | None]]) -> None:
         self.state = state
         self.errors: Stream = ()
-        self.status: int | None = None
-        """The exit code of the last substitution."""
+        self.status: int | None = 0
+        """The exit code of the last substitution, 0 without one."""
         self.unset_at = ""
         """A variable that may be unset, where the shell ends at that."""
         self.bashism = False
@@ -256,7 +256,8 @@ class Expander:
         self.state = msgspec.structs.replace(self.state, dialect=self.state.dialect or "bash")
 
     def _element(self, parameter: Parameter) -> Parts:
-        """Return `${name[number]}`; the first number is 0 in bash and 1 in zsh."""
+        """Return `${name[number]}`; the first number is 0 in bash and 1 in zsh, dash has no elements."""
+        self.bashism = self.bashism or self.state.dialect not in ("bash", "zsh")
         if not parameter.prefix and (key := self.key((parameter.index or "")[1:-1])) is not None:
             name = f"{parameter.name}[{key}]"
             if name in dict(self.state.variables):

@@ -16,6 +16,7 @@ from agentdash.engine.detect.env_output.dump_maps import (
     SHOWN_NUL,
     LineMap,
     by_line,
+    is_piece_of_line,
     mapped_lines,
     on_one_line,
 )
@@ -112,6 +113,8 @@ def excerpt(call: Call) -> list[Result]:
             return [Result(out=(msgspec.structs.replace(dump, numbered=bool(words)),))]
     by_bytes = any((concrete(a) or "").startswith(("-c", "--bytes", "-z")) for a in call.arguments)
     limit = _limit(call)
+    if call.name == "tail" and (rest := _from_line(call, content)) is not None:
+        return [Result(out=rest, err=errors, status=None if errors else 0)]
     if (dump := single_dump(content)) is not None and (pinned := pinned_line(dump)) is not None:
         content = pinned
     if content == ():
@@ -133,6 +136,20 @@ def excerpt(call: Call) -> list[Result]:
     else:
         out = (msgspec.structs.replace(dump, partial=True, some=False),)
     return [Result(out=out, err=errors, status=None if errors else 0)]
+
+
+def _from_line(call: Call, content: Parts) -> Parts | None:
+    """Return what `tail -n +2` writes of text that begins with lines that are known; None for others."""
+    words = " ".join(concrete(a) or "?" for a in call.arguments)
+    match = re.fullmatch(r"(?:-n ?|--lines=)?\+(?P<first>\d{1,3})", words)
+    skipped = int(match["first"]) - 1 if match else -1
+    for number, part in enumerate(content):
+        if skipped <= 0 or not is_piece_of_line(part):
+            break
+        if isinstance(part, str) and part.count("\n") >= skipped:
+            return joined((part.split("\n", skipped)[skipped], *content[number + 1 :]))
+        skipped -= part.count("\n") if isinstance(part, str) else 0
+    return content if skipped == 0 else None
 
 
 def _is_short_form(content: Parts, lines: int) -> bool:
@@ -211,6 +228,8 @@ def tr(call: Call) -> list[Result]:
         return [Result(out=content)]  # no flag's value has one
     if dump and not dump.nul and words[0] == "=" and words[1:] in ([" "], [":"], ["\\t"]):
         return [Result(out=replaced_sign(dump, (words[1] or "").replace("\\t", "\t")))]
+    if words in (["-d", "\\n"], ["-d", "\n"]) and lines_of(content) is not None:
+        return [Result(out=joined(p.replace("\n", "") if isinstance(p, str) else p for p in content))]
     if words[:1] in (["\\n"], ["\n"], ["\\012"]) and len(words) == 2 and words[1] and len(words[1]) == 1:
         if lines_of(content) is not None:
             replaced = (p.replace("\n", words[1]) if isinstance(p, str) else p for p in content)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.builtins import with_arguments
 from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.feeding import fed
+from agentdash.engine.detect.env_output.options import with_arguments
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     QUIET,

@@ -140,9 +140,15 @@ def _options(part: Part) -> tuple[Parts, ...]:
         case Choice(options=options):
             return options
         case Trimmed(parts=(Choice(options=options),)):
-            return tuple((Trimmed(option),) if option else () for option in options)
+            return tuple(map(_trimmed_option, options))
         case _:
             return ((part,),)
+
+
+def _trimmed_option(option: Parts) -> Parts:
+    if (text := concrete(option)) is None:
+        return (Trimmed(option),)
+    return joined((text.rstrip("\n"),))
 
 
 def concrete(parts: Parts) -> str | None:

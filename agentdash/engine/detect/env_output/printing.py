@@ -19,6 +19,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Parts,
     Trimmed,
     Words,
+    alternatives,
     concrete,
     errors_of,
     joined,
@@ -180,6 +181,8 @@ def _round(template: str, rest: list[Parts]) -> list[Part]:
 
 
 def _converted(match: re.Match[str], argument: Parts) -> Parts:
+    if options := alternatives(argument):
+        return (Choice(tuple(_converted(match, option) for option in options)),)
     text = concrete(argument)
     kind = match["type"]
     if kind == "q":

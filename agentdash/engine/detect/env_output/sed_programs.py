@@ -160,6 +160,7 @@ class _Reader:
         keeps = (
             _KEEPING.fullmatch(source)
             or (text == "" and _DECLARATION.fullmatch(source))
+            or text == "&"
             or (text.startswith("\\1=") and _MASK.fullmatch(source))
         )
         is_known = bool(keeps) and "\\n" not in text and not re.search("CODEX|SANDBOX", text)

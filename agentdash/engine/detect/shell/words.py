@@ -148,6 +148,8 @@ class WordConverter:
         if depth > MAX_NESTING:
             raise UnparsedError
         raw = self.text(tree.start_byte, tree.end_byte)
+        if raw.startswith("\n"):
+            raise MisreadError(tree.start_byte)  # before a word that begins with a backslash
         return Word(self._word_pieces(tree, raw, depth + 1), raw)
 
     def pieces(
