@@ -96,6 +96,9 @@ _TYPE: Final = (
 
 # ---------------------------------------------------------------- tokens
 
+_DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
+"""A random value has digits; a name as a rule has none."""
+
 
 def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0) -> list[Token]:
     """Return a kind of token for each of the literals, which blanks separate; `rest` is what follows them."""
@@ -120,6 +123,22 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("r8_ xai-", r"\w{16,}"),
     *_token("gsk_ nvapi- pplx-", r"[\w-]{12,}"),
     *_token("lsv2_pt_ lsv2_sk_", r"\w{16,}"),
+    *_token(
+        "tgp_v1_ pcsk_ tvly- wandb_v1_ pylf_v1_ ctx7sk- sgp_ sgamp_user_ api_org_", rf"{_DIGIT}[\w-]{{20,}}"
+    ),
+    *_token("jina_ csk- fw_ exa_ apify_api_ rpa_ BSA", rf"{_DIGIT}[A-Za-z0-9]{{22,}}"),
+    *_token("sk_", rf"{_DIGIT}[A-Za-z0-9]{{32,}}"),
+    *_token("pa- fk-", rf"{_DIGIT}(?=[a-z0-9_-]{{0,80}}[A-Z])[\w-]{{40,}}"),
+    *_token("ak- as-", rf"{_DIGIT}(?=[a-z0-9]{{0,21}}[A-Z])[A-Za-z0-9]{{22}}\b"),
+    *_token("fc-", r"[0-9a-f]{32}\b"),
+    *_token("cr-", r"[0-9a-f]{58}\b"),
+    *_token("m0-", rf"{_DIGIT}[A-Za-z0-9]{{40}}\b"),
+    *_token("e2b_ key_ crsr_", r"[0-9a-f]{40,}\b"),
+    *_token("cpk_", r"[0-9a-f]{32}\.[\w.]{16,}"),
+    *_token("bb_live_ bb_test_", rf"{_DIGIT}\w{{16,}}"),
+    *_token("ABSK bedrock-api-key-", rf"{_DIGIT}[\w+/=]{{60,}}"),
+    *_token("AQ.Ab", rf"{_DIGIT}[\w-]{{20,}}"),
+    *_token("tid=", r"[0-9a-f]{32};exp=[^\s'\"\\]+"),  # Copilot
     # code hosts and packages
     *_token("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{4,}"),
     *_token("glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat- glffct-", r"[\w.-]{4,}"),
@@ -127,6 +146,11 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("pypi-", r"[\w-]{10,}"),
     *_token("rubygems_", r"[0-9a-f]{16,}"),
     *_token("dckr_pat_ dckr_oat_ CCIPAT_ CCIPRJ_ bkua_ fly_pat_", r"[\w-]{8,}"),
+    *_token("squ_ sqp_ sqa_", r"[0-9a-f]{40}\b"),
+    *_token("AKCp cmVmd", rf"{_DIGIT}[A-Za-z0-9]{{50,}}"),
+    *_token("cio", rf"{_DIGIT}(?=[a-z0-9]{{0,31}}[A-Z])[A-Za-z0-9]{{32}}\b"),
+    *_token("oy2", r"[a-z0-9]{43}\b"),
+    *_token("ddp_ ddw_ ddo_ ddr_", rf"{_DIGIT}[A-Za-z0-9]{{36}}\b"),
     *_token("PMAK- pul-", r"(?=[a-f-]{0,80}\d)[0-9a-f-]{20,}"),
     # chat
     *_token("xox", r"[\w.-]{4,}", prefix=r"xox[abceoprs](?:\.xox[a-z])?-"),
@@ -140,6 +164,9 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
     *_token("ya29. GOCSPX-", r"[\w-]{8,}"),
     *_token("1//0", r"[\w-]{20,}"),
+    *_token("LTAI AKID AKLT SCW", r"(?=[A-Z]{0,80}[0-9a-z])[A-Za-z0-9]{12,}"),
+    *_token("8Q~ 7Q~", r"[\w.~-]{3}[78]Q~[\w.~-]{31,34}", prefix="(?=)", back=3),  # Entra ID
+    *_token("JQQJ99 AZDO", r"[A-Za-z0-9]{52,80}(?:JQQJ99|AZDO)[A-Za-z0-9]{4,}", prefix="(?=)", back=80),
     *_token("dop_v1_ doo_v1_ dor_v1_", r"\w{8,}"),
     *_token("dapi", r"[0-9a-f]{20,}(?:-\d)?"),
     *_token("dp.st. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit.", r"(?=[A-Za-z_.-]{0,80}\d)[\w.-]{16,}"),
@@ -147,6 +174,13 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token(".atlasv1.", r"[\w-]{16,}", prefix=r"[A-Za-z0-9]{14}\.atlasv1\.", back=14),
     *_token("fm1_ fm2_ fo1_", r"(?=[A-Za-z_+/=-]{0,80}\d)[\w+/=-]{16,}"),
     *_token("pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w.-]{8,}"),
+    *_token("vck_ vca_ vci_ vcr_ cfk_ napi_ rnd_ tsec_", rf"{_DIGIT}[A-Za-z0-9]{{24,}}"),
+    *_token("sb_secret_", rf"{_DIGIT}[\w-]{{20,}}"),
+    *_token("vercel_blob_rw_", r"\w{16,}"),
+    *_token("npg_", rf"{_DIGIT}[A-Za-z0-9]{{12,}}\b"),
+    *_token("HRKU- CFPAT-", r"[\w-]{36,}"),
+    *_token("prod: dev:", r"[\w+/=]{20,}", prefix=r"(?:prod|dev):[a-z]+-[a-z]+-\d+\|"),  # Convex
+    *_token("signkey- tr_prod_ tr_dev_ polar_oat_ polar_pat_ cal_live_", rf"{_DIGIT}[\w-]{{16,}}"),
     *_token("sbp_ nfp_ vcp_ cfut_ cfat_", r"(?=[A-Za-z_]{0,80}\d)\w{20,}"),
     *_token("tskey-", r"[\w-]{4,}"),
     *_token("ops_eyJ", r"[\w-]{8,}"),
@@ -155,6 +189,18 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_", r"\w{4,}"),
     *_token("shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp- sq0idp-", r"[\w-]{4,}"),
     *_token("glsa_ glc_ sntrys_ sntryu_", r"(?=[A-Za-z_+/=]{0,80}\d)[\w+/=]{12,}"),
+    *_token("EAAA", rf"{_DIGIT}[\w-]{{56,}}"),
+    *_token("xkeysib- xsmtpsib-", rf"{_DIGIT}[\w-]{{40,}}"),
+    *_token("re_", rf"{_DIGIT}[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}}\b"),
+    *_token("pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}\b"),
+    *_token("pk_", r"\d{4,9}_[A-Z0-9]{32}\b"),
+    *_token("-us", r"[0-9a-f]{32}-us\d{1,2}\b", prefix="(?=)", back=32),  # Mailchimp
+    *_token("dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    *_token("access-production- access-sandbox- access-development-", r"[0-9a-f-]{36}"),
+    *_token("rzp_live_ rzp_test_ phx_ shippo_live_ shippo_test_", rf"{_DIGIT}\w{{14,}}"),
+    *_token("EZAK EZTK aio_", rf"{_DIGIT}[A-Za-z0-9]{{28,}}\b"),
+    *_token("hcaik_ hcbik_ hcamk_ hcxik_", r"\w{30,}"),
+    *_token("st.", r"[0-9a-f-]{24,36}\.[0-9a-f]{32}\.[0-9a-f]{32}"),  # Infisical
     *_token("NRAK- NRII-", r"[\w-]{12,}"),
     *_token("lin_api_ lin_oauth_ ntn_ figd_ figu_", r"[\w-]{8,}"),
     *_token("secret_", r"(?=[A-Za-z]{0,80}\d)[A-Za-z0-9]{32,}"),
@@ -162,7 +208,8 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("key-", r"(?=[a-f]{0,80}\d)[0-9a-f]{32}\b"),
     *_token("sl.u. sl.B", r"(?=[A-Za-z_-]{0,80}\d)[\w-]{30,}"),
     *_token("EAACEdEose0cBA", r"\w{8,}"),
-    *_token("eyJ", r"[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)*"),  # JSON Web Token
+    # JSON Web Token; an encrypted one may have an empty second part
+    *_token("eyJ", r"[\w-]{6,}\.(?:[\w-]{4,}|(?=\.[\w-]{8,}\.))(?:\.[\w-]*)*"),
 )
 
 _BODY: Final = r"[ \t|>+]*(?:[A-Za-z0-9+/=]{8,}|[\w-]+: [^\n]*)?[ \t|]*(?=\n|\Z)"
@@ -252,6 +299,8 @@ SHAPES: Final = (
         r"|\bredis-cli\b[^\n|;&]{0,200}?\s-a|\bldap\w+\b[^\n|;&]{0,200}?\s-w|\bvault\s+login\s"
         r"|\b(?:sqlcmd|zip|unzip)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s"
         r"|\bopenssl\b[^\n|;&]{0,200}?\s-k\s|\bmc\s+alias\s+set\s+\S+\s+\S+\s+\S+\s"
+        r"|\b(?:mosquitto_(?:pub|sub))\b[^\n|;&]{0,200}?\s(?-i:-P)|\bwpa_passphrase\s+\S+\s"
+        r"|\bnmcli\b[^\n|;&]{0,200}?\spassword\s|\bl?ftp\b[^\n|;&]{0,200}?\s-u\s*[\w.@-]+,"
         r"|\bsecret\s+set\s+\S+[^\n|;&]{0,80}?\s(?:-b|--body))"
         rf"\s*{_PLAIN}(?!-)(?P<secret>{_VALUE})",
         *(
@@ -266,12 +315,17 @@ SHAPES: Final = (
             "redis-cli",
             "ldap",
         ),
-        *("sqlcmd", "zip ", "zip\x1f", "htpasswd", "openssl"),
+        *("sqlcmd", "zip ", "zip\x1f", "htpasswd", "openssl", "mosquitto", "wpa_passphrase", "nmcli", "ftp"),
     ),
     _shape(
         rf"\b(?:echo|printf)\s+(?:-n\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"
-        r"(?=\s*\|[^\n]{0,200}(?:(?:password|token|secret|key)-stdin|secret\s+set|auth\s+login))",
-        *("-stdin", "secret set", "auth login"),
+        r"(?=\s*\|(?:[^\n]{0,200}(?:(?:password|token|secret|key)-stdin|secret\s+set|auth\s+login)"
+        r"|\s*(?:sudo\s+(?:-\w+\s+)*-\w*S|passwd\s+--stdin)))",
+        *("-stdin", "secret set", "auth login", "sudo "),
+    ),
+    _shape(
+        r"\b(?:echo|printf)\s+['\"]?[\w.-]{1,40}:(?!\$|…)(?P<secret>[^\s'\"|]+)['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",
+        "chpasswd",
     ),
     _shape(rf"\bcurl\b[^\n|;&]{{0,200}}?\s-b\s*{QUOTE}?[\w.-]{{1,60}}={_PLAIN}(?P<secret>[^\s'\"]+)", "curl"),
     _shape(

@@ -11,6 +11,20 @@ _PARTS = re.compile("canary|5ec7e7ca|ca4a71dead|xyz9876|987654|deadbeef", re.IGN
 """What a whole secret and its parts contain."""
 
 _LINES = r"""
+tgp_v1_{L} pcsk_6xY2_{L} tvly-dev-{L} wandb_v1_{L} pylf_v1_us_{L}
+jina_{H}{L} fw_{L} sk_{H} fc-{H} e2b_{H}deadbeef squ_{H}deadbeef cpk_{H}.{H}
+ABSK{L}{L}= AQ.Ab8R{L} sgp_{H}_{H} apify_api_{L} polar_oat_{L} crsr_{H}{H}
+vck_{L} sb_secret_{L} napi_{L} npg_{S} vercel_blob_rw_{L} HRKU-AA{L}{L} CFPAT-{L}{L}
+xkeysib-{H}{H}-{L} rzp_live_{S} phx_{L} LTAI5t{S} EZAK{L} prod:happy-otter-123|{L}
+tid={H};exp=1763;proxy-ep=y:{H}
+{H}-us12
+echo {S} | sudo -S ls
+echo 'root:{S}' | chpasswd
+lftp -u me,{S} h
+nmcli dev wifi connect x password {S}
+wpa_passphrase x {S}
+mosquitto_pub -u me -P {S} -t x
+eyJhbGciOiJkaXIifQ..{L}.{L}.{L}
 curl -H "X-Auth-Token: {S}" h
 {'Authorization': 'Bearer {S}'}
 headers = {"Authorization": "Basic {S}"}

@@ -20,6 +20,11 @@ from tests.unit.planted_secrets import HEX, LONG, PLANTED, SHORT, leaks
 from tests.unit.rollout_files import all_files
 
 INNOCENT = """
+sk_buff_alloc_skb_with_frags_and_flags_2 napi_create_string_utf8_with_length_1 rnd_state_of_generator_v2
+re_compile_pattern_v2 fw_update_handler_for_all_devices_2 key_0 pat as-is pa-system cio3 prod:db-1 dev:x|y
+st.mean tid=12 BSA EAAA call_6xY2aB9cD8eF7gH6iJ5kL4mN fc_0682a1b2c3d4e5f60718293a4b5c6d7e rs_0682a1b2c3d4
+toolu_01AbCdEfGhIjKlMnOpQrStUv msg_01XyZ
+echo root:x | chown; sudo -S true; ftp -u host; nmcli dev show password
 PWD=/home/me/project OLDPWD=/x pwd=/a
 sandbox_workspace_write.writable_roots = ["/home/u/board"]
 sandbox_workspace_write.network_access = true
