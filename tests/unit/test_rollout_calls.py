@@ -257,6 +257,30 @@ def test_item_and_output_end_a_call_once() -> None:
     )
 
 
+SCRIPT = "env | grep CODEX_SANDBOX; touch /opt/x; sleep 3; echo q"
+SHOWN = "CODEX_SANDBOX_NETWORK_DISABLED=1\ntouch: cannot touch '/opt/x': Read-only file system\nq\n"
+
+
+@pytest.mark.parametrize("recorded", [SHOWN, "q\n", ""])
+def test_an_item_that_lacks_the_beginning_of_an_output(recorded: str) -> None:
+    """As 0.155 wrote them under load: the model got the whole, its item has what was printed later."""
+    printed = f"Chunk ID: a779d2\nWall time: 2.9723 seconds\nProcess exited with code 0\nOutput:\n{SHOWN}"
+    done = item(
+        "CommandExecution",
+        id="call_1",
+        source="unified_exec_startup",
+        status="completed",
+        exit_code=0,
+        aggregated_output=recorded,
+        **RUN,
+    )
+    begun = call("exec_command", {"cmd": SCRIPT})
+    (ended,) = only(e.CallEnded, read(meta(), begun, done, answer(printed)))
+    assert (ended.output, ended.exit_code) == (SHOWN, 0)
+    (cut_off,) = only(e.CallEnded, read(meta(), begun, done, event("task_complete", turn_id="t")))
+    assert (cut_off.output, cut_off.exit_code) == (recorded, 0)
+
+
 def test_end_event_and_output_end_a_call_once() -> None:
     ran = event(
         "exec_command_end",

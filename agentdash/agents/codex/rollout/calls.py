@@ -1,7 +1,8 @@
 """Pair tool calls with their endings in all dialects, so that each call ends once.
 
 A call ends with its output; in paginated and extended files an item or an end event precedes it by a line,
-and has more (the whole output, the exit code of a command whose output is only `aborted`). A command that
+and has more (the whole output, the exit code of a command whose output is only `aborted`), but may lack the
+beginning of what was printed (0.155, of a command that prints at once). A command that
 returned while its process lives on ends a second time, for good: with the poll or the item that has its exit.
 Then its output is all that was printed meanwhile.
 """
@@ -34,6 +35,21 @@ class _Running(NamedTuple):
     call: str
     output: str
     """Printed so far, as far as it was polled."""
+
+
+class _Held(NamedTuple):
+    """The end of the only open call, as its item has it: its output follows."""
+
+    call: str
+    ending: Ending
+    at: float
+    line: int
+    changes: tuple[FileChange, ...]
+
+    def completed(self, printed: Ending) -> Ending:
+        """Return the ending, with the beginning of the output that the model got, where the item lacks it."""
+        is_whole = printed.output.rstrip().endswith(self.ending.output.rstrip())
+        return self.ending._replace(output=printed.output) if is_whole else self.ending
 
 
 class _Spawned(msgspec.Struct):
@@ -69,6 +85,7 @@ class CallTracker:
         self._failed: set[str] = set()
         """Open calls that have failed by their item; the output that follows has the reason."""
         self._ended: dict[str, None] = {}
+        self._held: _Held | None = None
         self._user_shell = ""
 
     def set_user_shell(self, environment: str) -> None:
@@ -82,6 +99,7 @@ class CallTracker:
 
     def start(self, call: str, tool: Tool, at: float, line: int, *, by_user: bool = False) -> Iterator[Event]:
         """Start a call; nothing for a known one, which was written twice."""
+        yield from self.release()
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
@@ -114,6 +132,9 @@ class CallTracker:
         self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int
     ) -> Iterator[Event]:
         """End a call with its output; that of a poll may end an earlier command as well."""
+        if (held := self._held) is not None and held.call == call:
+            self._held = held._replace(ending=held.completed(outputs.parse_output(output)))
+        yield from self.release()
         tool = self._open.get(call)
         if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
             return
@@ -143,15 +164,26 @@ class CallTracker:
     ) -> Iterator[Event]:
         """End a call with an item or end event; it also starts an unknown one (nested in a script, or the
         user's own)."""
+        yield from self.release()
         if call in self._ended:
             return
         if call not in self._open:
             yield from self.start(call, tool, started_at, line, by_user=by_user)
-        elif ending.outcome not in ("ended", "timed-out") and not self._is_running(call):
-            if ending.outcome == "failed":
-                self._failed.add(call)
-            return  # its output follows, with the reason
+        elif not self._is_running(call):  # its output follows
+            if ending.outcome not in ("ended", "timed-out"):  # with the reason
+                if ending.outcome == "failed":
+                    self._failed.add(call)
+                return
+            if tool.kind == "command" and len(self._open) == 1:
+                self._held = _Held(call, ending, at, line, tool.changes)
+                return
         yield self._end(call, ending, at, line, tool.changes)
+
+    def release(self) -> Iterator[Event]:
+        """End the call whose item was read last, where its output was to follow."""
+        if (held := self._held) is not None:
+            self._held = None
+            yield self._end(held.call, held.ending, held.at, held.line, held.changes)
 
     def _is_running(self, call: str) -> bool:
         return any(running.call == call for running in self._running.values())

@@ -146,6 +146,7 @@ class LineHandler(LineEvents):
     def _end_turn(self, mark: records.TurnMark, how: str) -> None:
         error = mark.error or self._error
         self._error = None
+        self._events.extend(self._calls.release())
         self._emit(
             TurnEnded,
             turn=_line(mark.turn_id),
