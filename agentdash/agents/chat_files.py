@@ -38,7 +38,7 @@ _CLOCK_TOLERANCE_S: Final = 1.0
 def is_same_place(process: Process, place: Path, proc: Path = Path("/proc")) -> bool:
     """Return whether a path is the same for a process as for agentdash: in a container it is another one.
 
-    True where that cannot be told (macOS, a process that has ended).
+    True where that is not known (macOS, a process that has ended).
     """
     own = proc / str(process.pid)
     if not own.exists():
@@ -253,7 +253,7 @@ class ChatFiles:
             followed.log = ChatLog(found[0], self._new_parser)
 
     def _forget(self, at: float) -> None:
-        """Drop what was read of processes that have ended: nothing asks about them any more."""
+        """Drop what was read of processes that have ended: nothing needs it any more."""
         old = [key for key, each in self._followed.items() if at - each.read_at > 60 * _INTERVAL_S]
         for key in old:
             del self._followed[key]

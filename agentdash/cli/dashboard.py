@@ -61,7 +61,7 @@ def demo(speed: float, **given: Any) -> None:
 
 
 def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
-    """Show the live dashboard; write the status file and record, where the configuration says so.
+    """Show the live dashboard; write the status file and record, where the configuration asks for it.
 
     Args:
         config: the configuration in force.

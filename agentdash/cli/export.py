@@ -135,7 +135,7 @@ class _Session:
 
 
 def _scrubber(family: Family, replacements: Replacements) -> Scrubber:
-    """Return a scrubber that knows this machine and the homes in which the session's files lie."""
+    """Return a scrubber of this machine's names and of the homes in which the session's files lie."""
     scrubber = Scrubber([str(Path("~").expanduser())], [platform.node()], replacements)
     for path in family.paths:
         scrubber.learn(clean_line(str(path)))

@@ -23,7 +23,7 @@ class State(StrEnum):
 
     @property
     def needs_you(self) -> bool:
-        """Return whether the worker goes on only after somebody has acted."""
+        """Return whether the worker goes on only after the user has acted."""
         return self in NEEDS_YOU
 
 

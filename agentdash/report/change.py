@@ -164,7 +164,7 @@ def _essence(sandbox: SandboxReport, name: str) -> Any:
 
 
 def _essential_fact(fact: FactReport) -> tuple[str, ...]:
-    """Return what tells two facts apart; of work only that it is work."""
+    """Return what distinguishes two facts; of work only that it is work."""
     if fact.kind == FactKind.WORK:
         return (fact.kind,)
     named = _without_ticking(fact.object) if fact.form == ObjectForm.TEXT else fact.object

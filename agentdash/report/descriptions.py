@@ -75,7 +75,7 @@ COMMON: Final = {
     "mismatch": "Threads with a difference.",
     "unverified": "Threads of which nothing was observed.",
 }
-"""Of names that mean the same in all documents; a docstring below a field says more, and counts first."""
+"""Of names that mean the same in all documents; a docstring below a field is more exact, and counts first."""
 
 
 def describe(schema: dict[str, Any], document: type[msgspec.Struct]) -> None:

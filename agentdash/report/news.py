@@ -60,7 +60,7 @@ def _of_worker(known: Worker | None, worker: Worker) -> Iterator[str]:
 
 
 def _standing(worker: Worker) -> tuple[str, ...]:
-    """Return what is news when it differs: the state, and where it needs somebody, for what."""
+    """Return what is news when it differs: the state, and where it needs the user, for what."""
     return (worker.state, worker.fact.text) if worker.group is Group.NEEDS_YOU else (worker.state,)
 
 

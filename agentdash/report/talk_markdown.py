@@ -47,7 +47,7 @@ def talk_markdown(report: TalkReport, version: str) -> str:
 
 def quoted(text: str) -> list[str]:
     """Return a Markdown text as the lines of a block quote, without what is active in it; as plain text where
-    that cannot be told apart from code."""
+    that cannot be distinguished from code."""
     text = text.strip("\n")
     shown = [f"> {line}".rstrip() for line in _escaped(text)]
     if _is_inert("\n".join(shown)):

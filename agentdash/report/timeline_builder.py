@@ -57,7 +57,7 @@ def play_duration_s(stream: MergedStream, gap: float) -> float:
         gap: seconds; a longer pause counts as this.
     """
     duration, before = 0.0, None
-    cursor = Cursor(stream)  # it knows where a recording ends
+    cursor = Cursor(stream)  # it has the end of a recording
     while (step := cursor.advance()) is not None:
         duration += min(gap, step.at - before) if before is not None else 0.0
         before = step.at

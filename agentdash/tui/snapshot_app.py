@@ -42,7 +42,7 @@ _UNATTENDED_AFTER_S: Final = 60.0
 """Without a key, after which the clock of an idle screen goes on in steps: drawing it is most of the cost."""
 _UNATTENDED_STEP_S: Final = 10
 _CONVERSATION_INTERVAL_S: Final = 1.0
-"""Between two reads of a conversation that goes on: more often nobody can read it."""
+"""Between two reads of a conversation that goes on: as fast as it can be followed."""
 _USAGE_INTERVAL_S: Final = 5.0
 """Between two counts of tokens."""
 
@@ -90,7 +90,7 @@ class SnapshotApp(BaseApp[None]):
         self._feed_error: str | None = None
         self.attention = attention
         self.is_frozen = False
-        """Whether rows keep their places until the user says otherwise."""
+        """Whether rows keep their places until the user changes that."""
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
         self._is_touched = options.select is not None

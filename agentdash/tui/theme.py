@@ -186,7 +186,7 @@ def verdict(worker: Worker, glyphs: Glyphs) -> Span:
 
 TERMINAL_THEME: Final = "terminal"
 """The theme of the terminal's own colours. Its ground may be light or dark, and no coloured text can be read
-on both in all palettes: states are told apart by reverse video, white on red, underlining and dimming."""
+on both in all palettes: states are distinguished by reverse video, white on red, underlining and dimming."""
 BADGE_FOREGROUND: Final = "#ffffff"
 """On the terminal's own red: its own white is a grey in light palettes."""
 THEMES: Final = (

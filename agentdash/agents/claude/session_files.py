@@ -55,7 +55,7 @@ _STATUSES: Final[Mapping[str, _Status]] = {
     "waiting": "waiting",
     "shell": "idle",
 }
-"""What each status says of the turn. An unknown one says nothing, and leaves the session known."""
+"""What each status means for the turn. An unknown one means nothing, and leaves the session known."""
 _decoder: Final = msgspec.json.Decoder(_SessionFile)
 
 

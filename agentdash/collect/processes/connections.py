@@ -1,4 +1,4 @@
-"""The connection of a client of ssh or mosh: by it a host knows the session that the client shows."""
+"""The connection of a client of ssh or mosh: it identifies on a host the session that the client shows."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class PathRights:
         self._root = f"/proc/{pid}/root"
         self._table = MountTable(mounts or ())
         self._points = {mount.point for mount in mounts or ()}
-        self._who = _strongest(pid)
+        self._user = _strongest(pid)
         self._is_remapped = linux.has_idmapped_mounts(pid)
 
     def may(self, action: Action, path: str) -> Right:
@@ -99,19 +99,19 @@ class PathRights:
             action: what it would do.
             path: absolute, as the process sees it.
         """
-        who = self._who
-        if who is None or not path.startswith("/"):
+        user = self._user
+        if user is None or not path.startswith("/"):
             return Right(None, "its credentials are not readable")
         try:
             found = self._resolve(path)
             if action == "write":
-                right = self._may_write(who, found)
+                right = self._may_write(user, found)
             elif found.missing:
                 right = Right(False, "not there")
             elif action == "connect" and not stat.S_ISSOCK(found.steps[-1].stat.st_mode):
                 right = Right(False, "no socket")
             else:
-                right = self._may_use(who, found.steps, _WRITE if action == "connect" else _READ)
+                right = self._may_use(user, found.steps, _WRITE if action == "connect" else _READ)
         except OSError as error:
             return Right(None, error.strerror or str(error))
         except (ValueError, _HiddenError) as error:
@@ -121,63 +121,67 @@ class PathRights:
 
     # ------------------------------------------------------------ rules
 
-    def _may_write(self, who: Credentials, found: _Resolved) -> Right:
+    def _may_write(self, user: Credentials, found: _Resolved) -> Right:
         """Return whether it may write a file or directory, create it, or put another in its place."""
-        direct = self._may_write_there(who, found.steps)
+        direct = self._may_write_there(user, found.steps)
         if direct.granted:
             return direct._replace(how="create" if found.missing else direct.how)
-        others = [self._may_replace(who, steps) for steps in (found.steps, *found.links)]
+        others = [self._may_replace(user, steps) for steps in (found.steps, *found.links)]
         granted = next((right for right in others if right.granted), None)
         return granted or next((right for right in (direct, *others) if right.granted is None), direct)
 
-    def _may_write_there(self, who: Credentials, steps: list[_Step]) -> Right:
+    def _may_write_there(self, user: Credentials, steps: list[_Step]) -> Right:
         last = steps[-1]
         if last.is_directory or stat.S_ISREG(last.stat.st_mode):
             read_only = self._is_read_only(last.path)
             if read_only is None:
                 return Right(None, "its mount is not visible")
             if read_only:
-                can_mount = who.capabilities & _SYS_ADMIN
+                can_mount = user.capabilities & _SYS_ADMIN
                 return Right(None, "could mount again") if can_mount else Right(False, "read-only mount")
-        return self._may_use(who, steps, _WRITE | _SEARCH if last.is_directory else _WRITE)
+        return self._may_use(user, steps, _WRITE | _SEARCH if last.is_directory else _WRITE)
 
-    def _may_use(self, who: Credentials, steps: list[_Step], wanted: int) -> Right:
+    def _may_use(self, user: Credentials, steps: list[_Step], wanted: int) -> Right:
         """Return whether it may search the directories on the way, and has all wanted bits of the last."""
-        rights = [self._allows(who, step, _SEARCH) for step in steps[:-1]]
+        rights = [self._allows(user, step, _SEARCH) for step in steps[:-1]]
         if any(right.granted is False for right in rights):
             return Right(False, _ABOVE)
-        last = self._allows(who, steps[-1], wanted)
+        last = self._allows(user, steps[-1], wanted)
         hidden = any(right.granted is None for right in rights)
         return Right(None, _ACCESS_LIST) if hidden and last.granted is not False else last
 
-    def _allows(self, who: Credentials, step: _Step, wanted: int) -> Right:
+    def _allows(self, user: Credentials, step: _Step, wanted: int) -> Right:
         """Return whether mode, owner and access list of a component grant permission bits, or may be made to
         grant them."""
-        if who.allows(step.stat, wanted):
+        if user.allows(step.stat, wanted):
             return Right(True, "", step.path)
-        owns = step.stat.st_uid == who.uid or self._is_privileged(who, step.stat)
+        owns = step.stat.st_uid == user.uid or self._is_privileged(user, step.stat)
         if owns and not self._is_read_only(step.path):
             return Right(True, "change its mode", step.path)
         return Right(None, _ACCESS_LIST) if self._has_access_list(step.path) else Right(False, _MODE)
 
-    def _may_replace(self, who: Credentials, steps: list[_Step]) -> Right:
+    def _may_replace(self, user: Credentials, steps: list[_Step]) -> Right:
         """Return whether an entry on the way may be renamed, and another put in its place."""
         hidden = False
         for number in range(len(steps) - 1, 0, -1):
             entry, above = steps[number], steps[number - 1]
             if entry.path in self._points:  # what a mount lies on stays where it is
                 continue
-            right = self._may_write_there(who, steps[:number])
-            owned = who.uid in (entry.stat.st_uid, above.stat.st_uid) or self._is_privileged(who, entry.stat)
+            right = self._may_write_there(user, steps[:number])
+            owned = user.uid in (entry.stat.st_uid, above.stat.st_uid) or self._is_privileged(
+                user, entry.stat
+            )
             if right.granted and (owned or not above.stat.st_mode & stat.S_ISVTX):
                 return Right(True, "replace", above.path)
             hidden |= right.granted is None
         return Right(None, _ACCESS_LIST) if hidden else Right(False, _MODE)
 
-    def _is_privileged(self, who: Credentials, entry: os.stat_result) -> bool:
+    def _is_privileged(self, user: Credentials, entry: os.stat_result) -> bool:
         """Return whether a capability lets it change owner or mode of an entry."""
-        mapped = any(entry.st_uid in ids for ids in who.uids) and any(entry.st_gid in ids for ids in who.gids)
-        return mapped and bool(who.capabilities & (_FOWNER | _CHOWN))
+        mapped = any(entry.st_uid in ids for ids in user.uids) and any(
+            entry.st_gid in ids for ids in user.gids
+        )
+        return mapped and bool(user.capabilities & (_FOWNER | _CHOWN))
 
     def _is_read_only(self, path: str) -> bool | None:
         """Return whether the mount of a path refuses changes; None: not visible."""

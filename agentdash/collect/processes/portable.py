@@ -70,7 +70,7 @@ def cwd(pid: int) -> str | None:
 
 
 def terminal(pid: int) -> str | None:
-    """Return None: psutil knows the terminals of its first call only."""
+    """Return None: psutil lists the terminals at its first call only."""
     del pid
     return None
 

@@ -23,7 +23,7 @@ _SSH_OPTIONS: Final = (
     *("-o", "PermitLocalCommand=no"),
     *("-o", "RemoteCommand=none"),
 )
-"""Beside what the user's configuration of ssh says."""
+"""Beside the user's configuration of ssh."""
 _PATH: Final = 'PATH="$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"'
 """`uv`, `pipx` and `pip --user` install to the first; shells that are not interactive do not look there."""
 _PANE: Final = re.compile(
@@ -96,7 +96,7 @@ class Carrier(NamedTuple):
 
     @property
     def check_command(self) -> str:
-        """Return the agentdash command that says what this host lacks."""
+        """Return the agentdash command that shows what this host lacks."""
         settings, named = self.settings, [self.name]
         if settings.command == HostSettings().command:  # else it is of the configuration
             named = ["--container", settings.container] if settings.container else named

@@ -43,7 +43,7 @@ _CREATIONS: Final = inotify.CREATE | inotify.MOVED_TO | inotify.ONLY_DIRECTORY
 _LOCAL_FILE_SYSTEMS: Final = frozenset(
     ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs")
 )
-"""File systems on which every change is made by this kernel, which therefore knows of all of them."""
+"""File systems on which every change is made by this kernel, which therefore reports all of them."""
 
 
 class FileWatcher:

@@ -99,7 +99,7 @@ def _named(item: Item, cells: int, look: Look, *, with_host: bool) -> Line:
 
 
 def name(row: Row, worker: Worker, cells: int, look: Look, *, with_host: bool = True) -> Line:
-    """Return the name in exactly so many cells, with its host, or what tells it from others, or its pane."""
+    """Return the name in exactly so many cells, with its host, or what distinguishes it, or its pane."""
     tone: Tone = "strong" if worker.needs_you or worker.mismatch else ""
     mark = look.glyphs.ellipsis
     host = worker.host if with_host else None

@@ -62,7 +62,7 @@ _MAX_CHOSEN_LINES: Final = 3
 
 
 def in_words(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return what the signs and short forms of a row mean, in words, and what tells it from others.
+    """Return what the signs and short forms of a row mean, in words, and what distinguishes it.
 
     On one line, and in a narrow list on as many as it needs.
     """

@@ -1,4 +1,4 @@
-"""The order of the fleet list: groups, families within them, and what tells equal names apart. Pure."""
+"""The order of the fleet list: groups, families within them, and what distinguishes equal names. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     group: Group = Group.DONE
     """The group under whose head it stands: that of its family."""
     tag: str = ""
-    """What tells it from others of the same name."""
+    """What distinguishes it from others of the same name."""
     folded: int = 0
     """How many workers are folded below it."""
 

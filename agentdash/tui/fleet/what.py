@@ -72,7 +72,7 @@ def fact_line(fact: Fact, cells: int, look: Look, tone: Tone = "") -> Line:
 
 
 def fact_words(fact: Fact, cells: int, mark: str) -> str:
-    """Return a fact without its object: what, and why as far as that says anything."""
+    """Return a fact without its object: what, and why as far as there is room for it."""
     why = f"({fact.why})" if fact.why else ""
     room = cells - cell_len(fact.what) - 1
     if not why or room < min(_MIN_WHY_CELLS, cell_len(why)):

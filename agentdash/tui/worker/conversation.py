@@ -182,7 +182,7 @@ def _commands(found: Conversation, cells: int, look: Look) -> list[Line]:
 
 
 def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
-    """Yield what is unusual about a command: who typed it, what it asked for, what was denied."""
+    """Yield what is unusual about a command: that the user typed it, what it asked for, what was denied."""
     if call.by_user:
         yield from paragraph("typed by the user: runs without a sandbox", cells, "muted", indent=indent)
     if call.escalation:

@@ -73,9 +73,9 @@ class TranscriptReader(LineEvents):
         self._cwd: str | None = None
         self._model: str | None = None
         self._policy = Policy(enforced_by="agent")
-        """As set last; of an unknown sandbox until the model is told."""
+        """As set last; of an unknown sandbox until a record states it."""
         self._told = False
-        """Whether it is known which sandbox the model is told of."""
+        """Whether a record has stated the sandbox."""
         self._stated = False
         """Whether a policy has been emitted."""
         self._kinds: dict[str, CallKind] = {}
@@ -317,7 +317,7 @@ class TranscriptReader(LineEvents):
         elif record.subtype not in SILENT_SYSTEM:
             self._skip("unknown", f"system {record.subtype or 'without a subtype'}")
 
-    # ------------------------------------------------------------ what the model is told
+    # ------------------------------------------------------------ the sandbox and the mode
 
     def _attachment(self, record: Record) -> None:
         attachment = records.attachment.decode(record.attachment)
@@ -340,7 +340,7 @@ class TranscriptReader(LineEvents):
         mode = _line(record.permission_mode)
         if mode is not None and mode != self._policy.approval:
             self._policy = replace(self._policy, approval=mode)
-            if self._stated:  # the first mode stands before the sandbox that the model is told of
+            if self._stated:  # the first mode stands before the sandbox
                 self._emit_policy("permission_mode")
 
     def _set_policy(self, policy: Policy) -> None:

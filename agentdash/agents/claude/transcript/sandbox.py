@@ -1,4 +1,4 @@
-"""The sandbox that the model is told of: attachments `sandbox_instructions` (2.1.330)."""
+"""The sandbox as it is described to the model: attachments `sandbox_instructions` (2.1.330)."""
 
 from __future__ import annotations
 

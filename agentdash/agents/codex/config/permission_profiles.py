@@ -54,7 +54,7 @@ def custom_profile(name: str, look: Look, cwd: str, *, extends: bool) -> Policy 
         name: of the profile.
         look: looks up keys in the configuration.
         cwd: the workspace.
-        extends: whether this version knows `extends`.
+        extends: whether this version has `extends`.
     """
     rules: list[PolicyRule] = []
     network = Network.OFF

@@ -238,7 +238,7 @@ def host_in(line: str) -> str | None:
 
 
 def is_host(host: str, *, is_named: bool = False) -> bool:
-    """Return whether a word can be a host: not a file (but where a message says that it is a host), not a
+    """Return whether a word can be a host: not a file (but where a message calls it a host), not a
     word of the message."""
     return (
         host.lower() not in _NO_HOSTS

@@ -34,7 +34,7 @@ def _is_one(one: Finding, two: Finding) -> bool:
     if a.target == b.target and alike:
         return True
     if a.target == b.target is not None and a.what == "filesystem" and "write" in (a.operation, b.operation):
-        return True  # the other one says more exactly what was written
+        return True  # the other one has more exactly what was written
     if two.first - one.last > _MERGE_LINES:
         return False
     generic = one.generic or two.generic

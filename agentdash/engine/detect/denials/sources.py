@@ -35,7 +35,7 @@ _SHELL_SCRIPT: Final = re.compile(
     r"^\s{0,4}(?:\S+: (?:line )?\d+: |\S+\.sh: |\(eval\):\d+: "
     r"|(?:warning|fish): An error occurred while redirecting file )"
 )
-"""A shell names the script that it runs, or what `bash -c '…' NAME` says; fish what it opens."""
+"""A shell names the script that it runs, or the NAME of `bash -c '…' NAME`; fish what it opens."""
 _NPM: Final = re.compile(r"^(?P<name>p?npm|zip) (?:ERR!|I/O error:|error:?|warn|WARN|notice) ")
 _GENERIC: Final = re.compile(
     r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"

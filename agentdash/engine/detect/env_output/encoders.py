@@ -1,4 +1,4 @@
-"""Programs that write another form of their input, from which it can be told: base64, od, xxd, checksums.
+"""Programs that write another form of their input, from which it can be decoded: base64, od, xxd, checksums.
 
 What they write of known text is computed. Of a value that is not known they write something else than of the
 values that are, since no two inputs have the same form.
@@ -101,7 +101,7 @@ def _character(byte: int) -> str:
 
 
 def _rows(data: bytes, row: Callable[[bytes], str], offset: str) -> str:
-    """Return rows of sixteen bytes with their offsets; rows that repeat are not told apart from others."""
+    """Return rows of sixteen bytes with their offsets; rows that repeat are not distinguished from others."""
     lines = [offset.format(at) + row(data[at : at + 16]) + "\n" for at in range(0, len(data), 16)]
     return "".join(lines) + (offset.format(len(data)) + "\n" if offset else "")
 

@@ -131,7 +131,7 @@ _NOT_FOUND: Final = re.compile(
 
 
 def _missing(text: Text) -> frozenset[str]:
-    """Return the commands of which an output says that they are not there."""
+    """Return the commands that are not there, by an output."""
     return frozenset(match["name"] or match["of_zsh"] for match in _NOT_FOUND.finditer(text.text))
 
 

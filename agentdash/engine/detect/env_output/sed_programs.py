@@ -41,7 +41,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 class SedProgram(msgspec.Struct, frozen=True):
-    """A program that knows nothing of other lines."""
+    """A program that depends on no other lines."""
 
     steps: tuple[_Step, ...]
     is_silent: bool

@@ -21,7 +21,7 @@ from agentdash.engine.detect.shell import Item, Piece, Script, Simple, Substitut
 
 
 def split_substitution(parts: Parts, state: State, pieces: tuple[Piece, ...]) -> list[Parts]:
-    """Return the arguments that an unquoted substitution becomes: its words, or lines where `IFS` says so.
+    """Return the arguments that an unquoted substitution becomes: its words, or its lines (`IFS`).
 
     `pieces` are those of its word.
     """

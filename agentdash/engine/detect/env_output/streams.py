@@ -108,7 +108,7 @@ def all_parts(stream: Stream) -> Parts:
 
 
 _MAX_VARIANTS: Final = 32
-"""Combinations of a stream's branches that are told apart."""
+"""Combinations of a stream's branches that are distinguished."""
 
 
 def variants(stream: Stream) -> list[Stream] | None:

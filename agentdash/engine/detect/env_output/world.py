@@ -101,7 +101,7 @@ class State(msgspec.Struct, frozen=True):
     is_verbose: bool = False
     """The shell writes the lines of its script as it reads them (`set -v`)."""
     missing: frozenset[str] = frozenset()
-    """Commands of which the output says that they are not there."""
+    """Commands that are not there, by the output."""
     scopes: tuple[frozenset[str], ...] = ()
     """Variables that each function which runs has declared as its own, the innermost last."""
     numbers: frozenset[str] = frozenset()

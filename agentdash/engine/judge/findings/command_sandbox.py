@@ -1,9 +1,9 @@
 """Findings of CLIs that decide for each command whether it runs in their sandbox (Claude Code).
 
-`sandbox-off-for-command`: the sandbox that the agent was told of did not hold a command: it asked for that
-(`dangerouslyDisableSandbox`), or a setting excludes it. `sandbox-silently-off`: a sandbox is switched on in
-the settings, and commands run without one. `child-mode-escalated`: a sub-agent may do more without being
-asked than its session.
+`sandbox-off-for-command`: the sandbox that was described to the agent did not hold a command: it asked for
+that (`dangerouslyDisableSandbox`), or a setting excludes it. `sandbox-silently-off`: a sandbox is switched
+on in the settings, and commands run without one. `child-mode-escalated`: a sub-agent may do more without
+being asked than its session.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RESTART: Final = Remedy(
 
 
 def sandbox_off_for_command(seen: Comparison) -> Finding | None:
-    """Return a finding where a command ran outside of the sandbox that the agent was told of."""
+    """Return a finding where a command ran outside of the sandbox that was described to the agent."""
     policy, observation = seen.policy, seen.observation
     if policy.enforced_by != "agent" or not policy.restricts_files or not _is_outside(observation):
         return None
@@ -106,7 +106,7 @@ def _asks_for_sandbox(request: Requested) -> bool:
 
 
 def _is_unstated(observation: SandboxObservation, thread: Thread) -> bool:
-    """Return whether the agent was told of no sandbox, and of no lack of one (up to 2.1.240)."""
+    """Return whether neither a sandbox nor the lack of one was described to the agent (up to 2.1.240)."""
     if observation.policy < 0:
         return True
     return thread.policies[observation.policy].policy.filesystem is Filesystem.UNKNOWN
@@ -263,29 +263,6 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
     child_mode = role.policy.approval if role is not None else None
     wider = f"`{child_mode}`, by its role" if child_mode else "a wider mode"
     first = calls[0]
-    evidence = [
-        Evidence(
-            source=EvidenceSource.TRANSCRIPT,
-            at=above.since,
-            rule="permission-mode",
-            text=f"the session's mode is {mode}",
-        ),
-        Evidence(
-            source=EvidenceSource.TRANSCRIPT,
-            at=first.at,
-            rule="allowed-by-mode" if first.allowed_by == "mode" else "ran-without-a-question",
-            text=f"line {first.line}: {first.text}",
-        ),
-    ]
-    if origin is not None:
-        evidence.append(
-            Evidence(
-                source=EvidenceSource.CONFIG,
-                at=role.since or above.since if role else above.since,
-                rule="role-mode",
-                text=str(origin),
-            )
-        )
     return Finding(
         kind=FindingKind.CHILD_MODE_ESCALATED,
         direction=info.directions[0],
@@ -296,7 +273,7 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
         since=first.at,
         last=max(call.ended_at or call.at for call in calls),
         count=len(calls),
-        evidence=tuple(evidence),
+        evidence=tuple(_mode_evidence(above, mode, role, first)),
         calls=tuple(call.id for call in calls),
         fields=(
             DifferingField(
@@ -310,3 +287,14 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
             ),
         ),
     )
+
+
+def _mode_evidence(above: PolicyPeriod, mode: str, role: Requested | None, call: Call) -> Iterator[Evidence]:
+    """Yield what shows the mode of a session, of a call of its sub-agent, and of the sub-agent's role."""
+    text, transcript = f"the session's mode is {mode}", EvidenceSource.TRANSCRIPT
+    yield Evidence(source=transcript, at=above.since, rule="permission-mode", text=text)
+    rule = "allowed-by-mode" if call.allowed_by == "mode" else "ran-without-a-question"
+    yield Evidence(source=transcript, at=call.at, rule=rule, text=f"line {call.line}: {call.text}")
+    if role is not None and (origin := role.origin(RequestField.APPROVAL)) is not None:
+        at = role.since or above.since
+        yield Evidence(source=EvidenceSource.CONFIG, at=at, rule="role-mode", text=str(origin))

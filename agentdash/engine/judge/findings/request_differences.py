@@ -25,8 +25,8 @@ _FREEDOM: Final = {
     Network.ON: 2,
     "never": 0,
 }
-"""How much a value allows, to tell narrower from wider. An approval policy that asks allows more than one
-that never does."""
+"""How much a value allows, to distinguish narrower from wider. An approval policy that asks allows more
+than one that never does."""
 _ASKING: Final = 1
 
 

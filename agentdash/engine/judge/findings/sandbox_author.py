@@ -64,7 +64,7 @@ def processes_above(fleet: FleetView, process: Process) -> Iterator[Process]:
 
 
 def sandbox_author(process: Process, above: Iterable[Process]) -> SandboxAuthor | None:
-    """Return what built the sandbox around a process; None where nothing tells.
+    """Return what built the sandbox around a process; None where nothing shows it.
 
     Args:
         process: in a sandbox, as the kernel shows.

@@ -17,7 +17,7 @@ from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment
 
 Appearances = frozenset[str]
-"""What a worker may look like to a source that knows less than the authority: it works, waits for an answer,
+"""What a worker may look like to a source that shows less than the authority: it works, waits for an answer,
 or rests."""
 _WORKS, _WAITS, _RESTS = "works", "waits", "rests"
 _APPEARANCES: Final[dict[State, Appearances]] = {

@@ -64,8 +64,8 @@ _REFINEMENTS: Final[dict[_SessionStatus, tuple[State, ...]]] = {
         State.BLOCKED_SANDBOX,
     ),
 }
-"""States of the screen that refine a status: it tells questions from permissions, retries from work, and how
-a turn ended."""
+"""States of the screen that refine a status: questions are distinguished from permissions, retries
+from work, and how a turn ended."""
 
 
 def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
