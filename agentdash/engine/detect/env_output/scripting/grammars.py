@@ -68,6 +68,18 @@ def named(node: Node | None) -> list[Node]:
     return [] if node is None else [child for child in node.named_children if child.type != "comment"]
 
 
+def with_gaps(node: Node) -> list[Node | str]:
+    """Return the children that are no signs, and the text between them that belongs to none."""
+    source, start = (node.text or b""), node.start_byte
+    found: list[Node | str] = []
+    at = start
+    for child in node.children:
+        found.append(source[at - start : child.start_byte - start].decode())
+        found += [child] if child.is_named else []
+        at = child.end_byte
+    return [part for part in found if part != ""]
+
+
 def only_child(node: Node) -> Node:
     """Return the one child that is no sign. Raises `UnknownError` where there are others."""
     children = named(node)

@@ -207,7 +207,7 @@ class Loops(Conditions):
         for other in (*(flag for flag in FLAGS if flag != name), _OTHER_NAMES[0]):
             self._round(other if other in FLAGS else FLAGS[0], selection, other, run)
         for place in changed:
-            if type(before.value(place)) is int and isinstance(place, str):
+            if isinstance(place, str) and type(before.value(place) or self._names.get(place)) is int:
                 self._names[place] = Count(0)
         second = self._round(name, selection, name, run)
         before.restore(self._names)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Parts, Trimmed
-from agentdash.engine.detect.env_output.placeholders import has_placeholder
+from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
 from agentdash.engine.detect.env_output.regexes import compiled, is_quick
 from agentdash.engine.detect.env_output.scripting.collections import Collections
 from agentdash.engine.detect.env_output.scripting.values import Count, Pattern, Written
@@ -209,6 +209,17 @@ class Texts(Collections):
     def lines_text(self, value: Any) -> Any:
         """Return lines about variables as one text."""
         return Lines(value.style, value.kept, is_text=True) if isinstance(value, Lines) else value
+
+    def first_line(self, text: Written) -> str | None:
+        """Return the first line of what a program has written; None where it wrote nothing."""
+        parts = text.parts
+        while parts and isinstance(parts[0], Choice) and len(parts) == 1:
+            *options, last = parts[0].options
+            parts = next((option for option in options if self.decide()), last)
+        known = with_placeholders(parts, self._holes)
+        if known is None:
+            raise UnknownError
+        return known.partition("\n")[0] if known else None
 
     def number_word(self) -> str:
         """Return a word for a number that is not known."""

@@ -273,6 +273,11 @@ class Awk(Library):
                 return after if is_before else before
             case ("call", name, arguments):
                 return self._call(name, arguments)
+            case ("getline", command, name) if name:
+                line = self.first_line(self.captured(self.text(self.value(command))))
+                if line is not None:
+                    self._names[name] = line
+                return int(line is not None)
             case _:
                 raise UnknownError
 
@@ -398,6 +403,8 @@ def _reads_what_it_leaves(main: list[Rule]) -> bool:
 def _names(tree: Any, left: set[str], read: set[str]) -> None:
     """Collect the variables that a tree sets, and those that it reads other than to set them."""
     match tree:
+        case ("expression", ("step", _, ("name", _), _)) | ("step", _, ("name", _), _):
+            pass  # lines that are not known make it a number that is not known
         case ("expression", ("step" | "assign", _, target, value)):
             left.add(target[1])
             _names((target[2:], value), left, read)

@@ -159,13 +159,37 @@ class _Parser(TokenCursor):
             elif self._take("?"):
                 tree = ("try", tree)
             elif self._take("as"):
-                kind, name = self._next()
+                parts = self._pattern(("variable", "$__whole"))
                 self._need("|")
-                if kind != "variable":
-                    raise UnknownError
-                return ("bind", tree, name, self._pipe())
+                body = self._pipe()
+                for source, name in reversed(parts):
+                    body = ("bind", source, name, body)
+                return ("bind", tree, "$__whole", body)
             else:
                 return tree
+
+    def _pattern(self, whole: Tree) -> list[tuple[Tree, str]]:
+        """Return what a value is bound to: parts of it, and variables."""
+        kind, text = self._next()
+        found: list[tuple[Tree, str]] = []
+        number = 0
+        if kind == "variable":
+            return [(whole, text)]
+        if text not in ("{", "["):
+            raise UnknownError
+        while not self._take("}" if text == "{" else "]"):
+            if text == "[":
+                found += self._pattern(("at", whole, ("number", number)))
+                number += 1
+            else:
+                kind, name = self._next()
+                part = ("at", whole, ("text", name.removeprefix("$")))
+                if kind not in ("name", "string", "variable") or "\\" in name:
+                    raise UnknownError
+                found += [(part, name)] if kind == "variable" else []
+                found += self._pattern(part) if self._take(":") else []
+            self._take(",")
+        return found
 
     def _is_field(self) -> bool:
         return not self._is_end() and self._kind(0) == "field"

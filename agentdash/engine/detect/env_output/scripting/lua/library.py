@@ -18,11 +18,17 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Sink,
     Written,
 )
+from agentdash.engine.detect.env_output.selections import Form, Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _PATTERN: Final = re.compile(r"\^?[\w=]+(?:\[[A-Z_%w]+\]\*|\.\*|\.\+)?")
 """Patterns of Lua that mean the same as a regular expression."""
+_LINES: Final = ("[^\n]+", "[^\r\n]+", "(.-)\n", "([^\n]+)", "([^\n]*)\n", "[^\n]+\n?")
+_PAIRS: Final = re.compile(
+    r"\((?:\[(?:%w_|%a_|A-Z_|\^=\n|A-Z0-9_)\]\+|\[%a_\]\[%w_\]\*)\)=(?:\(\[\^\n\]\*\)\n?|\(\.-\)\n)"
+)
+"""Patterns for a name and its value, which goes to the end of the line."""
 
 
 class Several(list[Any]):
@@ -151,20 +157,31 @@ class Library(Texts):
                 return self.formatted(owner, [self.text(value) for value in values])
             case str(), ("match" | "find"), [pattern, *_]:
                 return self._found(owner, self.plain(pattern))
-            case str() | Written(), "gmatch", ["[^%z]+" | "[^\0]+"]:
-                return self.entries_of(owner, "\0")
-            case str() | Written(), "gmatch", ["[^\n]+"]:
-                return self.entries_of(owner, "\n")
+            case str() | Written(), "gmatch", [pattern]:
+                return self._found_all(owner, self.plain(pattern))
             case str(), ("upper" | "lower"), []:
                 return self.plain(owner).upper() if name == "upper" else self.plain(owner).lower()
             case str(), "rep", [int() as count] if count <= 200:
                 return self.plain(owner) * count
+            case str(), "sub", [int() as start] if start > 0:
+                return self.cut(owner, start - 1)
             case str(), "len", []:
                 return self.size(owner)
             case str(), "sub", [int() as start, int() as stop] if start > 0 and stop >= start:
                 return self.cut(owner, start - 1, stop - start + 1)
             case _:
                 raise UnknownError
+
+    def _found_all(self, text: Any, pattern: str) -> Any:
+        """Run `gmatch` for lines and entries, and for the two parts of each."""
+        if pattern in ("[^%z]+", "[^\0]+"):
+            return self.entries_of(text, "\0")
+        if pattern in _LINES:
+            return self.entries_of(text, "\n")
+        found = self.entries_of(text, "\n") if _PAIRS.fullmatch(pattern) else None
+        if not isinstance(found, Selection):
+            raise UnknownError
+        return Selection(found.kept, Form.ITEMS)
 
     def _found(self, text: str, pattern: str) -> Any:
         if not _PATTERN.fullmatch(pattern) or has_placeholder(pattern):

@@ -317,6 +317,9 @@ class Lua(Library):
     def _call(self, node: Node) -> Any:
         function, trees = field(node, "name"), named(field(node, "arguments"))
         arguments = [self.value(tree) for tree in trees]
+        arguments = (
+            [*arguments[:-1], *arguments[-1]] if isinstance((arguments or [None])[-1], Several) else arguments
+        )
         if function.type == "method_index_expression":
             owner = self.value(field(function, "table"))
             name = text_of(field(function, "method"))

@@ -41,8 +41,8 @@ class Calls(PerlTexts):
         ):
             return self._special_call(name, trees)
         handle = next((child for child in named(node) if child.type == "indirect_object"), None)
-        if name == "split" and trees and trees[0].type == "list_expression":
-            return self._split(named(trees[0]))
+        if name == "split" and trees:
+            return self._split(named(trees[0]) if trees[0].type == "list_expression" else trees)
         arguments = self._flat([self.values(tree) for tree in trees]) if trees else []
         if name in ("print", "say", "printf"):
             stream = "STDOUT" if handle is None else text_of(handle).strip("{}$ ")
@@ -107,7 +107,8 @@ class Calls(PerlTexts):
         if len(separator) != 1 or separator == " ":
             raise UnknownError
         limit = self.value(trees[2]) if len(trees) > 2 else 0
-        return self.split(self.value(trees[1]), separator, limit)
+        text = self.value(trees[1]) if len(trees) > 1 else self._scalar("$_")
+        return self.split(text, separator, limit)
 
     def _method(self, node: Node) -> Any:
         """Return what `JSON::PP->new->canonical->pretty->encode(…)` gives."""

@@ -35,7 +35,9 @@ MODULES: Final = frozenset(
     )
 )
 """Modules that come with Perl, and print nothing when they are used."""
-_QUIET_FUNCTIONS: Final = frozenset(("hostname", "getcwd", "cwd", "time", "getppid", "localtime"))
+_QUIET_FUNCTIONS: Final = frozenset(
+    ("hostname", "getcwd", "cwd", "time", "getppid", "localtime", "getprotobyname")
+)
 _SPECIAL: Final = {"$/": "\n", "$,": "", "$\\": "", "$|": 0, "$_": None, "$1": None, "$2": None, "$@": ""}
 
 
@@ -43,6 +45,15 @@ class Handle(msgspec.Struct, frozen=True):
     """An open file."""
 
     content: Written
+
+
+_ATTEMPTS: Final = frozenset(
+    (
+        *("unlink", "mkdir", "rmdir", "rename", "chmod", "utime", "symlink", "link", "kill", "opendir"),
+        *("socket", "connect", "bind", "listen", "setsockopt", "chdir"),
+    )
+)
+"""Functions that change or open something of the system, and give whether they could."""
 
 
 class Library(LinePrograms):
@@ -192,7 +203,7 @@ class Library(LinePrograms):
             case "system", [script]:
                 self.started(script)
                 return self.number_word()
-            case "unlink" | "mkdir" | "rmdir", [_]:
+            case _, [_, *_] if name in _ATTEMPTS:
                 return 0 if self.attempted() is None else 1
             case "gethostbyname" | "inet_aton", [_]:
                 return None if self.attempted() is None else self.quiet()

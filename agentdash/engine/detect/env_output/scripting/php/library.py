@@ -48,6 +48,8 @@ _ATTEMPTS: Final = frozenset(
         "rename",
     )
 )
+_CHANGES: Final = frozenset(("touch", "mkdir", "rmdir", "unlink", "chmod", "rename"))
+"""Those that give true where they succeed; others give something that was opened, or a number."""
 _PRETTY: Final = 128
 _FORCES_OBJECT: Final = 16
 _SLASHES: Final = 64
@@ -195,7 +197,8 @@ class Library(Texts):
             case "fopen", [_, "r" | "rb"]:
                 raise UnknownError
             case _ if name in _ATTEMPTS:
-                return self.tried()
+                found = self.tried()
+                return found is SINK if name in _CHANGES else found
             case "fclose" | "is_resource", [found]:
                 return found is SINK
             case "get_class", [Instance(of=None, attributes={"class": str() as kind})]:

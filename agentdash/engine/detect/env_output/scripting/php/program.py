@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
+from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of, with_gaps
 from agentdash.engine.detect.env_output.scripting.php.objects import Objects
 from agentdash.engine.detect.env_output.scripting.values import (
     LEAVING,
@@ -306,7 +306,7 @@ class Php(Objects):
             body = text_of(node)[1:-1]
             return re.sub(r"\\([\\'])", r"\1", body)
         if node.type in ("heredoc", "nowdoc"):
-            raise UnknownError
+            return self._heredoc(node)
         out = ""
         for child in named(node):
             match child.type:
@@ -317,6 +317,24 @@ class Php(Objects):
                 case _:
                     out += self.text(self.value(child))
         return out
+
+    def _heredoc(self, node: Node) -> str:
+        """Return a heredoc; the blanks before its end are taken from each line."""
+        body = next((child for child in named(node) if child.type.endswith("doc_body")), None)
+        if body is None:
+            return ""
+        width = len(re.findall(r"([ \t]*)\w+$", text_of(node))[0])
+        out = ""
+        for part in with_gaps(body):
+            if isinstance(part, str) or part.type in ("string_content", "nowdoc_string"):
+                out += re.sub(
+                    rf"\n[ \t]{{0,{width}}}", "\n", part if isinstance(part, str) else text_of(part)
+                )
+            elif part.type == "escape_sequence":
+                out += _escaped(text_of(part))
+            else:
+                out += self.text(self.value(part))
+        return out[1:]
 
     def _matched(self, node: Node) -> Any:
         subject = self.value(field(node, "condition"))

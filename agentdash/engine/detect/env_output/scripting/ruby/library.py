@@ -177,6 +177,8 @@ class Library(Methods):
                 return None
             case (("::File" | "::Dir" | "::FileTest" | "::Process"), _, _) if name.endswith("?"):
                 return self.decide()
+            case "::File", "open", [_, str() as mode, *_] if mode[:1] in ("w", "a"):
+                return self._tried()
             case _ if (owner, name) in _ATTEMPTS or owner in _SOCKETS:
                 return self._tried()
             case "::JSON", ("generate" | "dump"), [value, *_]:

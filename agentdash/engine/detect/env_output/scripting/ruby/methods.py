@@ -128,7 +128,7 @@ class Methods(LinePrograms):
         match owner:
             case Symbol() if owner.startswith("::"):
                 found = self.object_method(owner, name, arguments)
-                if block is not None and name != "popen":
+                if block is not None and name != "popen" and not isinstance(found, Sink):
                     raise UnknownError
                 return found if block is None else block.run([found])
             case Selection() | Lines() | list() | dict():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
+from agentdash.engine.detect.env_output.scripting.ruby.heredocs import heredoc
 from agentdash.engine.detect.env_output.scripting.ruby.objects import Objects
 from agentdash.engine.detect.env_output.scripting.values import (
     LEAVING,
@@ -63,7 +64,7 @@ class Ruby(Objects):
         """Run statements, and return the value of the last one."""
         value: Any = None
         for node in nodes:
-            value = self.value(node)
+            value = value if node.type == "heredoc_body" else self.value(node)
         return value
 
     def body(self, node: Node | None) -> Any:
@@ -292,6 +293,8 @@ class Ruby(Objects):
                 return self._string(node)
             case "string_array":
                 return ["".join(text_of(part) for part in named(child)) for child in named(node)]
+            case "heredoc_beginning":
+                return heredoc(node, self._spelled)
             case "subshell":
                 return self.captured(self._string(node))
             case "regex":
@@ -314,11 +317,19 @@ class Ruby(Objects):
                     out += text_of(child)
                 case "escape_sequence":
                     out += self._escaped(text_of(child)[1:], is_plain=is_plain)
-                case "interpolation":
-                    out += self.text(self._sequence(named(child)))
                 case _:
-                    raise UnknownError
+                    out += self._spelled(child)
         return out
+
+    def _spelled(self, node: Node) -> str:
+        """Return the text of an expression in a text, or of an escape."""
+        match node.type:
+            case "interpolation":
+                return self.text(self._sequence(named(node)))
+            case "escape_sequence":
+                return self._escaped(text_of(node)[1:], is_plain=False)
+            case _:
+                raise UnknownError
 
     def _escaped(self, letter: str, *, is_plain: bool) -> str:
         if is_plain:
@@ -398,6 +409,8 @@ class Ruby(Objects):
         block = None if inner is None else self.block(inner)
         for child in named(node.child_by_field_name("arguments")):
             match child.type:
+                case "heredoc_body":
+                    pass
                 case "pair":
                     pairs[self._key(field(child, "key"))] = self._pair_value(child)
                 case "block_argument":
