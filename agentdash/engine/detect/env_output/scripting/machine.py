@@ -246,6 +246,13 @@ class Machine(Scoped):
         """Return what a shell writes to its standard output."""
         return self._captured(self._outcomes(script))
 
+    def ended(self, script: Any) -> tuple[Written, Any]:
+        """Return what a shell writes, in one of the ways in which it can end, and its exit code."""
+        *outcomes, outcome = dict.fromkeys(self._outcomes(script))
+        outcome = next((each for each in outcomes if self.decide()), outcome)
+        status = outcome.status if outcome.status is not None and outcome.status >= 0 else Count(0)
+        return self._captured([outcome]), status
+
     def _captured(self, outcomes: list[Outcome]) -> Written:
         errors = {only(outcome.stream, STDERR) for outcome in outcomes}
         if errors != {()}:

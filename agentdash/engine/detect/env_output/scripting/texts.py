@@ -18,6 +18,20 @@ _SPEC: Final = re.compile(r"%(?P<flags>[-0+ ]*)(?P<width>\d{0,3})(?:\.\d+)?(?P<k
 _SAMPLES: Final = ("1", "a b", "Q", "")
 """Values on which a search is tried in a text with an unknown value."""
 _MAX_WIDTH: Final = 120
+_BEGINNING: Final = re.compile(r"(?:\^|\\A)(?P<text>\w+)(?P<less>[?*{])?")
+_GROUP: Final = re.compile(r"\([^()]*\)")
+
+
+def _begins_otherwise(pattern: re.Pattern[str], known: str) -> bool:
+    """Return whether a text does not match since it begins with another text than the pattern."""
+    source = pattern.pattern
+    match = _BEGINNING.match(source)
+    if match is None or pattern.flags & re.MULTILINE or "|" in _GROUP.sub("", source):
+        return False
+    text = match["text"][:-1] if match["less"] else match["text"]
+    if pattern.flags & re.IGNORECASE:
+        text, known = text.lower(), known.lower()
+    return not known.startswith(text) and not text.startswith(known)
 
 
 class Texts(Collections):
@@ -76,6 +90,8 @@ class Texts(Collections):
             return search(text) is not None
         samples = {search(re.sub(r"Zhole\d+Z", sample, text)) is not None for sample in _SAMPLES}
         source = pattern.compiled.pattern
+        if _begins_otherwise(pattern.compiled, self._known(text)):
+            return False
         if len(samples) > 1 or (samples == {False} and not re.fullmatch(r"\^?\w+=?", source)):
             raise UnknownError
         return samples.pop()
@@ -125,6 +141,8 @@ class Texts(Collections):
         match text:
             case str():
                 return text.strip()  # a value is no blank
+            case Written(parts=parts) if (known := with_placeholders(parts, self._holes)) is not None:
+                return known.strip()
             case Written(parts=(Dump(),) as parts):
                 return Written((Trimmed(parts),))
             case Written(parts=parts):

@@ -71,7 +71,7 @@ class Calls(Output):
                 return self._console(function, arguments)
             case "Object":
                 return self._of_objects(function, arguments)
-            case "fs" | "child_process" | "process" | "require":
+            case "fs" | "fs/promises" | "child_process" | "process" | "require":
                 return self._of_node(name, arguments)
             case _:
                 return self._global(name, arguments)
@@ -143,6 +143,8 @@ class Calls(Output):
                 raise ExitError(status[0] if status and isinstance(status[0], int) else 0)
             case "require", [str() as module] if module.removeprefix("node:") in MODULES:
                 return Path(module.removeprefix("node:"))
+            case (("fs.promises.readFile" | "fs/promises.readFile"), [path, *_]):
+                return self.content(path)
             case "fs.readFileSync", [0 | "/dev/stdin", *_]:
                 return self.input()
             case "fs.readFileSync", [path, *_]:
@@ -160,7 +162,8 @@ class Calls(Output):
                 if name.endswith("execFileSync"):
                     return self._executed(script, rest)
                 self._check_options(rest)
-                return {"stdout": self.captured(script), "status": self.number_word()}
+                written, status = self.ended(script)
+                return {"stdout": written, "status": status}
             case _:
                 raise UnknownError
         return None

@@ -45,6 +45,8 @@ class Expressions(Calls):
     """Expressions of JavaScript under a hypothesis."""
 
     exit_code = 0
+    item_at: tuple[str, str, Any] = ("", "", None)
+    """The list of variables that a loop goes over, the name of its index, and the item there."""
 
     @abstractmethod
     def block(self, statements: tuple[Tree, ...]) -> None:
@@ -62,6 +64,8 @@ class Expressions(Calls):
                 return self.pattern(source.replace("\\/", "/"), flags.replace("g", ""))
             case ("name", name):
                 return self._named(name)
+            case ("member", ("name", owner), ("name", key)) if (owner, key) == self.item_at[:2]:
+                return self.item_at[2]
             case ("member", owner, key):
                 return self._member(self.value(owner), self.value(key))
             case ("maybe", owner, key):

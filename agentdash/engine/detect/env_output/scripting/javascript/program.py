@@ -14,12 +14,14 @@ from agentdash.engine.detect.env_output.scripting.javascript.syntax import parse
 from agentdash.engine.detect.env_output.scripting.javascript.values import Class
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import (
+    Count,
     ExitError,
     FailedError,
     LastError,
     NextError,
     ReturnError,
 )
+from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -100,7 +102,7 @@ class Javascript(Expressions):
             case ("for in", pattern, values, body):
                 self._rounds(pattern, self.names_of(self._attributes(self.value(values))), body)
             case ("for", first, test, step, body):
-                self.scoped(lambda: self._counted(first, test, step, body))
+                self.scoped(lambda: self._over_indexes(first, test, step, body))
             case ("while", test, body):
                 self._counted((), test, None, body)
             case ("switch", subject, cases):
@@ -119,6 +121,25 @@ class Javascript(Expressions):
             self.scoped(inside)
 
         self.each(values, run)
+
+    def _over_indexes(self, first: tuple[Tree, ...], test: Tree, step: Tree, body: tuple[Tree, ...]) -> None:
+        """Run a loop over numbers; one over all indexes of a list of variables is a loop over those."""
+        match first, test, step:
+            case (
+                [("declare", [(("name", number), ("number", 0)), *_])],
+                ("binary", "<", ("name", compared), ("member", ("name", values), ("text", "length"))),
+                ("step", "++", ("name", stepped), _),
+            ) if isinstance(self._names.get(values), Selection | Lines) and number == compared == stepped:
+                self.declare(number, Count(0))
+
+                def run(item: Any) -> None:
+                    self.item_at = (values, number, item)
+                    self._inside(body)
+
+                self.each(self._names[values], run)
+                self.item_at = ("", "", None)
+            case _:
+                self._counted(first, test, step, body)
 
     def _counted(
         self, first: tuple[Tree, ...], test: Tree, step: Tree | None, body: tuple[Tree, ...]

@@ -149,6 +149,8 @@ class Library(Texts):
                 return True
             case Sink(), "write", _:
                 return owner
+            case ((str() | Written()), "gsub", ["%s+$" | "\n$" | "[\r\n]+$" | "\n+$", ""]):
+                return Several([self.stripped(owner), self.number_word()])
             case str(), "gsub", [part, other] if re.fullmatch(r"[\w ='\"/,:;]|\n", part):
                 return Several([self.replaced(owner, part, other), self.number_word()])
             case Member(name="io.stdout"), "write", values:

@@ -75,7 +75,8 @@ class Lua(Library):
                 self._block(node.child_by_field_name("body"))
             case "return_statement":
                 values = named(named(node)[0]) if named(node) else []
-                raise ReturnError(self.value(values[0]) if values else None)
+                found = self._values(values)
+                raise ReturnError(found[0] if len(found) == 1 else Several(found) if found else None)
             case "break_statement":
                 raise LastError
             case "hash_bang_line" | "empty_statement":
@@ -139,8 +140,7 @@ class Lua(Library):
                 self.declare(text_of(child), None)
             return
         targets, expressions = named(inner)[:2]
-        values = [self.value(child) for child in named(expressions)]
-        values = [*values[:-1], *values[-1]] if values and isinstance(values[-1], Several) else values
+        values = self._values(named(expressions))
         for number, target in enumerate(named(targets)):
             value = values[number] if number < len(values) else None
             if target.type == "identifier":
@@ -209,7 +209,7 @@ class Lua(Library):
             case "identifier":
                 return self._named(text_of(node))
             case "parenthesized_expression":
-                return self.value(only_child(node))
+                return self._first(only_child(node))
             case "function_call":
                 return self._call(node)
             case "function_definition":
@@ -296,6 +296,12 @@ class Lua(Library):
             case _:
                 raise UnknownError
 
+    def _values(self, nodes: list[Node]) -> list[Any]:
+        """Return the values of expressions: one of each, of the last one all."""
+        found = [self._first(node) for node in nodes[:-1]]
+        last = self.value(nodes[-1]) if nodes else Several()
+        return [*found, *last] if isinstance(last, Several) else [*found, last]
+
     def _first(self, node: Node) -> Any:
         """Return the first of the values of an expression."""
         found = self.value(node)
@@ -316,10 +322,7 @@ class Lua(Library):
 
     def _call(self, node: Node) -> Any:
         function, trees = field(node, "name"), named(field(node, "arguments"))
-        arguments = [self.value(tree) for tree in trees]
-        arguments = (
-            [*arguments[:-1], *arguments[-1]] if isinstance((arguments or [None])[-1], Several) else arguments
-        )
+        arguments = self._values(trees)
         if function.type == "method_index_expression":
             owner = self.value(field(function, "table"))
             name = text_of(field(function, "method"))

@@ -119,6 +119,7 @@ class Calls(PerlTexts):
             inner = field(inner, "invocant")
         arguments = node.child_by_field_name("arguments")
         if names == ["new"] and text_of(inner) in _SOCKETS:
+            self._names["$@"] = self.quiet()
             return self.attempted()
         if inner.type == "scalar" and self.value(inner) is SINK:
             return 1

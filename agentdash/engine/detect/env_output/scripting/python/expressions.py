@@ -169,6 +169,8 @@ class Expressions(Library):
                 return owner.name
             case Process(stdout=stdout) if name == "stdout":
                 return stdout
+            case Process(returncode=status) if name == "returncode" and status is not None:
+                return status
             case Process() if name in ("returncode", "stderr"):
                 return Quiet("process")
             case Quiet() | ExceptionValue():
@@ -297,6 +299,8 @@ class Expressions(Library):
                 raise UnknownError
 
     def _made(self, made: Class, arguments: list[Any], keywords: dict[str, Any]) -> Instance:
+        if made.is_enum and len(arguments) == 1:
+            return self._enumerated(list(made.members.values()), arguments[0])
         found = Instance(made, {})
         if "__init__" in made.members:
             self.call(self.of_instance(found, "__init__"), arguments, keywords)
@@ -309,6 +313,13 @@ class Expressions(Library):
         if "__post_init__" in made.members:
             self.call(self.of_instance(found, "__post_init__"), [], {})
         return found
+
+    def _enumerated(self, values: list[Instance], value: Any) -> Instance:
+        """Return the member of an `Enum` with a value."""
+        for each in values:
+            if self.equal(each.attributes["value"], value):
+                return each
+        raise FailedError("ValueError")
 
     def routine(self, parameters: ast.arguments, run: Callable[[], Any]) -> Routine:
         """Return a function of the program with its parameters."""

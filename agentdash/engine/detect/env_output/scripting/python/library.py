@@ -84,11 +84,14 @@ class Library(Methods):
         """Run `subprocess.run`."""
         script = self._script(arguments, keywords)
         stdout = keywords.get("stdout", Module("subprocess.PIPE") if keywords.get("capture_output") else None)
-        written = self.checked(script) if keywords.get("check") else self._captured_of(script, keywords)
+        if keywords.get("check"):
+            written, status = self.checked(script), 0
+        else:
+            written, status = self._ended(script, keywords)
         if stdout is not None:
-            return Process(self._decoded(written, keywords))
+            return Process(self._decoded(written, keywords), status)
         self.write_past(written.parts)
-        return Process(None)
+        return Process(None, status)
 
     def output_of(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `subprocess.check_output`."""
@@ -99,17 +102,18 @@ class Library(Methods):
         self.write_past(self.checked(self._script(arguments, keywords)).parts)
         return Quiet()
 
-    def run_unchecked(self, arguments: list[Any], keywords: dict[str, Any]) -> Quiet:
+    def run_unchecked(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `subprocess.call`."""
-        self.write_past(self._captured_of(self._script(arguments, keywords), keywords).parts)
-        return Quiet()
+        written, status = self._ended(self._script(arguments, keywords), keywords)
+        self.write_past(written.parts)
+        return status
 
-    def _captured_of(self, script: str, keywords: dict[str, Any]) -> Written:
+    def _ended(self, script: str, keywords: dict[str, Any]) -> tuple[Written, Any]:
         errors = list(self.err)
-        written = self.captured(script)
+        found = self.ended(script)
         if keywords.get("capture_output") or keywords.get("stderr") is not None:
             self.err = errors
-        return written
+        return found
 
     def _decoded(self, written: Written, keywords: dict[str, Any]) -> Any:
         is_text = keywords.keys() & {"text", "universal_newlines", "encoding"}
@@ -258,6 +262,11 @@ class Library(Methods):
         if keywords and not isinstance(found, dict):
             raise UnknownError
         return {**found, **keywords} if isinstance(found, dict) else found
+
+    def named_tuple(self, name: Any, fields: Any) -> Class:
+        """Run `collections.namedtuple`."""
+        names = fields.replace(",", " ").split() if isinstance(fields, str) else fields
+        return Class(self.plain(name), {}, tuple(self.plain(each) for each in names))
 
     def with_defaults(self, arguments: list[Any]) -> Defaults:
         """Run `collections.defaultdict`."""
@@ -409,6 +418,7 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "int": lambda machine, value: int(
         machine.plain(machine.actual(value)) if isinstance(value, str) else value
     ),
+    "collections.namedtuple": Library.named_tuple,
     "len": Library.size_of,
     "list": Library.as_list,
     "tuple": lambda machine, value=(): machine.tuple_of(machine.as_list(value)),

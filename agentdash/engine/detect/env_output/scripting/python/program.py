@@ -179,7 +179,8 @@ class Python(Expressions):
                 name: Instance(Class(statement.name, {}), {"name": name, "value": value})
                 for name, value in members.items()
             }
-        return Class(statement.name, members, tuple(fields) if known or bases & {"NamedTuple"} else ())
+        is_tuple = bool(known or bases & {"NamedTuple"})
+        return Class(statement.name, members, tuple(fields) if is_tuple else (), "Enum" in bases)
 
     def defined_by(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Routine:
         """Return a function of the program; what a generator gives is a list."""

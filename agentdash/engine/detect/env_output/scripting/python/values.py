@@ -69,6 +69,7 @@ class Class(msgspec.Struct, frozen=True):
     """Functions as `ast.FunctionDef`, and the values of attributes."""
     fields: tuple[str, ...] = ()
     """Of a data class, those without a default first."""
+    is_enum: bool = False
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -81,6 +82,7 @@ class Process(msgspec.Struct, frozen=True):
     """A program that has ended."""
 
     stdout: Any
+    returncode: Any = None
 
 
 class File(msgspec.Struct, frozen=True):
