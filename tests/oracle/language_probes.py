@@ -21,6 +21,8 @@ from tests.oracle.env_scripts import Typed, typed_scripts
 PROGRAMS = Path(__file__).with_name("languages")
 RECORDED = Path(__file__).parent.parent / "data" / "env_languages"
 LANGUAGES = ("awk", "jq", "lua", "node", "perl", "php", "python", "ruby")
+UNSEEN = ("unseen_1", "unseen_2")
+"""Programs in all languages, typed before they were read for the first time; rounds one after another."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -72,7 +74,7 @@ def recorded(language: str) -> Iterator[Probe]:
 def main() -> None:
     """Print what is read of each language."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("languages", nargs="*", default=LANGUAGES)
+    parser.add_argument("languages", nargs="*", default=(*LANGUAGES, *UNSEEN))
     parser.add_argument("--record", action="store_true", help="run the programs and record what they write")
     parser.add_argument(
         "--live", action="store_true", help="run the programs instead of reading what is recorded"

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.oracle.env_probes import Comparison, compare
-from tests.oracle.language_probes import LANGUAGES, live, recorded
+from tests.oracle.language_probes import LANGUAGES, UNSEEN, live, recorded
 
 READ_AT_LEAST = 0.90
 """Of the flags that a program shows."""
@@ -15,7 +15,7 @@ LIVE = ("awk", "jq", "perl")
 """Languages whose interpreters `tests/run` installs, or Debian has always."""
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", [*LANGUAGES, *UNSEEN])
 def test_recorded_programs_never_contradict_their_environment(language: str) -> None:
     comparison = compare(recorded(language))
     assert comparison.wrong == []
