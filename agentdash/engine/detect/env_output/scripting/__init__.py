@@ -2,7 +2,8 @@
 
 A folder for each language has its interpreter (`program`), its functions (`library`) and, where there is no
 grammar for it, its parser (`syntax`). What the languages share stands here: `machine` (output, environment,
-conditions that are not known), `grammars` (syntax trees), `loops` (over the environment), `collections`
-(lists and mappings), `texts` (comparing, formatting), `json_text`, and `commands` (where the code of a
-program stands). Anything that is not modelled raises `UnknownError`: what comes behind it can be any text.
+other programs), `scopes` (variables), `conditions` (what is true or equal, also where it is not known),
+`grammars` (syntax trees), `loops` (over the environment), `collections` (lists and mappings), `texts`
+(comparing, formatting), `json_text`, and `commands` (where the code of a program stands). Anything that is
+not modelled raises `UnknownError`: what comes behind it can be any text.
 """

@@ -27,13 +27,14 @@ from agentdash.engine.detect.env_output.placeholders import (
     with_placeholders,
 )
 from agentdash.engine.detect.env_output.records import Record
-from agentdash.engine.detect.env_output.scripting.scopes import Scoped
+from agentdash.engine.detect.env_output.scripting.scopes import Place, Scoped
 from agentdash.engine.detect.env_output.scripting.values import (
     SINK,
     SURPRISES,
     Count,
     ExitError,
     FailedError,
+    ReturnError,
     Written,
 )
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Lines, Selection
@@ -109,6 +110,13 @@ class Machine(Scoped):
         truth = number < len(self._decisions) and self._decisions[number]
         self.decided = (*self.decided, truth)
         return truth
+
+    def returned(self, place: Place, run: Callable[[], Any]) -> Any:
+        """Return what the block of a function gives, at its end or before it."""
+        try:
+            return self.called(place, run)
+        except ReturnError as ended:
+            return ended.value
 
     # ------------------------------------------------------------ the environment
 

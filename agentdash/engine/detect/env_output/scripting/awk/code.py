@@ -5,11 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final
 
-import msgspec
-
-from agentdash.engine.detect.env_output.dump_maps import mapped, mapped_lines
-from agentdash.engine.detect.env_output.inputs import lines_of, single_dump
-from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete, joined
+from agentdash.engine.detect.env_output.inputs import lines_of
+from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete
 from agentdash.engine.detect.env_output.scripting.awk.library import Library
 from agentdash.engine.detect.env_output.scripting.awk.syntax import Rule, Tree
 from agentdash.engine.detect.env_output.scripting.scopes import Place
@@ -35,6 +32,7 @@ class Awk(Library):
     """Runs rules: values are texts, numbers, and None for a variable that is not set."""
 
     rules: tuple[Rule, ...] = ()
+    ends_lines = True
 
     def program(self, content: Parts, *, is_nul: bool) -> None:
         """Run a program on what it reads."""
@@ -92,32 +90,11 @@ class Awk(Library):
 
     def _changed(self, main: list[Rule], content: Parts, *, is_nul: bool) -> Parts:
         """Return what the program writes of each line, if none depends on those before it."""
-        before = self._state()
-
-        def change(line: str) -> str | None:
-            outer, self.out = self.out, []
-            try:
-                self._line(main, line)
-                if not all(isinstance(part, str) for part in self.out) or self._state() != before:
-                    raise UnknownError
-                text = "".join(str(part) for part in self.out)
-            finally:
-                self.out = outer
-            if text and not text.endswith("\n"):
-                raise UnknownError
-            return text[:-1] if text else None
-
-        dump = single_dump(content)
-        if dump is not None and dump.nul is is_nul:
-            parts = mapped(msgspec.structs.replace(dump, nul=False), change)
-        else:
-            lines = lines_of(content)
-            if lines is None or is_nul:
-                raise UnknownError
-            parts = mapped_lines(lines, change)
+        self.record_end = "\0" if is_nul else "\n"
+        parts = self.changed_lines(content, lambda line: self._line(main, line))
         if ANY in parts:
             raise UnknownError
-        return joined(parts)
+        return parts
 
     def _state(self) -> dict[str, Any]:
         """Return the variables that a line can leave to those behind it."""
@@ -346,11 +323,7 @@ class Awk(Library):
                 self.declare(name, arguments[number] if number < len(arguments) else None)
             self._block(function.action)
 
-        try:
-            self.called(Place(self._names), inside)
-        except ReturnError as ended:
-            return ended.value
-        return None
+        return self.returned(Place(self._names), inside)
 
     def _substituted(self, name: str, pattern: Tree, replacement: Any, place: Tree) -> int:
         source = pattern[1] if pattern[0] == "regex" else self.plain(self.value(pattern))

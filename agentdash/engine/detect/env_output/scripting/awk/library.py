@@ -8,7 +8,7 @@ from typing import Any, Final
 from agentdash.engine.detect.env_output.patterns import Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.regexes import compiled, is_quick
-from agentdash.engine.detect.env_output.scripting.texts import Texts
+from agentdash.engine.detect.env_output.scripting.line_programs import LinePrograms
 from agentdash.engine.detect.env_output.scripting.values import Count, Pattern
 from agentdash.engine.detect.env_output.selections import Selection
 from agentdash.engine.detect.env_output.streams import Call
@@ -18,7 +18,7 @@ _RECORD_NUMBERS: Final = ("NR", "FNR")
 _NAMED_OUTSIDE: Final = ("FILENAME", "ARGV", "ARGC", "RT", "PROCINFO")
 
 
-class Library(Texts):
+class Library(LinePrograms):
     """Functions, fields and operators of awk."""
 
     zero_is_false = True

@@ -24,7 +24,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
     FailedError,
     Function,
     Pattern,
-    ReturnError,
     Various,
     Written,
 )
@@ -150,11 +149,7 @@ class Expressions(Calls):
                     )
                 self.block(body)
 
-            try:
-                self.called(place, inside)
-            except ReturnError as ended:
-                return ended.value
-            return None
+            return self.returned(place, inside)
 
         if body[:1] == (ASYNC,):
             return Function(lambda arguments: self.promised(lambda: run(arguments)))

@@ -186,11 +186,7 @@ class Lua(Library):
                     self.declare(name, arguments[number] if number < len(arguments) else None)
                 self._sequence(body)
 
-            try:
-                self.called(place, inside)
-            except ReturnError as ended:
-                return ended.value
-            return None
+            return self.returned(place, inside)
 
         return Function(run)
 

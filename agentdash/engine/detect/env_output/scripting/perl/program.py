@@ -206,10 +206,7 @@ class Perl(Expressions):
                 self.declare("@_", list(arguments))
                 return self._body(body)
 
-            try:
-                return self.called(place, inside)
-            except ReturnError as ended:
-                return ended.value
+            return self.returned(place, inside)
 
         self.functions[text_of(field(node, "name"))] = Function(run)
 

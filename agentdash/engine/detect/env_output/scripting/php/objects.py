@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, text_of
 from agentdash.engine.detect.env_output.scripting.php.library import Library
 from agentdash.engine.detect.env_output.scripting.scopes import Place
-from agentdash.engine.detect.env_output.scripting.values import Function, ReturnError
+from agentdash.engine.detect.env_output.scripting.values import Function
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -36,10 +36,10 @@ class Objects(Library):
         """Return a function of the program; `owner` is the object that it is a method of."""
         parameters = named(field(node, "parameters"))
         body = field(node, "body")
+        captured = self._captures(node) if captures else {}
 
         def run(arguments: list[Any]) -> Any:
-            names = dict(self._names) if captures else {}
-            names |= {} if owner is None else {"$this": owner}
+            names = {**captured, **({} if owner is None else {"$this": owner})}
 
             def inside() -> Any:
                 for number, parameter in enumerate(parameters):
@@ -53,12 +53,20 @@ class Objects(Library):
                         owner.attributes[name[1:]] = self._names[name]
                 return self.value(body) if node.type == "arrow_function" else self.block(body)
 
-            try:
-                return self.called(Place(names), inside)
-            except ReturnError as ended:
-                return ended.value
+            return self.returned(Place(names), inside)
 
         return Function(run)
+
+    def _captures(self, node: Node) -> dict[str, Any]:
+        """Return the variables that a function without a name has from where it is defined."""
+        if node.type == "arrow_function":
+            return dict(self._names)
+        used = next((child for child in named(node) if child.type == "anonymous_function_use_clause"), None)
+        if used is None:
+            return {}
+        if "&" in text_of(used):
+            raise UnknownError
+        return {name: self._names[name] for name in map(text_of, named(used))}
 
     def bind(self, target: Node, value: Any) -> None:
         """Give a value to a variable, an item or an attribute."""

@@ -13,7 +13,7 @@ import msgspec
 from agentdash.engine.detect.env_output.patterns import QUIET_TEXT, Choice, concrete
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, refilled
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
-from agentdash.engine.detect.env_output.scripting.python.methods import Methods
+from agentdash.engine.detect.env_output.scripting.python.processes import Processes
 from agentdash.engine.detect.env_output.scripting.python.values import (
     IGNORE_CASE,
     Class,
@@ -23,31 +23,22 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Module,
     Numbered,
     Pending,
-    Process,
     Quiet,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
-    ExitError,
     FailedError,
     Pattern,
     Various,
-    Written,
 )
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _ENVIRON: Final = ("/proc/self/environ", "/proc/thread-self/environ")
-_LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
-_LOG_FIELD: Final = re.compile(r"%\((?P<name>\w+)\)-?\d*[sd]")
 
 
-class Library(Methods):
+class Library(Processes):
     """Functions of Python's library."""
-
-    log_stream: Any = Module("sys.stderr")
-    log_level = 30
-    log_format = "%(levelname)s:%(name)s:%(message)s"
 
     def library(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run a function of the library."""
@@ -79,121 +70,6 @@ class Library(Methods):
     def path(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Run `pathlib.Path`."""
         return self.open(arguments, keywords) if arguments[0] in _ENVIRON else Quiet("pathlib")
-
-    def run(self, arguments: list[Any], keywords: dict[str, Any]) -> Process:
-        """Run `subprocess.run`."""
-        script = self._script(arguments, keywords)
-        stdout = keywords.get("stdout", Module("subprocess.PIPE") if keywords.get("capture_output") else None)
-        if keywords.get("check"):
-            written, status = self.checked(script), 0
-        else:
-            written, status = self._ended(script, keywords)
-        if stdout is not None:
-            return Process(self._decoded(written, keywords), status)
-        self.write_past(written.parts)
-        return Process(None, status)
-
-    def output_of(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        """Run `subprocess.check_output`."""
-        return self._decoded(self.checked(self._script(arguments, keywords)), keywords)
-
-    def run_checked(self, arguments: list[Any], keywords: dict[str, Any]) -> Quiet:
-        """Run `subprocess.call` and `subprocess.check_call`."""
-        self.write_past(self.checked(self._script(arguments, keywords)).parts)
-        return Quiet()
-
-    def run_unchecked(self, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        """Run `subprocess.call`."""
-        written, status = self._ended(self._script(arguments, keywords), keywords)
-        self.write_past(written.parts)
-        return status
-
-    def _ended(self, script: str, keywords: dict[str, Any]) -> tuple[Written, Any]:
-        errors = list(self.err)
-        found = self.ended(script)
-        if keywords.get("capture_output") or keywords.get("stderr") is not None:
-            self.err = errors
-        return found
-
-    def _decoded(self, written: Written, keywords: dict[str, Any]) -> Any:
-        is_text = keywords.keys() & {"text", "universal_newlines", "encoding"}
-        return written if is_text else Bytes(written)
-
-    def _script(self, arguments: list[Any], keywords: dict[str, Any]) -> str:
-        """Return the command that a program is started with, for a shell."""
-        if len(arguments) != 1 or keywords.keys() & {
-            "env",
-            "input",
-            "stdin",
-            "executable",
-            "cwd",
-            "preexec_fn",
-        }:
-            raise UnknownError
-        if keywords.get("stderr") not in (None, Module("subprocess.DEVNULL"), Module("subprocess.PIPE")):
-            raise UnknownError
-        command = arguments[0]
-        if isinstance(command, list | tuple) and not keywords.get("shell"):
-            return shlex.join(self.plain(word) for word in command)
-        if not keywords.get("shell") and not re.fullmatch(r"[\w./-]+", self.plain(command)):
-            raise UnknownError
-        return self.plain(command)
-
-    def open_process(self, script: Any) -> File:
-        """Run `os.popen`."""
-        return File(self.captured(script))
-
-    def get_output(self, script: Any) -> Any:
-        """Run `subprocess.getoutput`."""
-        return self.method(self.captured(script), "rstrip", [], {})
-
-    def system(self, script: Any) -> Quiet:
-        """Run `os.system`."""
-        self.started(script)
-        return Quiet()
-
-    def write_to(self, stream: Any, value: Any) -> None:
-        """Run `sys.stdout.write`."""
-        if value is None or isinstance(value, bool | int):
-            raise FailedError("TypeError")
-        (self.out if stream == Module("sys.stdout") else self.err).extend(self.written(value))
-
-    def exit(self, arguments: list[Any]) -> None:
-        """Run `sys.exit`."""
-        if arguments and isinstance(arguments[0], str):
-            self.err += [arguments[0], "\n"]
-            raise ExitError(1)
-        if not all(isinstance(each, int) for each in arguments):
-            raise UnknownError
-        raise ExitError(arguments[0] & 0xFF if arguments else 0)
-
-    # ------------------------------------------------------------ logs
-
-    def _log(self, name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
-        if name == "basicConfig":
-            self.log_stream = keywords.get("stream", self.log_stream)
-            self.log_format = self.plain(keywords.get("format", self.log_format))
-            level = keywords.get("level", Module("logging.WARNING"))
-            self.log_level = _LEVELS[level.name.rpartition(".")[2].lower()]
-            if keywords.keys() - {"stream", "format", "level", "datefmt", "force"}:
-                raise UnknownError
-            return None
-        if name == "getLogger":
-            return Module("logging.logger")
-        if name not in _LEVELS or keywords:
-            raise UnknownError
-        if _LEVELS[name] >= self.log_level:
-            template, *values = arguments
-            message = self.percent(template, tuple(values)) if values else self.text(template)
-            self.write_to(self.log_stream, self._logged(name.upper(), message) + "\n")
-        return None
-
-    def _logged(self, level: str, message: str) -> str:
-        def spelled(match: re.Match[str]) -> str:
-            known = {"levelname": "WARNING" if level == "WARN" else level, "message": message}
-            return known.get(match["name"]) or self.quiet()
-
-        return _LOG_FIELD.sub(spelled, self.log_format)
 
     # ------------------------------------------------------------ values
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, text_of
 from agentdash.engine.detect.env_output.scripting.ruby.library import Library
 from agentdash.engine.detect.env_output.scripting.scopes import Place
-from agentdash.engine.detect.env_output.scripting.values import Function, Raised, ReturnError, Symbol
+from agentdash.engine.detect.env_output.scripting.values import Function, Raised, Symbol
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -44,10 +44,7 @@ class Objects(Library):
                 self._bind_parameters(parameters, arguments)
                 return self.body(body)
 
-            try:
-                return self.called(Place(names), inside)
-            except ReturnError as ended:
-                return ended.value
+            return self.returned(Place(names), inside)
 
         return Function(run)
 
