@@ -54,7 +54,8 @@ def clean_block(text: str, cap: int = MAX_BLOCK_CHARS) -> str:
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         # bytes lose characters ten times as fast as texts
-        return text.replace("\t", "    ").encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")
+        cleaned = text.replace("\t", "    ").encode("ascii").translate(None, _ASCII_CONTROLS).decode("ascii")
+        return text if cleaned == text else cleaned  # one object, where both are kept
     text = text.replace("\u2800", " ")  # the braille blank
     if not _CONTROL_CHARACTERS.search(text):
         return text

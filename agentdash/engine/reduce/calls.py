@@ -19,7 +19,7 @@ from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS
+from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS, SHOWN_OUTPUT_LINES
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import last_part
@@ -30,6 +30,8 @@ MAX_OBSERVATIONS: Final = 64
 _MAX_VIOLATIONS: Final = 50
 """Logged violations kept of a thread: each is matched with a call, of which no more are of interest at
 once."""
+_MAX_WHOLE_TAILS: Final = 20
+"""Calls whose tails are kept whole, the newest ones."""
 _MAX_TAIL_CHARS: Final = 1_500
 """Characters kept of the end of a call's output: what the worker panel can show."""
 _MAX_RECENT: Final = 8
@@ -177,7 +179,18 @@ def _unknown_call(event: e.CallEnded) -> Call:
 
 
 def _append_calls(calls: Iterable[Call], more: Iterable[Call]) -> tuple[Call, ...]:
-    return (*calls, *more)[-MAX_CALLS:]
+    """Append calls; those that are no longer among the newest keep what a timeline shows of their output."""
+    more = tuple(more)
+    kept = (*calls, *more)[-MAX_CALLS:]
+    newest = -_MAX_WHOLE_TAILS
+    older = newest - len(more)
+    return (*kept[:older], *map(_shortened, kept[older:newest]), *kept[newest:])
+
+
+def _shortened(call: Call) -> Call:
+    if call.outcome != "ended" or call.tail.count("\n") <= SHOWN_OUTPUT_LINES:
+        return call
+    return replace(call, tail="\n".join(call.tail.splitlines()[-SHOWN_OUTPUT_LINES:]))
 
 
 def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:

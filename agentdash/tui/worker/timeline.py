@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.model.fleet import StatePeriod
+from agentdash.model.limits import SHOWN_OUTPUT_LINES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment
@@ -26,8 +27,6 @@ _TONES: Final[dict[str, Tone]] = {
     "policy": "muted",
     "trouble": "stuck",
 }
-_MAX_OUTPUT_LINES: Final = 3
-"""Lines shown of a call's output: its end, so that several calls stay in sight."""
 
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
@@ -110,6 +109,6 @@ def _call(call: Call, cells: int, look: Look) -> list[Line]:
     if call.denial:
         denied = (Span(" " * 10 + "denied: ", "stuck"),)
         lines += paragraph(call.denial.quote, cells, "stuck", head=denied, cap=2)
-    for text in call.tail.splitlines()[-_MAX_OUTPUT_LINES:]:
+    for text in call.tail.splitlines()[-SHOWN_OUTPUT_LINES:]:
         lines += paragraph(text, cells, indent=10, cap=1)
     return lines
