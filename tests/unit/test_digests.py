@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -55,14 +56,19 @@ def store(tmp_path: Path) -> DigestStore:
 @pytest.fixture
 def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Record the files that are read."""
-    found: list[Path] = []
-    original = file_audit.read_file
+    return paths_given_to(file_audit, "read_file", monkeypatch)
 
-    def read(path: Path, *rest: object) -> object:
+
+def paths_given_to(module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return a list that gets the first argument of each call of a function."""
+    found: list[Path] = []
+    original = getattr(module, name)
+
+    def called(path: Path, *rest: object) -> object:
         found.append(path)
         return original(path, *rest)
 
-    monkeypatch.setattr(file_audit, "read_file", read)
+    monkeypatch.setattr(module, name, called)
     return found
 
 

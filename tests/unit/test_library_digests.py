@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,8 +17,8 @@ from agentdash.replay.library import library as library_module
 from agentdash.replay.library.entry import Entry
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.owners import Owners
-from agentdash.store import digests
 from agentdash.store.digests import DigestStore
+from tests.unit.test_digests import paths_given_to, settle
 from tests.unit.test_library import RECORDINGS, filled, home_of
 
 DATA = Path(__file__).parents[1] / "data"
@@ -43,19 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CodexHome:
 @pytest.fixture
 def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Record the files that are judged."""
-    found: list[Path] = []
-    original = library_module.read_log
-
-    def read(path: Path, *rest: object) -> object:
-        found.append(path)
-        return original(path, *rest)
-
-    monkeypatch.setattr(library_module, "read_log", read)
-    return found
-
-
-def settle() -> None:
-    time.sleep(digests._SETTLED_NS / 1e9 * 1.5)
+    return paths_given_to(library_module, "read_log", monkeypatch)
 
 
 def entries(home: CodexHome, store: DigestStore | None, claude: ClaudeHome | None = None) -> list[Entry]:
