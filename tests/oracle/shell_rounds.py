@@ -1,7 +1,8 @@
 """Whole shell scripts, typed in rounds before it was tried what is read of them, and what each wrote.
 
 They ran in bash, zsh and dash under each of the truths of `env_probes`; what they wrote is recorded below
-`tests/data/env_shells`, one script a line, equal runs of several shells once. By hand:
+`tests/data/env_shells`, one script a line, equal runs of several shells once. `hostile` are
+scripts that imitate, hide or change the flags: nothing is expected to be read of them. By hand:
 
     python -m tests.oracle.shell_rounds                   print what is read of each round, and missed
     python -m tests.oracle.shell_rounds --record FILE     run typed scripts, and write a round next to FILE
@@ -28,7 +29,7 @@ _OF_THE_MACHINE = re.compile(r"/root|/work\b|agentdash|Linux \S+ \d")
 
 def rounds() -> list[str]:
     """Return the names of the rounds, oldest first."""
-    return sorted(path.stem for path in RECORDED.glob("*.jsonl"))
+    return sorted(path.stem for path in RECORDED.glob("round_*.jsonl"))
 
 
 def recorded(name: str) -> Iterator[Probe]:

@@ -36,3 +36,9 @@ def test_scripts_as_typed_never_contradict_their_environment(name: str) -> None:
     assert comparison.wrong == []
     assert comparison.shown > 400
     assert comparison.recall >= READ_AT_LEAST[name], "\n\n".join(comparison.missed[:20])
+
+
+def test_scripts_that_imitate_or_change_the_flags_mislead_nothing() -> None:
+    comparison = compare(recorded("hostile"))
+    assert comparison.wrong == []
+    assert comparison.probes > 500

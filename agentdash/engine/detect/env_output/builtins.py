@@ -174,6 +174,13 @@ def _trap(call: Call) -> list[Result]:
     return [Result(state=state), *results]
 
 
+def _hash(call: Call) -> list[Result]:
+    """Run `hash`; with `-p`, or an equals sign in zsh, a name stands for another program."""
+    if any(not re.fullmatch(r"-r|\w+", concrete(argument) or "?") for argument in call.arguments):
+        raise UnreadableError
+    return _unknown_status(call)
+
+
 def _alias(call: Call) -> list[Result]:
     """Run `alias name=…`: commands of the name are not followed from here on."""
     functions = dict(call.state.functions)
@@ -282,7 +289,7 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "which": _quiet_lines,
     "whence": _quiet_lines,
     "where": _quiet_lines,
-    "hash": _unknown_status,
+    "hash": _hash,
     "jobs": _quiet_lines,
     "times": _quiet_lines,
     "kill": _unknown_status,

@@ -31,7 +31,7 @@ def without_colors(parts: Parts) -> Parts:
 def _plain(part: Part) -> Part:
     match part:
         case str():
-            plain = COLORS.sub("", part)
+            plain = COLORS.sub("", part).replace("\r\n", "\n")  # as in the output
             return ANY if _ESCAPE in plain else plain
         case Choice(options=options):
             return Choice(tuple(map(without_colors, options)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -26,8 +25,10 @@ from agentdash.engine.detect.env_output.patterns import (
     unlike,
 )
 from agentdash.engine.detect.env_output.splitting import (
+    has_bare_index,
     is_listing,
     is_of_lines,
+    may_break,
     split_substitution,
     split_text,
 )
@@ -98,7 +99,7 @@ class Expander:
 
     def word(self, word: Word) -> Parts:
         """Return a word as one string."""
-        if self.state.dialect != "bash" and _has_bare_index(word):
+        if self.state.dialect != "bash" and has_bare_index(word):
             raise UnreadableError  # an element of an array in zsh
         return joined(part for piece in word.pieces for part in self._piece(piece))
 
@@ -124,6 +125,8 @@ class Expander:
         if re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", unquoted):
             return [(ANY,)]
         text = concrete(parts)
+        if may_break(word.pieces, text, self.state):
+            return [(ANY,)]
         if text is None and any(self._is_split(piece) for piece in word.pieces):
             return split_substitution(parts, self.state, word.pieces)
         if text is not None and not all(isinstance(p, Text) or p.quoted for p in word.pieces):
@@ -386,15 +389,3 @@ class Expander:
         if parameter.argument is None:
             return (ANY,)
         return self.word(parameter.argument)
-
-
-def _has_bare_index(word: Word) -> bool:
-    """Return whether a word has `$name[…]` in it."""
-    return any(
-        isinstance(first, Parameter)
-        and not first.raw.startswith("${")
-        and isinstance(second, Text)
-        and second.text.startswith("[")
-        and first.quoted == second.quoted
-        for first, second in pairwise(word.pieces)
-    )

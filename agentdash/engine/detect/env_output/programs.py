@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +14,7 @@ from agentdash.engine.detect.env_output.encoders import ENCODERS
 from agentdash.engine.detect.env_output.filters import FILTERS
 from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request
 from agentdash.engine.detect.env_output.languages import LANGUAGES
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, concrete, joined
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.xargs import xargs
 
@@ -28,6 +29,28 @@ def program_name(path: str) -> str:
     return name if slash and folder in _SYSTEM_FOLDERS else path
 
 
+_OWN_FOLDER: Final = re.compile(r"(?:/tmp|/var/tmp|/dev/shm|/private)\b|[^/]")
+"""Begins a folder in which a script may have put programs just before; below a home it is the user's."""
+_OF_PACKAGES: Final = re.compile(r"/(?:node_modules/\.bin|\.?venv/bin|\.?env/bin|target/\w+)/?$")
+
+
+_INHERITED: Final = {"PATH": "/usr/bin", "HOME": "/home"}
+"""Folders in place of variables that the script has not set."""
+
+
+def has_usual_path(value: Parts | None) -> bool:
+    """Return whether a `PATH` names no folder in which a script may have put a program of its own."""
+    texts: list[str] = []
+    for part in value or ():
+        is_path = isinstance(part, Hole) and part.key == "PATH"
+        is_home = isinstance(part, Hole) and part.key == "HOME"
+        texts.append(
+            part if isinstance(part, str) else "/usr/bin" if is_path else "/home" if is_home else "."
+        )
+    folders = [folder for folder in "".join(texts).split(":") if folder]
+    return not any(_OWN_FOLDER.match(f) and not _OF_PACKAGES.search(f) for f in folders)
+
+
 def is_instant(name: str) -> bool:
     """Return whether a program ends before any time-out of whole seconds."""
     return name in _PROGRAMS or name in INSTANT
@@ -36,7 +59,8 @@ def is_instant(name: str) -> bool:
 def run_program(call: Call) -> list[Result]:
     """Return the outcomes of a program that is started."""
     if (handler := _PROGRAMS.get(call.name)) is not None:
-        return _without_files(call, handler(call)) if call.name in LANGUAGES else handler(call)
+        found = handler(call)
+        return _without_files(call, found) if call.name in LANGUAGES or found == UNKNOWN else found
     for look in (version_request, inert, _xargs):
         if (results := look(call)) is not None:
             return (

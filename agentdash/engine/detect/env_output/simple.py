@@ -23,7 +23,12 @@ from agentdash.engine.detect.env_output.patterns import (
     concrete,
     joined,
 )
-from agentdash.engine.detect.env_output.programs import is_instant, program_name, run_program
+from agentdash.engine.detect.env_output.programs import (
+    has_usual_path,
+    is_instant,
+    program_name,
+    run_program,
+)
 from agentdash.engine.detect.env_output.redirects import routed, routing
 from agentdash.engine.detect.env_output.streams import (
     FAILED,
@@ -183,12 +188,33 @@ def _with_assignments(
         name in dict(state.functions) or name in _SEES_ASSIGNMENTS
     ):
         raise UnreadableError
+    _require_own_programs(name or "", _with_startup(state, temporary))
     if name == "read" and "IFS" in temporary:
         inner = state.with_variable("IFS", temporary["IFS"])
         outcomes = run_command(interpreter, words, inner, environment, guarded=guarded, stdin=stdin)
         known = dict(state.variables)
         return [msgspec.structs.replace(o, state=o.state.with_restored("IFS", known)) for o in outcomes]
     return run_command(interpreter, words, state, environment, guarded=guarded, stdin=stdin)
+
+
+_STARTUP: Final = frozenset(("BASH_ENV", "ENV", "ZDOTDIR", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES"))
+"""Variables of files that shells, or programs, read as they start."""
+_IN_SHELL: Final = frozenset(("eval", "source", ".", "builtin", "exec", "command", "noglob", "nocorrect"))
+
+
+def _with_startup(state: State, temporary: Environment) -> State:
+    for name in temporary.keys() & {*_STARTUP, "PATH"}:
+        state = state.with_variable(name, temporary[name])
+    return state
+
+
+def _require_own_programs(name: str, state: State) -> None:
+    """Raise `UnreadableError` where the script has put something of its own in a program's place."""
+    if name in BUILTINS or name in _IN_SHELL or "/" in name:
+        return
+    variables = dict(state.variables)
+    if any(variables.get(variable) for variable in _STARTUP) or not has_usual_path(variables.get("PATH", ())):
+        raise UnreadableError
 
 
 def run_command(
@@ -221,6 +247,7 @@ def run_command(
     if path in functions:
         return _call_function(interpreter, functions[path], words[1:], state, guarded=guarded, stdin=stdin)
     name = program_name(path)
+    _require_own_programs(name, state)
     call = msgspec.structs.replace(_call(words[0], words, state, environment, stdin, guarded), name=name)
     shell = msgspec.structs.replace(call, name="sh", stdin=None)
     if name in state.missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import (
@@ -17,7 +18,7 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import LINES
-from agentdash.engine.detect.shell import Item, Piece, Script, Simple, Substitution, Word
+from agentdash.engine.detect.shell import Item, Parameter, Piece, Script, Simple, Substitution, Text, Word
 
 
 def split_substitution(parts: Parts, state: State, pieces: tuple[Piece, ...]) -> list[Parts]:
@@ -36,6 +37,18 @@ def split_substitution(parts: Parts, state: State, pieces: tuple[Piece, ...]) ->
     if len(pieces) > 1 or separators not in ((" \t\n",), ("\n",)):
         return [(ANY,)]
     return [(Words(parts, is_split=separators != ("\n",)),)]
+
+
+def may_break(pieces: tuple[Piece, ...], text: str | None, state: State) -> bool:
+    """Return whether a character of `IFS` other than a blank may break a word that has more in it.
+
+    `text` is what the word becomes, None where that is not known.
+    """
+    marks = concrete(dict(state.variables).get("IFS", ()) or ())
+    is_split = state.dialect != "zsh" and any(not isinstance(p, Text) and not p.quoted for p in pieces)
+    if not is_split or (len(pieces) == 1 and text is not None):
+        return False
+    return marks is None or any(text is None or mark in text for mark in marks.strip(" \t\n"))
 
 
 def is_listing(value: Parts | None) -> bool:
@@ -64,3 +77,15 @@ def split_text(text: str, state: State, *, is_parameter: bool) -> list[str]:
             raise UnreadableError  # blanks are dropped, others make empty fields
         return text.removesuffix(separators).split(separators) if text else []
     return [field for field in re.split(f"[{separators}]+", text) if field] if separators else [text]
+
+
+def has_bare_index(word: Word) -> bool:
+    """Return whether a word has `$name[…]` in it."""
+    return any(
+        isinstance(first, Parameter)
+        and not first.raw.startswith("${")
+        and isinstance(second, Text)
+        and second.text.startswith("[")
+        and first.quoted == second.quoted
+        for first, second in pairwise(word.pieces)
+    )
