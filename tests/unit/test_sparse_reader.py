@@ -113,11 +113,11 @@ class Session:
     def _part(self) -> Iterator[bytes]:
         rng = self._rng
         self._second += rng.choice((0.001, 1.5, -3.0))
-        match rng.choices(range(9), (30, 4, 4, 3, 3, 2, 2, 3, 3))[0]:
+        match rng.choices(range(9), (30, rng.choice((4, 20)), 4, 3, 3, 2, 2, 3, 3))[0]:
             case 0:
                 yield from self._ran()
             case 1:
-                yield line("turn_context", rng.choice((WORKSPACE, WORKSPACE, FULL)), second=self._second)
+                yield line("turn_context", rng.choice((WORKSPACE, WORKSPACE, WORKSPACE, FULL)), second=self._second)
             case 2:
                 yield event("token_count", info=None, rate_limits={"primary": {"used_percent": 5.0}})
                 yield response("reasoning", summary=[], encrypted_content="gAAAA")

@@ -7,6 +7,7 @@ and an output of which that is certain are left out, and a `CallsLeftOut` stands
 
 from __future__ import annotations
 
+import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
@@ -14,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from agentdash.agents.codex.policy_formats import turn_settings
 from agentdash.agents.codex.rollout import outputs, records, tools
 from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_silent
 from agentdash.agents.codex.rollout.patches import patch_text
@@ -49,9 +51,17 @@ class _LeftOut(NamedTuple):
     """Number of the line that began the last one."""
     time: bytes
     """The latest in their lines, as written."""
+    repeated: list[bytes]
+    """Times of the lines between them that repeat the policy, as written."""
 
 
-_Entry = tuple[int, bytes | _LeftOut]
+class _Repeated(NamedTuple):
+    """A `turn_context` that repeats the one before it, with nothing but left out lines between them."""
+
+    line: bytes
+
+
+_Entry = tuple[int, bytes | _LeftOut | _Repeated]
 
 
 class _Open(NamedTuple):
@@ -85,6 +95,8 @@ class SparseReader:
         """Calls that were left out."""
         self._tokens: tuple[int, bytes] | None = None
         """The newest line about tokens: earlier ones are of no use."""
+        self._context: bytes | None = None
+        """The newest line that was kept, without its time, if it is a whole `turn_context`."""
         self._is_due = False
         """Whether events are due, since what they state decides about the next lines."""
         self._is_first = True
@@ -126,12 +138,20 @@ class SparseReader:
         if self._tokens is not None:
             insort(kept, self._tokens, key=itemgetter(0))
         for number, line in kept:
-            if isinstance(line, bytes):
-                run.append((number, line))
+            if not isinstance(line, _LeftOut):
+                run.append((number, line if isinstance(line, bytes) else line.line))
                 continue
             events += self._reader.read_numbered(run)
             run.clear()
-            events.append(self._reader.leave_out(line.calls, number, line.started_line, line.time))
+            events.append(
+                self._reader.leave_out(
+                    line.calls,
+                    line=number,
+                    started_line=line.started_line,
+                    time=line.time,
+                    repeated=line.repeated,
+                )
+            )
         events += self._reader.read_numbered(run)
         self._kept.clear()
         self._open.clear()
@@ -149,10 +169,13 @@ class SparseReader:
             self._note_kind(head)
             return False
         kind = (head[1], head[2])
-        if is_silent(*kind):
-            return line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0
         rule = _RULES.get(kind)
-        if rule is not None:
+        if rule is None:
+            if is_silent(*kind) and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
+                return True
+            if kind == _TURN_CONTEXT and self._is_repeated(number, line):
+                return True
+        else:
             try:
                 if rule.act(self, number, line, rule.line.decode(line).payload):
                     return True
@@ -163,10 +186,20 @@ class SparseReader:
 
     def _note_kind(self, head: Any) -> None:
         """Note what follows from the kind of a line that is read."""
+        self._context = None
         if head is None:
             return
+        if head[1] == b"turn_context":
+            self._context = _whole_context(head.string)
         self._is_first = head[1] == b"session_meta"
         self._is_due = self._is_due or self._is_first or head[2] in _ENDINGS
+
+    def _is_repeated(self, number: int, line: bytes) -> bool:
+        """Return whether a `turn_context` only repeats the one before it; it is kept as such."""
+        if self._context is None or self._open or _without_time(line) != self._context:
+            return False
+        self._kept.append((number, _Repeated(line)))
+        return True
 
     def _token_count(self, number: int, line: bytes, _payload: Any) -> bool:
         self._tokens = (number, line)
@@ -232,20 +265,52 @@ class SparseReader:
         if self._suspicion.of_output(printed):
             return False
         start = self._open.pop(call)
-        kept = self._kept
-        kept[start.place] = None
-        while kept and kept[-1] is None:
-            kept.pop()
-        calls, time = [call], max(start.time, _time(line))
-        if kept and (last := kept[-1]) is not None and isinstance(last[1], _LeftOut):
-            kept.pop()
-            calls, time = last[1].calls, max(last[1].time, time)
-            calls.append(call)
-        kept.append((number, _LeftOut(calls, start.number, time)))
+        self._kept[start.place] = None
+        left_out = self._take_left_out() or _LeftOut([], 0, b"", [])
+        left_out.calls.append(call)
+        time = max(left_out.time, start.time, _time(line))
+        self._kept.append((number, left_out._replace(started_line=start.number, time=time)))
         self._ended[call] = None
         if len(self._ended) > _MAX_REMEMBERED:
             del self._ended[next(iter(self._ended))]
         return True
+
+    def _take_left_out(self) -> _LeftOut | None:
+        """Remove the newest calls that were left out, and return them, with what repeats the policy behind
+        them; None where another line follows them."""
+        kept = self._kept
+        while kept and kept[-1] is None:
+            kept.pop()
+        repeated: list[bytes] = []
+        for place in range(len(kept) - 1, -1, -1):
+            entry = kept[place]
+            what = entry[1] if entry is not None else None
+            if isinstance(what, _Repeated):
+                repeated.append(_time(what.line))
+            elif isinstance(what, _LeftOut):
+                del kept[place:]
+                what.repeated.extend(reversed(repeated))
+                return what._replace(time=max(what.time, *repeated, b""))
+            else:
+                break
+        return None
+
+
+def _without_time(line: bytes) -> bytes | None:
+    """Return a line from its type on; None where it does not begin as usual."""
+    stamp = _STAMP.match(line)
+    return line[stamp.end() :] if stamp is not None else None
+
+
+def _whole_context(line: bytes) -> bytes | None:
+    """Return a `turn_context` without its time; None where it is damaged."""
+    if line.find(RECORD_START, 1) > 0:
+        return None
+    try:
+        turn_settings(_context_line.decode(line).payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return _without_time(line)
 
 
 def _time(line: bytes) -> bytes:
@@ -255,6 +320,12 @@ def _time(line: bytes) -> bytes:
 
 
 # ---------------------------------------------------------------- the tables
+
+_TURN_CONTEXT: Final = (b"turn_context", None)
+_STAMP: Final = re.compile(
+    rb'\{"timestamp":"[\dT:.Z+-]{8,40}",(?:"ordinal":(?:0|[1-9]\d{0,17}),)?(?="type":")'
+)
+_context_line: Final = msgspec.json.Decoder(records.Line[dict[str, Any]])
 
 
 class _Item(records.Command, gc=False):
