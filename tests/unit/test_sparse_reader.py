@@ -15,7 +15,7 @@ from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.session_logs import SessionLog
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.events import CallEnded, CallsLeftOut, Event
+from agentdash.model.events import CallEnded, CallsLeftOut, Event, PolicySet
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
 from agentdash.report import file_audit
@@ -117,7 +117,8 @@ class Session:
             case 0:
                 yield from self._ran()
             case 1:
-                yield line("turn_context", rng.choice((WORKSPACE, WORKSPACE, WORKSPACE, FULL)), second=self._second)
+                settings = rng.choice((WORKSPACE, WORKSPACE, WORKSPACE, FULL))
+                yield line("turn_context", settings, second=self._second)
             case 2:
                 yield event("token_count", info=None, rate_limits={"primary": {"used_percent": 5.0}})
                 yield response("reasoning", summary=[], encrypted_content="gAAAA")
@@ -273,3 +274,13 @@ def test_a_call_that_names_what_was_denied_is_read(monkeypatch: pytest.MonkeyPat
     later = [*plain(2), *plain(3, "touch /srv/board.db", ""), *plain(4)]
     found = events_of(monkeypatch, [meta(), line("turn_context", WORKSPACE), *denied, *later])
     assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_1", "call_3"]
+
+
+def test_settings_that_are_repeated_between_plain_calls_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = [line("turn_context", WORKSPACE, second=second) for second in (1, 2, 3)]
+    lines = [meta(), settings[0], *plain(1), settings[1], *plain(2), settings[2]]
+    found = events_of(monkeypatch, lines)
+    (left_out,) = [each for each in found if isinstance(each, CallsLeftOut)]
+    stated = [each.at for each in found if isinstance(each, PolicySet)]
+    assert (left_out.count, len(left_out.policy_at), len(stated)) == (2, 1, 2)
+    assert stated[0] < left_out.policy_at[0] < stated[1]
