@@ -182,7 +182,7 @@ def warn_if_indirect(via: StatusFileInfo | None) -> None:
 def _poll(config: Config, target: str | None, *, no_cache: bool) -> FleetView:
     if (why := _confinement(config)) is not None:
         return _from_file(config, why)
-    if no_cache:
+    if no_cache or config.sessions is None:  # digests of all sessions would displace those of the newest
         return FleetView(_directly(config, target))
     from agentdash.store.digests import DigestStore
     from agentdash.store.thread_digests import ThreadDigests
