@@ -179,6 +179,7 @@ class _Reader:
             applied=sandbox.applied,
             got=self._got(sandbox.got),
             findings=tuple(self._findings(sandbox.findings)),
+            unread=sandbox.not_known,
             denials=tuple(self._denials(sandbox.denials)),
             requested=self._requested(sandbox.requested) if sandbox.requested else None,
         )

@@ -198,7 +198,9 @@ def _activity_line(thread: Thread, assessment: Assessment) -> str:
 def _notes(thread: Thread) -> tuple[str, ...]:
     notes = [f"{count} × {what} skipped" for what, count in thread.skipped]
     if thread.file and thread.file.skimmed:
-        notes.insert(0, f"only head and tail of {thread.file.size / 1e6:.0f} MB read")
+        size = thread.file.size
+        read = f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+        notes.insert(0, f"only head and tail of {read} read")
     if thread.denials_dropped:
         notes.append(f"{thread.denials_dropped} older denials dropped")
     return tuple(notes)

@@ -157,6 +157,7 @@ class RemoteSandbox(msgspec.Struct, frozen=True):
     verdict: str = "unverified"
     findings: tuple[RemoteFinding, ...] = ()
     denials: tuple[RemoteDenial, ...] = ()
+    not_known: tuple[str, ...] = ()
 
 
 class RemotePeriod(msgspec.Struct, frozen=True):

@@ -159,6 +159,8 @@ def _essence(sandbox: SandboxReport, name: str) -> Any:
             return [(finding.kind, finding.message, finding.remedy) for finding in sandbox.findings]
         case "denials":
             return [(denial.operation, denial.target, denial.count) for denial in sandbox.denials]
+        case "not_known":
+            return [_without_ticking(text) for text in sandbox.not_known]
         case _:
             return getattr(sandbox, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -74,6 +75,9 @@ class SandboxReport(msgspec.Struct):
     findings: list[FindingReport]
     denials: list[DenialReport]
     """The denial ledger: also denials that the worker got past."""
+    not_known: list[str]
+    """What could not be observed, or was not read: verdict and ledger are without it. `status` reads only the
+    beginning and the end of large session files; `check` reads all of them."""
 
 
 class WorkerReport(msgspec.Struct):
@@ -171,7 +175,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         is_new=worker.is_new,
         fact=fact_report(worker.fact),
         evidence=evidence_report(worker.assessment.evidence),
-        sandbox=_sandbox_report(worker.sandbox),
+        sandbox=_sandbox_report(worker.sandbox, worker.notes),
         pane=pane if worker.host is None else worker.pane_there,
         pids=list(worker.pids),
         cwd=worker.cwd,
@@ -231,7 +235,7 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
             notes.print(Text(f"{source.name}: {source.detail}"), style="dim")
 
 
-def _sandbox_report(sandbox: w.Sandbox) -> SandboxReport:
+def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
     return SandboxReport(
         requested=requested_report(sandbox.requested) if sandbox.requested else None,
         configured=configured_report(sandbox.configured) if sandbox.configured else None,
@@ -240,6 +244,7 @@ def _sandbox_report(sandbox: w.Sandbox) -> SandboxReport:
         verdict=sandbox.verdict,
         findings=[finding_report(finding) for finding in sandbox.findings],
         denials=[denial_report(entry) for entry in sandbox.denials],
+        not_known=[*sandbox.unread, *notes],
     )
 
 

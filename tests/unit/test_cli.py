@@ -145,6 +145,7 @@ def test_status_document(home: Path) -> None:
                     **remedy,
                 }
             ],
+            "not_known": ["no command of it was seen alive, and none printed its flags"],
         },
         "pane": None,
         "ssh_connection": None,

@@ -132,7 +132,7 @@ async def test_large_session_is_skimmed_then_read_whole(home: Path) -> None:
     path.write_bytes(RECORDING.read_bytes() + filler + message_line("the end"))
     async with watched(home) as until:
         skimmed = await until(shows("the end"))
-        assert skimmed.workers[0].notes == ("only head and tail of 1 MB read",)
+        assert skimmed.workers[0].notes == ("only head and tail of 609 kB read",)
         await until(lambda s: s.workers[0].notes == ())
 
 
@@ -152,7 +152,7 @@ async def test_open_calls_end_at_a_gap(home: Path) -> None:
     )
     clock = SystemClock()
     (worker,) = (await Hub(live_sources(Config(codex_home=home, tmux=False), clock), clock).once()).workers
-    assert worker.notes == ("only head and tail of 1 MB read",)
+    assert worker.notes == ("only head and tail of 600 kB read",)
     assert (worker.state, [c.outcome for c in worker.calls if c.ended_at is None]) == (State.COMPLETED, [])
 
 

@@ -172,11 +172,10 @@ class _Judge:
         return place(path, self._cwd, self._home)
 
     def _is_file(self, word: str) -> bool:
-        """Return whether a word without a slash is a file's name: the script has to show it.
-
-        Only files have the errors of a read-only file system.
-        """
-        return self._message.reason is Reason.READ_ONLY or word in self._call.script
+        """Return whether a word without a slash is a file's name: the script has to show it, unless the file
+        system is read-only, and not as a label that it prints (`print "cannot: $!"`)."""
+        script = self._call.script
+        return f"{word}:" not in script and (self._message.reason is Reason.READ_ONLY or word in script)
 
     def _databases(self) -> list[str]:
         command = self._command
