@@ -21,7 +21,7 @@ from tests.oracle.env_scripts import Typed, typed_scripts
 PROGRAMS = Path(__file__).with_name("languages")
 RECORDED = Path(__file__).parent.parent / "data" / "env_languages"
 LANGUAGES = ("awk", "jq", "lua", "node", "perl", "php", "python", "ruby")
-UNSEEN = ("unseen_1", "unseen_2")
+UNSEEN = ("unseen_1", "unseen_2", "unseen_3")
 """Programs in all languages, typed before they were read for the first time; rounds one after another."""
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 

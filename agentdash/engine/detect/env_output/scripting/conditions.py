@@ -110,15 +110,24 @@ class Conditions(Machine):
         """Return a sum or a difference of numbers, of which the first one may not be known."""
         if isinstance(left, Count) and type(right) is int and sign == "+" and right >= 0:
             return Count(left.at_least + right)
+        if self._is_quiet(left) or self._is_quiet(right):
+            return self.quiet()
         if not isinstance(left, int) or not isinstance(right, int) or sign not in ("+", "-"):
             raise UnknownError
         return left + right if sign == "+" else left - right
+
+    def _is_quiet(self, value: Any) -> bool:
+        """Return whether a value is a number, or a text, of the system."""
+        hole = self.hole(value) if isinstance(value, str) else None
+        return isinstance(hole, Hole) and hole.kind in (Kind.QUIET_LINE, Kind.DIGITS)
 
     def ordered(self, sign: str, left: Any, right: Any) -> bool:
         """Return the truth of a comparison of two numbers or texts; the first number may not be known."""
         if isinstance(left, Count) and type(right) is int:
             is_larger = left.at_least > right if sign in (">", "<=") else left.at_least >= right
             return (is_larger or self.decide()) is (sign in (">", ">="))
+        if self._is_quiet(left) or self._is_quiet(right):
+            return self.decide()
         if isinstance(left, str) and isinstance(right, str):
             left, right = self.plain(left), self.plain(right)
         elif type(left) is not int or type(right) is not int:

@@ -274,8 +274,11 @@ class Machine(Scoped):
         succeeded = [outcome for outcome in outcomes if outcome.status in (0, None)]
         failed = [outcome for outcome in outcomes if outcome.status != 0]
         if failed and (not succeeded or self.decide()):
-            self._captured(failed)
-            raise FailedError("CalledProcessError")
+            *others, last = failed
+            ended = next((each for each in others if self.decide()), last)
+            self._captured([ended])
+            known = ended.status is not None and ended.status > 0
+            raise FailedError("CalledProcessError", status=ended.status if known else None)
         return self._captured(succeeded)
 
     def attempted(self) -> Any:

@@ -39,10 +39,12 @@ class ExitError(Exception):
 class FailedError(Exception):
     """The program raises an exception that it may handle; `kind` is its class, `text` what it says."""
 
-    def __init__(self, kind: str = "", text: Any = None) -> None:
+    def __init__(self, kind: str = "", text: Any = None, status: Any = None) -> None:
         super().__init__()
         self.kind = kind
         self.text = text
+        self.status = status
+        """The exit code of the program that has failed."""
 
 
 class Raised(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.javascript.output import Output
 from agentdash.engine.detect.env_output.scripting.javascript.promises import Promise
 from agentdash.engine.detect.env_output.scripting.javascript.values import (
+    ATTEMPTS,
     MODULES,
     NULL,
     QUIET_FUNCTIONS,
@@ -151,9 +152,8 @@ class Calls(Output):
                 return self.content(path)
             case "fs.existsSync", [_]:
                 return self.decide()
-            case (("fs.writeFileSync" | "fs.accessSync" | "fs.unlinkSync" | "fs.mkdirSync"), _):
-                if self.attempted() is None:
-                    raise FailedError("Error")
+            case _ if ATTEMPTS.fullmatch(name) and not any(isinstance(each, Function) for each in arguments):
+                return self._tried() if name.endswith("Sync") else self.promised(self._tried)
             case "child_process.execSync", [script, *options]:
                 return self._executed(script, options)
             case (("child_process.execFileSync" | "child_process.spawnSync"), [program, *rest]):
@@ -167,6 +167,11 @@ class Calls(Output):
             case _:
                 raise UnknownError
         return None
+
+    def _tried(self) -> None:
+        """Open or change something of the system."""
+        if self.attempted() is None:
+            raise FailedError("Error")
 
     def _executed(self, script: Any, options: list[Any]) -> Any:
         given = self._check_options(options)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.patterns import ANY
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.javascript.calls import Calls
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import ASYNC, Tree
@@ -13,6 +14,7 @@ from agentdash.engine.detect.env_output.scripting.javascript.promises import Pro
 from agentdash.engine.detect.env_output.scripting.javascript.values import (
     NULL,
     QUIET_VALUES,
+    Caught,
     Class,
     Method,
     Null,
@@ -231,6 +233,8 @@ class Expressions(Calls):
                 return self.size(owner)
             case Promise():
                 return Method(owner, key)
+            case Caught() if key not in owner:
+                return self.word(ANY)
             case Selection(items=False) if key not in ("hasOwnProperty", "get", "has"):
                 return self.item_of(owner, key)
             case list() if isinstance(key, int) and not isinstance(owner, Pairs):

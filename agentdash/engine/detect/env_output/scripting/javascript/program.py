@@ -11,7 +11,7 @@ from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
 from agentdash.engine.detect.env_output.scripting.javascript.expressions import Expressions
 from agentdash.engine.detect.env_output.scripting.javascript.syntax import parse_expression, parse_script
-from agentdash.engine.detect.env_output.scripting.javascript.values import Class
+from agentdash.engine.detect.env_output.scripting.javascript.values import Caught, Class
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import (
     Count,
@@ -168,7 +168,9 @@ class Javascript(Expressions):
         """Return an exception as a value."""
         if failed.kind == "thrown":
             return failed.text
-        return {part: self.word(Hole(Kind.LINE)) for part in ("message", "code", "name")}
+        found = Caught({part: self.word(Hole(Kind.LINE)) for part in ("message", "code", "name")})
+        found |= {} if failed.status is None else {"status": failed.status}
+        return found
 
     def _try(
         self, body: tuple[Tree, ...], name: Tree | None, handler: tuple[Tree, ...], final: tuple[Tree, ...]

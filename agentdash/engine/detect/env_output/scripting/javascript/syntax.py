@@ -38,6 +38,8 @@ class _Parser(ExpressionParser):
             inner = self.statements("}")
             self._need("}")
             return inner
+        while self._kind() == "line":  # a line break behind the head of a loop ends nothing
+            self._at += 1
         return (self._statement(),)
 
     def _statement(self) -> Tree:

@@ -12,7 +12,7 @@ _TOKEN: Final = re.compile(
     r"""(?P<blank>[ \t\r\n]+|//[^\n]*|/\*.*?\*/)"""
     r"""|(?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
     r"""|(?P<number>\d+(?:\.\d+)?)"""
-    r"""|(?P<name>[A-Za-z_$][\w$]*)"""
+    r"""|(?P<name>\#?[A-Za-z_$][\w$]*)"""
     r"""|(?P<sign>===|!==|\.\.\.|=>|\?\?=|\|\|=|&&=|&&|\|\||\?\?|\?\.|==|!=|<=|>=|\+=|-=|\*\*|\+\+|--|[-+*/%<>=!?:;,.(){}\[\]])""",
     re.DOTALL,
 )
@@ -123,5 +123,5 @@ def _without_joining_lines(tokens: list[Token]) -> list[Token]:
             continue
         if after[0] == "sign" and after[1] in _CONTINUES and after[1] != "{":
             continue
-        found.append(("sign", ";"))
+        found.append(("line", ";"))
     return found

@@ -18,6 +18,10 @@ class Pairs(list[Any]):
     """A `Map`: its keys and values, which a loop goes through; it is not written as a list."""
 
 
+class Caught(dict[str, Any]):
+    """An exception that the program handles; other attributes than those in it are not known."""
+
+
 class Null:
     """`null`, where None is `undefined`."""
 
@@ -55,6 +59,11 @@ QUIET_FUNCTIONS: Final = re.compile(
     r"os\.(?!EOL|constants)\w+|path\.(?:\w+\.)?\w+|process\.(?:cwd|getuid|getgid|geteuid|uptime|hrtime)|Date\.now"
 )
 """Functions of Node that give such values."""
+ATTEMPTS: Final = re.compile(
+    r"fs\.(?:writeFile|appendFile|access|unlink|mkdir|rm|rmdir)Sync"
+    r"|fs[./]promises\.(?:writeFile|appendFile|access|unlink|mkdir|rm|rmdir)"
+)
+"""Functions that change or open something of the system, and give nothing."""
 
 
 def written_key(key: str) -> str:

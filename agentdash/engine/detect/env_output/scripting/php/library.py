@@ -75,8 +75,9 @@ class Library(Output):
 
     def call(self, function: Any, arguments: list[Any]) -> Any:
         """Run a function of the program."""
-        if isinstance(function, str) and function in self._functions:
-            function = self._functions[function]
+        if isinstance(function, str) and function not in self._functions:
+            return self.library(self.plain(function).lower(), arguments)
+        function = self._functions[function] if isinstance(function, str) else function
         if not isinstance(function, Function):
             raise UnknownError
         return function.run(arguments)

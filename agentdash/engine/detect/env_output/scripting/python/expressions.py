@@ -12,6 +12,7 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.python.library import NAMES
 from agentdash.engine.detect.env_output.scripting.python.operators import Operators
 from agentdash.engine.detect.env_output.scripting.python.values import (
+    EXCEPTIONS,
     IGNORE_CASE,
     QUIET,
     Class,
@@ -130,7 +131,7 @@ class Expressions(Operators):
             return "__main__"
         if name == "__file__":
             return self.quiet()
-        if name not in NAMES and name not in ("type", "vars", "logging"):
+        if name not in NAMES | EXCEPTIONS and name not in ("type", "vars", "logging"):
             raise UnknownError
         return Module(name)
 

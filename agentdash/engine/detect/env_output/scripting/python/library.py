@@ -24,6 +24,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Numbered,
     Pending,
     Quiet,
+    Suppressed,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
     FailedError,
@@ -185,6 +186,8 @@ class Library(Processes):
         """Return a list that is known."""
         if isinstance(values, dict):
             return list(values)
+        if isinstance(values, Members):
+            return self.unordered(list(values))  # type: ignore[no-any-return]
         return super().list_of(list(values) if isinstance(values, tuple) else values)
 
     def filtered(self, function: Any, values: Any) -> Any:
@@ -314,6 +317,7 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "dataclasses.asdict": Library.as_dictionary,
     "vars": Library.as_dictionary,
     "asyncio.run": Library.awaited,
+    "contextlib.suppress": lambda _, *kinds: Suppressed(tuple(kind.name for kind in kinds)),
     "type": lambda *_: Quiet("type"),
     "isinstance": lambda *_: Quiet("bool"),
     "callable": lambda *_: Quiet("bool"),

@@ -200,6 +200,8 @@ class Methods(PythonTexts):
                 return owner
             case "keys", []:
                 return msgspec.structs.replace(owner, form=Form.NAMES)
+            case "sort" | "reverse", [] if owner.items:
+                return None  # in which order they are written is not looked at
             case _:
                 raise UnknownError
 
@@ -217,8 +219,10 @@ class Methods(PythonTexts):
                 return list(owner)
             case "values", []:
                 return list(owner.values())
-            case "get" | "pop", [key, *default]:
-                return owner.get(self.plain(key), (default or [None])[0])
+            case "pop", [key, *default]:
+                return owner.pop(self.plain(key), (default or [None])[0])
+            case "get", [key, *default]:
+                return next((v for k, v in owner.items() if self.equal(k, key)), (default or [None])[0])
             case "setdefault", [key, value]:
                 return owner.setdefault(self.plain(key), value)
             case "update", values if all(isinstance(value, dict) for value in values):

@@ -106,6 +106,9 @@ class Operators(Library):
                 return self.counted("+" if isinstance(op, ast.Add) else "-", left, right)
             case ast.Mult() if isinstance(left, str) and type(right) is int and right <= 200:
                 return self.plain(left) * right
+            case ast.BitAnd() if isinstance(left, Selection) and isinstance(right, Members):
+                mapping = msgspec.structs.replace(left, form=Form.MAPPING)
+                return Members(name for name in right if self.is_set(mapping, name))
             case ast.BitOr() if isinstance(left, dict) and isinstance(right, dict):
                 return left | right
             case ast.Add() | ast.Sub() | ast.Mult() | ast.Div() if isinstance(left, Quiet | int):

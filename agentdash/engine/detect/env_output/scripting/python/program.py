@@ -22,6 +22,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Pending,
     Quiet,
     Routine,
+    Suppressed,
     decorators,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
@@ -266,8 +267,16 @@ class Python(Expressions):
             self.each(self.as_list(values), run)
 
     def _with(self, items: list[ast.withitem], body: list[ast.stmt]) -> None:
+        first = self.value(items[0].context_expr) if len(items) == 1 else None
+        if isinstance(first, Suppressed):
+            try:
+                self.block(body)
+            except FailedError as failed:
+                if not self._is_one_of(failed, {*first.kinds}):
+                    raise
+            return
         for item in items:
-            opened = self.value(item.context_expr)
+            opened = first if first is not None else self.value(item.context_expr)
             if not isinstance(opened, File | Quiet):
                 raise UnknownError
             if item.optional_vars is not None:
@@ -317,6 +326,9 @@ class Python(Expressions):
         if handler.type is not None:
             types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
             names = {ast.unparse(each).rpartition(".")[2] for each in types}
+        return self._is_one_of(failed, names)
+
+    def _is_one_of(self, failed: FailedError, names: set[str]) -> bool:
         if names & {"Exception", "BaseException"}:
             return True
         if failed.kind == "?":  # of the system

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import sys
 from collections.abc import Callable
@@ -11,6 +12,11 @@ from typing import Any, Final
 import msgspec
 
 MAX_CODE: Final = 4_000
+EXCEPTIONS: Final = frozenset(
+    name
+    for name, each in vars(builtins).items()
+    if isinstance(each, type) and issubclass(each, BaseException)
+)
 IGNORE_CASE: Final = "IGNORECASE"
 PACKAGES: Final = frozenset(("requests", "httpx", "numpy"))
 """Packages that may be there, and print nothing where they are imported."""
@@ -70,6 +76,12 @@ class Class(msgspec.Struct, frozen=True):
     fields: tuple[str, ...] = ()
     """Of a data class, those without a default first."""
     is_enum: bool = False
+
+
+class Suppressed(msgspec.Struct, frozen=True):
+    """What `contextlib.suppress` gives: the names of exceptions that end a block without a failure."""
+
+    kinds: tuple[str, ...]
 
 
 class Pending(msgspec.Struct, frozen=True):
