@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable
 from functools import cmp_to_key
@@ -10,8 +9,8 @@ from typing import Any
 
 from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.scripting.javascript.output import Output
 from agentdash.engine.detect.env_output.scripting.javascript.promises import Promise
+from agentdash.engine.detect.env_output.scripting.javascript.text_methods import TextMethods
 from agentdash.engine.detect.env_output.scripting.javascript.values import (
     ATTEMPTS,
     MODULES,
@@ -35,7 +34,7 @@ from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
-class Calls(Output):
+class Calls(TextMethods):
     """The library of Node, and methods of values."""
 
     def truth(self, value: Any) -> bool:
@@ -251,7 +250,7 @@ class Calls(Output):
             ):
                 return self._of_list(owner, name, arguments)
             case str() | Written() | Lines():
-                return self._of_text(owner, name, arguments)
+                return self.text_method(owner, name, arguments)
             case dict() | Selection() if name == "hasOwnProperty":
                 return self.has(owner, arguments[0])
             case Selection() if name in ("get", "has"):  # a `Map` of the environment
@@ -351,52 +350,3 @@ class Calls(Output):
         else:
             owner.sort(key=self.plain)
         return owner
-
-    def _of_text(self, owner: Any, name: str, arguments: list[Any]) -> Any:
-        match name, arguments:
-            case "startsWith", [start]:
-                return self.starts(owner, start)
-            case "endsWith", [end]:
-                return self.ends(owner, end)
-            case "includes", [part]:
-                return self.contains(owner, part)
-            case "indexOf", [part]:
-                return self.position(owner, part)
-            case "match", [Pattern() as pattern]:
-                return self.groups(pattern, owner) if self.matches(pattern, owner) else NULL
-            case "padEnd" | "padStart", [int() | Count() as width, *fill]:
-                return self.padded(owner, width, left=name == "padEnd", fill=fill[0] if fill else " ")
-            case "toLowerCase" | "toUpperCase", []:
-                return self.plain(owner).lower() if name == "toLowerCase" else self.plain(owner).upper()
-            case "repeat", [int() as count] if count <= 200:
-                return self.plain(owner) * count
-            case "toString" | "valueOf" | "normalize", _:
-                return owner
-            case "trim" | "trimEnd" | "trimStart", []:
-                return self.stripped(owner)
-            case "split", [separator, *_]:
-                return self.split(owner, self._source(separator))
-            case "replace" | "replaceAll", [part, str() as other]:
-                source = self._source(part)
-                if name == "replace" and not isinstance(part, Pattern) and isinstance(owner, Written):
-                    raise UnknownError  # the first place alone
-                return self.replaced(owner, source, other)
-            case "charAt" | "at", [0]:
-                return self.cut(owner, 0, 1)
-            case "slice" | "substring", [int() as start, *stop]:
-                return self.cut(owner, start, stop[0] - start if stop else None)
-            case "localeCompare", [other, *_]:
-                one, another = self.plain(owner).lower(), self.plain(other).lower()
-                return (one > another) - (one < another)
-            case "concat", values:
-                return "".join(self.text(value) for value in (owner, *values))
-            case _:
-                raise UnknownError
-
-    def _source(self, part: Any) -> str:
-        """Return a separator that is a text, or a regular expression for one."""
-        source = part.compiled.pattern if isinstance(part, Pattern) else self.plain(part)
-        source = {"\\0": "\0", "\\x00": "\0", "\\n": "\n", r"\r?\n": "\n"}.get(source, source)
-        if isinstance(part, Pattern) and re.escape(source) != source and source not in "\0\n":
-            raise UnknownError
-        return source

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentdash.engine.detect.env_output.scripting.grammars import text_of, with_gaps
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_MAX_HEREDOCS: Final = 8
+"""The program is searched for each; a model types one or two."""
 
 
 def heredoc(beginning: Node, spelled: Callable[[Node], str]) -> str:
@@ -41,7 +44,7 @@ def _body_of(beginning: Node) -> Node:
         root = root.parent
     starts = [node.start_byte for node in _all(root) if node.type == "heredoc_beginning"]
     bodies = [node for node in _all(root) if node.type == "heredoc_body"]
-    if len(starts) != len(bodies):
+    if len(starts) != len(bodies) or len(starts) > _MAX_HEREDOCS:
         raise UnknownError
     return bodies[starts.index(beginning.start_byte)]
 
