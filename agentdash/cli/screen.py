@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final, TypeVar
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -52,7 +52,6 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
     Raises:
         SystemExit: a signal or a quit key has ended the program, or the app has failed.
     """
-    from agentdash.engine.runner import running
 
     def end() -> bool:
         app.exit()
@@ -63,7 +62,7 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
     with ExitStack() as stack:
 
         async def until_closed() -> _T | None:
-            async with running(hub, *services, after=app.painted.wait) if hub is not None else nullcontext():
+            async with _fed(app, hub, services) if hub is not None else nullcontext():
                 result = await app.run_async()
                 stack.enter_context(termination.limited_end(app.return_code or 0))
                 return result
@@ -72,6 +71,17 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
     if app.quit_requested or app.return_code:
         raise SystemExit(2 if app.return_code == _CRASHED else app.return_code)
     return result
+
+
+def _fed(app: BaseApp[Any], hub: Hub, services: Sequence[Service]) -> AbstractAsyncContextManager[None]:
+    """Run the hub of an app, with its services, after the first picture."""
+    from agentdash.engine.runner import running
+
+    async def freeze() -> None:
+        await hub.wait_for_snapshot(None)
+        gc.freeze()  # what the hub has imported is no garbage either
+
+    return running(hub, *services, ("start", freeze), after=app.painted.wait)
 
 
 async def copy_to_tmux(text: str) -> str | None:
