@@ -12,12 +12,13 @@ import signal
 import sys
 import threading
 from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import IO, Any, Final, cast
 
 from textual import constants
-from textual._parser import ParseError
+from textual._parser import ParseError, Parser
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
@@ -83,6 +84,30 @@ def _read(descriptor: int) -> bytes:
     if not (data := os.read(descriptor, _READ_BYTES)):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     return data
+
+
+class _KeyParser(XTermParser):
+    """Textual's parser of what a terminal sends, which drops a sequence that it cannot parse.
+
+    The base class raises, and parses nothing afterwards.
+    """
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Parse a text; an empty one is the end."""
+        for part in data or ("",):
+            yield from self._parsed(super().feed(part))
+
+    def tick(self) -> Iterable[Message]:
+        """Parse what remained incomplete for too long."""
+        yield from self._parsed(super().tick())
+
+    def _parsed(self, messages: Iterable[Message]) -> Iterator[Message]:
+        try:
+            yield from messages
+        except ParseError:
+            raise
+        except Exception:  # a number, point or size that cannot be
+            Parser.__init__(self)  # begins anew, and keeps what is known of the terminal
 
 
 class TerminalDriver(LinuxDriver):
@@ -195,8 +220,8 @@ class TerminalDriver(LinuxDriver):
         The base class looks for the end of input ten times a second, which is most of what an app that rests
         does.
         """
-        parser = XTermParser(self._debug)
-        decode = getincrementaldecoder("utf-8")().decode
+        parser = _KeyParser(self._debug)
+        decode = getincrementaldecoder("utf-8")(errors="replace").decode
         terminal = select.poll()
         terminal.register(self.fileno, select.POLLIN)
         terminal.register(self._wake_reader, select.POLLIN)

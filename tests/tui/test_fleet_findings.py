@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from msgspec.structs import replace
+from textual.geometry import Size
 from textual.widgets import OptionList
 
 from agentdash.model.causes import KIND_WORDS, causes, ranked_findings
@@ -168,3 +169,13 @@ async def test_without_findings_it_says_so():
         await pilot.press("Z")
         await pilot.pause()
         assert "No findings" in screen_text(app)
+
+
+async def test_no_width_is_too_small_for_a_list(app):
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("Z")
+        await pilot.pause()
+        found = app.screen.findings
+        assert found.option_count > 0
+        for cells in range(-1, 12):
+            assert found.get_content_height(Size(cells, 9), Size(cells, 9), cells) > 0

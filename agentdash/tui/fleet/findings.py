@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
@@ -136,6 +137,10 @@ def _is_past(worker: Worker) -> bool:
     return worker.group is Group.PAST
 
 
+_MIN_CELLS: Final = 8
+"""Width for which the height of a narrower list is measured: more than the padding of its rows."""
+
+
 class FindingsList(OptionList, inherit_bindings=False):
     """The causes of all workers' findings. Enter or a click opens the first worker that has it."""
 
@@ -151,6 +156,10 @@ class FindingsList(OptionList, inherit_bindings=False):
         self._shown: list[tuple[str, Content]] = []
         self._drawn_from: tuple[bool, bool, str, int] | None = None
         """What the shown rows were made of, beside the groups."""
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the height at a width. The base class raises where no cell is left for the text."""
+        return super().get_content_height(container, viewport, max(width, _MIN_CELLS))
 
     @property
     def worker(self) -> str | None:

@@ -47,8 +47,9 @@ class TextModal(ModalScreen[None]):
     def draw(self, view: View) -> None:
         """Draw the text, once its width is known."""
         self._view = view
-        if self.text.room:
-            self.text.show(self.lines(view, self.text.room - 1))
+        for text in self.query("#text").results(Lines):  # none while the box opens, or the app ends
+            if text.room:
+                text.show(self.lines(view, text.room - 1))
 
     def redraw(self) -> None:
         """Draw the last view again."""

@@ -48,5 +48,6 @@ from tests.torture.scenes import (  # noqa: E402 - they add their scenes
     state_files,  # noqa: F401
     store,  # noqa: F401
     syscalls,  # noqa: F401
+    terminal,  # noqa: F401
     tmux,  # noqa: F401
 )

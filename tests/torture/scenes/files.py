@@ -48,7 +48,8 @@ os.unlink(path + ".old")
 """Ends with the file as it was at the beginning."""
 
 
-def _answers(terminal: Terminal, key: bytes) -> bool:
+def answers(terminal: Terminal, key: bytes) -> bool:
+    """Return whether something is drawn after a key."""
     drawn = len(terminal.output)
     terminal.press(key)
 
@@ -65,7 +66,7 @@ def flood(stage: Stage) -> Iterator[str]:
     rollout = next(stage.place.day.iterdir())
     writer = stage.start([sys.executable, "-c", _FLOOD, str(rollout)])
     while writer.poll() is None:
-        if not _answers(terminal, b"?"):
+        if not answers(terminal, b"?"):
             yield "does not react"
         terminal.output = terminal.output[-1_000:]
         time.sleep(0.5)
@@ -122,7 +123,7 @@ def _family(stage: Stage, *, circle: bool) -> Iterator[str]:
         terminal = stage.open_screen(*arguments)
         for key in (b"j", b"G", b"g"):
             terminal.press(key)
-        if not _answers(terminal, b"?"):
+        if not answers(terminal, b"?"):
             yield f"{' '.join(arguments)}: does not react"
         terminal.press(b"\x1b")
         for problem in quits(terminal):
