@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.regexes import is_quick
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
 FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
@@ -58,6 +59,12 @@ class Shown(msgspec.Struct, frozen=True):
         return (self.text,) if self.presence is Presence.EXACT else _OTHER_SAMPLES
 
 
+_SHORT: Final = 80
+"""Characters of a line in which any search is quick."""
+_MAX_STEPS: Final = 100_000
+"""Steps of a search in a line: some milliseconds."""
+
+
 class LineFilter(msgspec.Struct, frozen=True):
     """A filter by line: a regular expression, or lines without it where `inverted`."""
 
@@ -65,7 +72,9 @@ class LineFilter(msgspec.Struct, frozen=True):
     inverted: bool = False
 
     def passes(self, line: str) -> bool:
-        """Return whether the filter lets a line through."""
+        """Return whether the filter lets a line through; True where a search in it would take too long."""
+        if len(line) > _SHORT and not is_quick(self.pattern, line, _MAX_STEPS):
+            return True
         return (self.pattern.search(line) is None) is self.inverted
 
 

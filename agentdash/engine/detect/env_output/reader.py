@@ -47,8 +47,9 @@ class _Possible(msgspec.Struct, frozen=True):
     endings: tuple[tuple[Parts, int | None], ...]
 
 
-_MAX_OUTPUT: Final = 200_000
-"""Characters of an output that are looked at; the rest is as if it had been cut off."""
+_MAX_OUTPUT: Final = 64_000
+"""Characters of an output that are looked at; the rest is as if it had been cut off. Codex 0.169 keeps 10,000
+tokens of an output, others less."""
 _TRUNCATION: Final = re.compile(
     r"^.*(?:tokens? truncated|chars? truncated|characters? (?:left out|truncated)"
     r"|lines? (?:truncated|omitted)|output truncated|truncated output|\[\.\.\. omitted).*$",

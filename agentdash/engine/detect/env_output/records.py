@@ -12,6 +12,9 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, JSON_STYLE, PYTHON_STYLE, Dump, Presence, Shown
 
+_MAX_BRACES: Final = 300
+"""Braces of an output in which dictionaries are looked for: the time grows with the square."""
+
 
 class Record(msgspec.Struct, frozen=True):
     """The environment, or a part of it, as the text of one dictionary: Python's or JSON's."""
@@ -44,6 +47,8 @@ class Record(msgspec.Struct, frozen=True):
         """Return where a dictionary that begins at `starts` can end, and whether the text can stop in it."""
         ends: set[int] = set()
         is_open = False
+        if text.count("{") > _MAX_BRACES:
+            return set(range(starts[0][0], len(text) + 1)), is_prefix
         for low, high in starts:
             bracket = "[" if self.is_list else "{"
             at = text.find(bracket, low)

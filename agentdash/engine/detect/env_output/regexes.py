@@ -48,14 +48,19 @@ def compiled(pattern: str, syntax: str, *, ignores_case: bool = False) -> re.Pat
         return None
 
 
-def is_quick(pattern: re.Pattern[str], text: str) -> bool:
-    """Return whether a search in a text takes less than a second or so.
+def is_quick(pattern: re.Pattern[str], text: str, steps: int = _MAX_STEPS) -> bool:
+    """Return whether a search in a text takes no more than a number of steps, by default a second or so.
 
-    Its steps grow with a power of the length: one for each repetition, and one for where it starts.
+    They grow with a power of the length: one for each repetition, and one for where it starts.
     """
-    repetitions = len(re.findall(r"(?<!\\)[*+]|\{\d+,\d*\}", pattern.pattern))
-    degree = repetitions + (not pattern.pattern.startswith("^"))
-    return comb(len(text) + degree, degree) <= _MAX_STEPS
+    degree = _degree(pattern.pattern)
+    return comb(len(text) + degree, degree) <= steps
+
+
+@lru_cache(256)
+def _degree(pattern: str) -> int:
+    repetitions = len(re.findall(r"(?<!\\)[*+]|\{\d+,\d*\}", pattern))
+    return repetitions + (not pattern.startswith(("^", "(?:^")))
 
 
 def _is_exponential(pattern: str) -> bool:
