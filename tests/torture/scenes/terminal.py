@@ -41,7 +41,6 @@ _SIZES: Final = ((45, 50), (300, 100), (1, 1), (2, 1), (0, 0), (80, 24), (1_000,
 _RESIZES: Final = 200
 _PASTE: Final = b"a\tb\n\x1b[31m x' \" ( : ! " * 5_000
 _ENVIRONMENTS: Final = (
-    {"TERM": "dumb"},
     {"TERM": "linux", "NO_COLOR": "1"},
     {"TERM": "xterm-mono"},
     {"TERM": "no-such-terminal"},
