@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 
-import psutil
 import pytest
 
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live.codex import UNTIL_LET_GO, Lab, install
+from tests.live.codex import UNTIL_LET_GO, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled
 from tests.live.watched import Watched, watching
@@ -20,15 +18,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's ma
 
 ONLINE = ("-s", "workspace-write", "-c", "sandbox_workspace_write.network_access=true")
 FULL = ("-s", "danger-full-access")
-
-
-ESCAPE_SEEN_WITHIN_S = 2.0
-"""Seconds from the start of a pane's process to the finding, on a quiet machine."""
-
-
-def panes(lab: Lab) -> list[str]:
-    """Return the pids of the first processes of all panes."""
-    return lab.run_tmux("list-panes", "-a", "-F", "#{pane_pid}").split()
 
 
 def kinds(worker: Worker) -> list[str]:
@@ -112,9 +101,8 @@ async def test_pane_opened_outside_by_a_sandboxed_command(codex: OpenLab) -> Non
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *ONLINE)
         escaped = await watched.until(lambda w: "tmux-escape" in kinds(w))
-        found_at = time.time()
-        opened_at = max(psutil.Process(int(pid)).create_time() for pid in panes(lab))
-        assert found_at - opened_at < scaled(ESCAPE_SEEN_WITHIN_S)
+        commands = lab.run_tmux("list-panes", "-a", "-F", "#{pane_start_command}")
+        assert "sleep" in commands, "it is found while what has escaped still runs"
     (finding,) = escaped.sandbox.findings
     assert (finding.direction, finding.severity, escaped.sandbox.verdict) == ("wider", "danger", "mismatch")
     assert "in no sandbox" in finding.got
