@@ -39,7 +39,10 @@ _INHERITED: Final = {"PATH": "/usr/bin", "HOME": "/home"}
 
 
 def has_usual_path(value: Parts | None) -> bool:
-    """Return whether a `PATH` names no folder in which a script may have put a program of its own."""
+    """Return whether a `PATH` names folders, and none in which a script may have put a program of its own.
+
+    An empty name stands for the working folder; with an empty or unset `PATH` no program is found.
+    """
     texts: list[str] = []
     for part in value or ():
         is_path = isinstance(part, Hole) and part.key == "PATH"
@@ -47,8 +50,8 @@ def has_usual_path(value: Parts | None) -> bool:
         texts.append(
             part if isinstance(part, str) else "/usr/bin" if is_path else "/home" if is_home else "."
         )
-    folders = [folder for folder in "".join(texts).split(":") if folder]
-    return not any(_OWN_FOLDER.match(f) and not _OF_PACKAGES.search(f) for f in folders)
+    folders = "".join(texts).split(":")
+    return not any(not f or (_OWN_FOLDER.match(f) and not _OF_PACKAGES.search(f)) for f in folders)
 
 
 def is_instant(name: str) -> bool:

@@ -121,7 +121,7 @@ def routing(redirects: tuple[Redirect, ...], expander: Expander) -> Routing:
 def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routing:
     replace = msgspec.structs.replace
     destination: Destination
-    is_process = _process(redirect, ">") is not None
+    is_process = _process(redirect) is not None or _process(redirect, ">") is not None
     target = () if redirect.target is None or is_process else expander.word(redirect.target)
     match redirect.operator:
         case "<" | "<<" | "<<-" | "<<<" | "<&" | "<&-" if redirect.fd not in (None, 0):

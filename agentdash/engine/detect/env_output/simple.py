@@ -65,8 +65,6 @@ def run_simple(
         words = [f for w in node.words for f in ([expander.word(w)] if is_test else expander.fields(w))]
         temporary: Environment = {}
         for assignment in node.assignments:
-            if assignment.name in expander.state.references:
-                raise UnreadableError
             value = _assigned(assignment, expander)
             value = (ANY,) if assignment.name in expander.state.numbers else value
             temporary[assignment.name] = value
@@ -213,7 +211,9 @@ def _require_own_programs(name: str, state: State) -> None:
     if name in BUILTINS or name in _IN_SHELL or "/" in name:
         return
     variables = dict(state.variables)
-    if any(variables.get(variable) for variable in _STARTUP) or not has_usual_path(variables.get("PATH", ())):
+    if any(variables.get(variable) for variable in _STARTUP):
+        raise UnreadableError
+    if "PATH" in variables and not has_usual_path(variables["PATH"]):
         raise UnreadableError
 
 

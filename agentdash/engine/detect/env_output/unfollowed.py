@@ -8,7 +8,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS
 from agentdash.engine.detect.env_output.effects import effects
-from agentdash.engine.detect.env_output.patterns import ANY, Parts
+from agentdash.engine.detect.env_output.patterns import ANY, Parts, concrete
 from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
@@ -56,7 +56,8 @@ def unknown_after(node: Node, state: State) -> State:
 
 
 def _without(names: set[str], state: State) -> State:
-    """Return a state in which some variables are not known."""
+    """Return a state in which some variables, and those that they stand for, are not known."""
+    names = names | {target for name in names & state.references if (target := _target(name, state))}
     kept = {name: value for name, value in state.variables if name.partition("[")[0] not in names}
     return msgspec.structs.replace(
         state,
@@ -64,6 +65,11 @@ def _without(names: set[str], state: State) -> State:
         arrays=tuple((name, elements) for name, elements in state.arrays if name not in names),
         references=state.references - names,
     )
+
+
+def _target(name: str, state: State) -> str | None:
+    """Return the variable for which another one stands (`declare -n`)."""
+    return concrete(dict(state.variables).get(name) or ())
 
 
 def _sorted(variables: dict[str, Parts | None]) -> tuple[tuple[str, Parts | None], ...]:

@@ -141,7 +141,13 @@ class State(msgspec.Struct, frozen=True):
         return (_inherited(name),)
 
     def with_variable(self, name: str, value: Parts | None) -> State:
-        """Return the state after an assignment; `None` unsets."""
+        """Return the state after an assignment; `None` unsets.
+
+        Raises:
+            UnreadableError: the name stands for another variable, which it sets.
+        """
+        if name in self.references:
+            raise UnreadableError
         variables = {**dict(self.variables), name: value}
         exported = self.exported
         if value is None or (name in FLAGS and self.value(name) is None and not self.allexport):
