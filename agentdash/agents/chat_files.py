@@ -30,6 +30,8 @@ _MAX_WHOLE_BYTES: Final = 32 << 20
 """Size above which only the end of a chat is read: a week of work has a few MB."""
 _TAIL_BYTES: Final = 1 << 20
 _READ_BYTES: Final = 1 << 20
+_FINGERPRINT_BYTES: Final = 256
+"""Before the offset, compared before reading on: the file may have been cut, and have grown again since."""
 _MAX_LINE_BYTES: Final = 4 << 20
 """Longer lines are skipped: outputs of tools in them."""
 _CLOCK_TOLERANCE_S: Final = 1.0
@@ -93,6 +95,7 @@ class ChatLog:
         self._parser = new_parser()
         self._inode = 0
         self._offset = 0
+        self._fingerprint = b""
         self._partial = b""
         self._is_skipping = False
         self._is_whole = True
@@ -105,19 +108,25 @@ class ChatLog:
         """
         with open_regular(self.path) as fd:
             found = os.fstat(fd)
-            if found.st_ino != self._inode or found.st_size < self._offset:
+            if found.st_ino != self._inode or not self._continues(fd):
                 self._start(found.st_ino, found.st_size)
-            os.lseek(fd, self._offset, os.SEEK_SET)
-            while self._offset < found.st_size and (block := os.read(fd, _READ_BYTES)):
+            while self._offset < found.st_size and (block := os.pread(fd, _READ_BYTES, self._offset)):
                 self._offset += len(block)
+                self._fingerprint = (self._fingerprint + block)[-_FINGERPRINT_BYTES:]
                 self._add(block)
 
     def chat(self, by: str) -> Chat:
         """Return what is known of it."""
         return self._parser.chat(by, is_whole=self._is_whole)
 
+    def _continues(self, fd: int) -> bool:
+        """Return whether what was read last still stands before the offset."""
+        start = self._offset - len(self._fingerprint)
+        return os.pread(fd, len(self._fingerprint), start) == self._fingerprint
+
     def _start(self, inode: int, size: int) -> None:
         self._inode = inode
+        self._fingerprint = b""
         self._is_whole = size <= _MAX_WHOLE_BYTES
         self._offset = 0 if self._is_whole else size - _TAIL_BYTES
         self._partial = b""

@@ -46,6 +46,8 @@ class Token(NamedTuple):
     pattern: Pattern
     back: int
     """Characters that may stand before the literal."""
+    is_prefix: bool
+    """The secret stands just behind the literal."""
 
 
 class Shape(NamedTuple):
@@ -108,6 +110,7 @@ def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0
             literal=literal.lower(),
             pattern=Pattern(rf"(?<![A-Za-z0-9]){prefix or re.escape(literal)}(?P<secret>{rest})"),
             back=back,
+            is_prefix=prefix is None,
         )
         for literal in literals.split()
     ]

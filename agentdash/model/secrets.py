@@ -52,6 +52,13 @@ _NAME_AS_VALUE: Final = re.compile(rf"(?:[A-Za-z.]*[_.][A-Za-z_.]*)?{STRONG_NAME
 """A value that is only a name again, as in `password=db_password` and `token=token`."""
 _MIN_SCREEN_COLUMNS: Final = 20
 """Lines of fewer characters are not taken for wrapped ones."""
+_CUT_TOKEN: Final = re.compile(
+    rf"(?<![A-Za-z0-9])(?:{'|'.join(re.escape(token.literal) for token in TOKENS if token.is_prefix)})"
+    r"(?P<secret>(?=\D{0,80}\d)(?=[^A-Za-z]{0,80}[A-Za-z])[\w+/=.]{8,})\Z",
+    re.IGNORECASE,
+)
+"""The beginning of a token at the end of a screen, which may have been read while the token was drawn: how
+long it becomes is not known."""
 _MAX_CACHED_CHARS: Final = 4_000
 """Longer texts are masked anew each time: they are rare, and must not fill memory."""
 
@@ -73,10 +80,13 @@ def mask_lines(lines: Sequence[str]) -> list[str]:
         if _names_secret(line):
             masked[number], value = mask_secrets(f"{line}\n{following}").split("\n")
             masked[number + 1] = value if value != following else masked[number + 1]
-    for start, stop in _wrapped(lines):
+    drawn = max((number for number, line in enumerate(lines, 1) if line), default=0)
+    for start, stop in _wrapped(lines[:drawn]):
         rows = lines[start:stop]
-        if mask_secrets(text := "".join(rows)) != text:  # a row alone may show more, or less
-            together = _mask_rows(rows)
+        text = "".join(rows)
+        cut = _CUT_TOKEN.search(text, text.rfind(" ") + 1) if stop == drawn else None
+        if cut or mask_secrets(text) != text:  # a row alone may show more, or less
+            together = _mask_rows(rows, [cut.span("secret")] if cut else [])
             masked[start:stop] = [
                 min(pair, key=len) for pair in zip(together, masked[start:stop], strict=True)
             ]
@@ -84,24 +94,20 @@ def mask_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _wrapped(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the lines that are one, wrapped at the edge of a screen, as their range."""
+    """Yield the lines that are one, wrapped at the edge of a screen, as their range; also the last line."""
     width = max(map(len, lines), default=0)
-    if width < _MIN_SCREEN_COLUMNS:
-        return
     start = 0
-    for number, line in enumerate(lines):
-        if len(line) < width:
-            if number > start:
-                yield start, number + 1
-            start = number + 1
-    if len(lines) > start + 1:
-        yield start, len(lines)
+    for number, line in enumerate(lines, 1):
+        if len(line) < width or width < _MIN_SCREEN_COLUMNS or number == len(lines):
+            if number > start + 1 or number == len(lines):
+                yield start, number
+            start = number
 
 
-def _mask_rows(rows: Sequence[str]) -> list[str]:
-    """Mask the secrets of a text that is wrapped into rows, in each of its rows."""
+def _mask_rows(rows: Sequence[str], more: Sequence[tuple[int, int]]) -> list[str]:
+    """Mask the secrets of a text that is wrapped into rows, and `more` places of it, in each of its rows."""
     text = "".join(rows)
-    spans = _merged(_spans(text, _lower(text)))
+    spans = _merged([*_spans(text, _lower(text)), *more])
     out: list[str] = []
     begin = 0
     for row in rows:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from agentdash.demo import play
+from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.findings import FindingKind
@@ -20,9 +20,8 @@ from agentdash.model.states import State
 @pytest.fixture(scope="module")
 def minute() -> tuple[set[str], set[str]]:
     """Return all states and finding kinds of the first minute, sampled twice a second."""
-    day = tomllib.loads((play._DATA / "day.toml").read_text("utf-8"))
-    start = day["start"].timestamp()
-    events = sorted(play._day(day, start), key=lambda event: event.at)
+    start, unordered = demo_events()
+    events = sorted(unordered, key=lambda event: event.at)
     fleet, states, kinds, reduced = Fleet(), set(), set(), 0
     for half in range(121):
         at = start + half / 2

@@ -491,8 +491,8 @@ async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clo
         CHILD: thread(CHILD, IDLE),
     }
     assert await StatusFeed(tmp_path, clock).poll(77.0, timeout=10) == [
-        StatusPushed(at=77.0, thread=MAIN, status="active", flags=("waitingOnApproval",)),
-        StatusPushed(at=77.0, thread=CHILD, status="idle"),
+        StatusPushed(at=77.0, thread=MAIN, status="active", flags=("waitingOnApproval",), cwd="/home/dev"),
+        StatusPushed(at=77.0, thread=CHILD, status="idle", cwd="/home/dev"),
         SourceSeen(at=77.0, name="codex feed", ok=True, detail="connected"),
     ]
     await server.wait_for(lambda: not server.listening)
