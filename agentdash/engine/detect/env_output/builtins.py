@@ -226,6 +226,12 @@ def _unknown_status(call: Call) -> list[Result]:
     return [Result(err=errors_of(call.name), status=None)]
 
 
+def _wait(call: Call) -> list[Result]:
+    if "p" in (split_options(call.arguments)[0] or ""):
+        raise UnreadableError  # sets a variable
+    return _unknown_status(call)
+
+
 def _complete(call: Call) -> list[Result]:
     """Return what `compgen -e` and `compgen -v` write: the names of variables."""
     letters, operands = split_options(call.arguments)
@@ -282,7 +288,7 @@ BUILTINS: Final[dict[str, Builtin]] = {
     "fc": _unreadable,
     "history": _unreadable,
     "trap": _trap,
-    "wait": _unknown_status,
+    "wait": _wait,
     "umask": _mask,
     "ulimit": _quiet_lines,
     "type": _quiet_lines,
