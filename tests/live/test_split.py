@@ -89,10 +89,10 @@ def test_split_closes_with_the_pane_beside_it(tmux: Tmux) -> None:
     wait_until(lambda: "%1" not in tmux("list-panes", "-a", "-F", "#{pane_id}").split(), "the split to close")
 
 
-def test_split_passes_its_options_on(tmux: Tmux, tmp_path: Path) -> None:
+def test_split_passes_its_options_on(tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "my config.toml"
     config.write_text("ascii = true\n")
-    os.environ["AGENTDASH_CONFIG"] = str(config)  # removed by the fixture's monkeypatch
+    monkeypatch.setenv("AGENTDASH_CONFIG", str(config))
     assert split(tmux, "--theme", "light", "-L", "other").returncode == 0
     command = shlex.split(
         tmux("display", "-p", "-t", "%1", "#{pane_start_command}").strip('"').replace('\\"', '"')
