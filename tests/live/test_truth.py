@@ -101,8 +101,6 @@ async def test_pane_opened_outside_by_a_sandboxed_command(codex: OpenLab) -> Non
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *ONLINE)
         escaped = await watched.until(lambda w: "tmux-escape" in kinds(w))
-        commands = lab.run_tmux("list-panes", "-a", "-F", "#{pane_start_command}")
-        assert "sleep" in commands, "it is found while what has escaped still runs"
     (finding,) = escaped.sandbox.findings
     assert (finding.direction, finding.severity, escaped.sandbox.verdict) == ("wider", "danger", "mismatch")
     assert "in no sandbox" in finding.got
