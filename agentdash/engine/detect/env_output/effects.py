@@ -159,7 +159,7 @@ class _Walk:
             self._named(node.words[1:] if name != "printf" else node.words[2:3])
         elif name == "let":
             self._arithmetic(" ".join(word.raw for word in node.words[1:]) + "=")
-        elif name in _CHANGING or (name == "wait" and any("p" in word.text for word in node.words)):
+        elif name in _CHANGING or (name == "wait" and any(re.match("-.*p", w.text) for w in node.words)):
             raise _AnyEffectError
 
     def _named(self, words: tuple[Word, ...]) -> None:

@@ -121,8 +121,8 @@ def routing(redirects: tuple[Redirect, ...], expander: Expander) -> Routing:
 def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routing:
     replace = msgspec.structs.replace
     destination: Destination
-    is_process = _process(redirect) is not None or _process(redirect, ">") is not None
-    target = () if redirect.target is None or is_process else expander.word(redirect.target)
+    script = _process(redirect)
+    target = () if redirect.target is None or script is not None else expander.word(redirect.target)
     match redirect.operator:
         case "<" | "<<" | "<<-" | "<<<" | "<&" | "<&-" if redirect.fd not in (None, 0):
             return _opened(routing, redirect, expander)
@@ -130,7 +130,7 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
             return replace(routing, stdin=target)
         case "<<<":
             return replace(routing, stdin=joined((*target, "\n")))
-        case "<" if (script := _process(redirect)) is not None:
+        case "<" if script is not None:
             parts, errors = expander.substitute_untrimmed(script)
             expander.errors += errors
             return replace(routing, stdin=parts)
@@ -145,7 +145,7 @@ def _applied(routing: Routing, redirect: Redirect, expander: Expander) -> Routin
             return replace(routing, stdin=(ANY,))
         case ">&-":
             destination = Nowhere.NULL
-        case ">" | ">>" | "&>" | "&>>" if (script := _process(redirect, ">")) is not None:
+        case ">" | ">>" | "&>" | "&>>" if script is not None:
             return _through(script, routing, joins=redirect.operator.startswith("&"))
         case ">" | ">>" | ">|" | "&>" | "&>>":
             destination = _destination(target, append=redirect.operator.endswith(">>"), routing=routing)
@@ -181,10 +181,12 @@ def _through(script: Script, routing: Routing, *, joins: bool) -> Routing:
             raise UnreadableError
 
 
-def _process(redirect: Redirect, direction: str = "<") -> Script | None:
-    """Return the script of `< <(…)` or `> >(…)`."""
-    match redirect.target:
-        case Word(pieces=(ProcessSubstitution(script=script, direction=found),)) if found == direction:
+def _process(redirect: Redirect) -> Script | None:
+    """Return the script of `< <(…)` or `> >(…)`, whose target is no path; None for other redirections."""
+    match redirect.operator, redirect.target:
+        case "<", Word(pieces=(ProcessSubstitution(script=script, direction="<"),)) if not redirect.fd:
+            return script
+        case ">" | ">>" | "&>" | "&>>", Word(pieces=(ProcessSubstitution(script=script, direction=">"),)):
             return script
         case _:
             return None
