@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.model.chat import Chat
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage
 
 _MAX_TEXT_CHARS: Final = 200
@@ -36,7 +36,7 @@ class ChatFacts:
     def set_turn(self, turn: str | None, record: dict[str, Any], why: str = "") -> None:
         """Set where the turn is, since the record's time."""
         if turn != self.turn:
-            self.since = parse_time(str(record.get("timestamp")))
+            self.since = parse_iso(str(record.get("timestamp")))
         self.turn = turn
         self.why = clean_text(why)
 

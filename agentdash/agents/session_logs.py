@@ -11,9 +11,10 @@ import msgspec
 
 from agentdash.agents.claude import home as claude
 from agentdash.agents.codex import home as codex
-from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
+from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.model.events import Event
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import parse_iso
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"([0-9T:.Z+-]{10,40})"')
 _HEAD_LINES: Final = 10
@@ -150,5 +151,5 @@ def log_begun_at(path: Path) -> float | None:
         return made
     for line in _first_lines(path):
         if (found := _TIMESTAMP.search(line)) is not None:
-            return parse_time(found[1].decode())
+            return parse_iso(found[1].decode())
     return codex.begun_at(path)

@@ -1,4 +1,4 @@
-"""Times: which ones are possible, and how the reports write them."""
+"""Times: which ones are possible, how other programs write them, and how the reports do."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ def iso(at: float | None) -> str | None:
     if (at := possible_time(at)) is None:
         return None
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_iso(text: str | None) -> float | None:
+    """Parse an ISO timestamp into unix seconds, UTC without a zone; None if it is malformed or impossible."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return possible_time((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None
 
 
 def day_of(days: int) -> str:

@@ -12,8 +12,8 @@ import zstandard
 
 from agentdash import files
 from agentdash.agents.codex.home import CodexHome, open_lines
-from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
-from agentdash.model.times import iso, moment, possible_time, time_of_day
+from agentdash.agents.codex.rollout.lineage import uuid_time
+from agentdash.model.times import iso, moment, parse_iso, possible_time, time_of_day
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,6 @@ def test_impossible_times(at: float) -> None:
 
 def test_impossible_times_in_rollouts_are_none() -> None:
     assert uuid_time("ffffffff-ffff-7fff-8fff-ffffffffffff") is None
-    assert parse_time("9999-12-31T23:59:59-23:59") is None
-    assert parse_time("0001-01-01T00:00:00+23:59") is None
-    assert parse_time("2026-11-20T20:00:00Z") == 1_795_204_800.0
+    assert parse_iso("9999-12-31T23:59:59-23:59") is None
+    assert parse_iso("0001-01-01T00:00:00+23:59") is None
+    assert parse_iso("2026-11-20T20:00:00Z") == 1_795_204_800.0

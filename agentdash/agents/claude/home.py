@@ -15,10 +15,9 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.files import open_regular, read_bytes
 from agentdash.model.sanitize import clean_line
-from agentdash.model.times import possible_time
+from agentdash.model.times import parse_iso, possible_time
 
 _SESSION_NAME: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl")
 _SUBAGENT_NAME: Final = re.compile(r"(agent-[0-9a-zA-Z_-]{1,80})\.jsonl")
@@ -139,7 +138,7 @@ def last_record_at(path: str) -> float | None:
 
 def _time_of(line: bytes) -> float | None:
     try:
-        return parse_time(_record.decode(line).timestamp)
+        return parse_iso(_record.decode(line).timestamp)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

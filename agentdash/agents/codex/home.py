@@ -18,12 +18,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from agentdash.agents.codex.rollout.lineage import parse_time, uuid_time
+from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
-from agentdash.model.times import possible_time
+from agentdash.model.times import parse_iso, possible_time
 
 _ROLLOUT_NAME: Final = re.compile(
     r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
@@ -254,7 +254,7 @@ def read_names(home: CodexHome) -> NameIndex:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             malformed += bool(line.strip())
             continue
-        at = parse_time(entry.updated_at) if isinstance(entry.updated_at, str) else None
+        at = parse_iso(entry.updated_at) if isinstance(entry.updated_at, str) else None
         thread, name = clean_line(entry.id), clean_line(entry.thread_name)
         entries.append(ThreadNamed(at=at or 0.0, thread=thread, name=name))
     if not malformed:

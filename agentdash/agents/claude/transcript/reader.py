@@ -17,7 +17,6 @@ from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_
 from agentdash.agents.claude.transcript.records import Block, Message, Record
 from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
 from agentdash.agents.claude.transcript.usage import UsageOfAnswers, stated_usage
-from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.events import (
     CallEnded,
@@ -39,6 +38,7 @@ from agentdash.model.events import (
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.policy import Policy
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.times import parse_iso
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
 _OWN_TEXT: Final = re.compile(
@@ -113,7 +113,7 @@ class TranscriptReader(LineEvents):
             return
         try:
             record = records.record.decode(line)
-            self._at = parse_time(record.timestamp) or self._at
+            self._at = parse_iso(record.timestamp) or self._at
             self._begin(record)
             self._dispatch(record)
         except msgspec.ValidationError as error:

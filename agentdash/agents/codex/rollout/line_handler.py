@@ -15,7 +15,7 @@ from agentdash.agents.codex.policy_formats import TurnSettings, from_environment
 from agentdash.agents.codex.rollout import items, messages, records, tools
 from agentdash.agents.codex.rollout.calls import CallTracker
 from agentdash.agents.codex.rollout.items import Finished
-from agentdash.agents.codex.rollout.lineage import OwnLineFilter, parse_time, thread_started, uuid_time
+from agentdash.agents.codex.rollout.lineage import OwnLineFilter, thread_started, uuid_time
 from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
 from agentdash.agents.codex.rollout.tool import Tool
 from agentdash.agents.line_events import LineEvents
@@ -30,7 +30,7 @@ from agentdash.model.events import (
     TurnStarted,
 )
 from agentdash.model.sanitize import clean_block, clean_line
-from agentdash.model.times import possible_time
+from agentdash.model.times import parse_iso, possible_time
 
 _object: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -103,7 +103,7 @@ class LineHandler(LineEvents):
             return
         self._begun = True
         self._own_lines.begin(meta, self._at)
-        created = parse_time(meta.timestamp) or self._at
+        created = parse_iso(meta.timestamp) or self._at
         if self._bare:
             self._at = created
         if meta.forked_from_id or meta.subagent_history_start_ordinal is not None:
@@ -315,7 +315,7 @@ class LineHandler(LineEvents):
 
 
 def _seconds(stamp: bytes) -> float | None:
-    return parse_time(stamp.decode("ascii", "replace"))
+    return parse_iso(stamp.decode("ascii", "replace"))
 
 
 def _line(value: Any) -> str | None:

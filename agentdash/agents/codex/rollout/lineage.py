@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from agentdash.agents.codex.rollout.records import SessionMeta
 from agentdash.model.events import ThreadStarted
 from agentdash.model.sanitize import clean_line
-from agentdash.model.times import possible_time
+from agentdash.model.times import parse_iso, possible_time
 
 _TURN_ID: Final = re.compile(rb'"turn_id":"([0-9a-fA-F-]{36})"')
 _TIMESTAMP: Final = re.compile(rb'\{"timestamp":"([^"]{8,40})"')
@@ -45,21 +44,10 @@ def uuid_time(text: str) -> float | None:
         return None
 
 
-def parse_time(text: str | None) -> float | None:
-    """Parse an ISO timestamp into unix seconds, UTC without a zone; None if it is malformed or impossible."""
-    if not text:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return possible_time((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError):
-        return None
-
-
 def line_time(line: bytes) -> float | None:
     """Return when a line was written (unix seconds), by its first bytes; None where these have no time."""
     stamped = _TIMESTAMP.match(line)
-    return parse_time(stamped.group(1).decode("ascii", "replace")) if stamped else None
+    return parse_iso(stamped.group(1).decode("ascii", "replace")) if stamped else None
 
 
 def thread_started(thread: str, meta: SessionMeta, at: float, line: int) -> ThreadStarted:
@@ -140,7 +128,7 @@ class OwnLineFilter:
     def begin(self, meta: SessionMeta, at: float) -> None:
         """Take the file's own `session_meta`. Its `subagent_history_start_ordinal` (0.145+) is the first own
         line."""
-        self._created = self._created or parse_time(meta.timestamp) or at
+        self._created = self._created or parse_iso(meta.timestamp) or at
         self._start = meta.subagent_history_start_ordinal
         self.copying = self._start is not None
         self._last_at = at

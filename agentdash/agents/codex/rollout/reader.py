@@ -21,9 +21,10 @@ from agentdash.agents.codex.rollout.kinds import (
     kind_of_item,
 )
 from agentdash.agents.codex.rollout.line_handler import LineHandler
-from agentdash.agents.codex.rollout.lineage import line_time, parse_time
+from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.model.events import Event
 from agentdash.model.limits import MAX_LINE_BYTES
+from agentdash.model.times import parse_iso
 
 _ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),')
 
@@ -120,7 +121,7 @@ class RolloutReader(LineHandler):
 
     def _apply(self, rule: _LineRule, line: bytes) -> None:
         record = rule.line.decode(line)
-        self._at = parse_time(record.timestamp) or self._at
+        self._at = parse_iso(record.timestamp) or self._at
         if rule is _SESSION_META or self._own_lines.is_own(line, self._at, record.ordinal):
             rule.act(self, record.payload)
         elif rule is _TOKEN_COUNT:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentdash.agents.codex.rollout.lineage import parse_time
 from agentdash.agents.codex.rollout.records import TokenCount, TokenUsageRecord, Usage
-from agentdash.model.times import possible_time
+from agentdash.model.times import parse_iso, possible_time
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
 _MAX_NUMBER: Final = 1e15
@@ -174,7 +173,7 @@ def _primary(limits: Mapping[str, Any] | None, at: float) -> tuple[float | None,
             "resets_in_seconds": limits.get("primary_resets_in_seconds"),
         }
     resets = primary.get("resets_at")
-    resets_at = parse_time(resets) if isinstance(resets, str) else _number(resets)
+    resets_at = parse_iso(resets) if isinstance(resets, str) else _number(resets)
     seconds_left = _number(primary.get("resets_in_seconds"))
     if resets_at is None and seconds_left is not None:
         resets_at = at + seconds_left
