@@ -28,6 +28,7 @@ MAY_IMPORT = {
         "report",
         "config",
         "files",
+        "guide",
         "prices",
     },
     "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices"},

@@ -243,7 +243,7 @@ def test_sarif_is_valid(make: Any) -> None:
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert len(run["results"]) == len(results)
     assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
-    prints = [result["partialFingerprints"]["agentdash/v1"] for result in run["results"]]
+    prints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]]
     assert len({*prints}) == len({(one.kind, one.thread.id, one.about) for one in results})
     assert run["invocations"][0]["executionSuccessful"] is False
     assert len(run["invocations"][0]["toolExecutionNotifications"]) == 2
@@ -251,6 +251,19 @@ def test_sarif_is_valid(make: Any) -> None:
 
 def test_schema_of_sarif_refuses_a_wrong_document() -> None:
     assert [*SARIF.iter_errors({"version": "2.1.0", "runs": [{"results": [{"level": "bad"}]}]})]
+
+
+def test_sarif_has_what_github_requires() -> None:
+    """Its "SARIF support for code scanning" names these as required; absolute paths need a directory."""
+    report = whole()
+    (run,) = json.loads(sarif(report, judged(report), version="1", cwd=Path("/w x")))["runs"]
+    assert run["invocations"][0]["workingDirectory"]["uri"] == "file:///w%20x/"
+    for rule in run["tool"]["driver"]["rules"]:
+        assert rule["shortDescription"]["text"]
+        assert rule["help"]["text"]
+        assert 0 < len(rule["fullDescription"]["text"]) <= 1000
+    assert len(run["results"]) > 100
+    assert all(len(result["locations"]) == 1 for result in run["results"])
 
 
 def test_sarif_says_what_is_known_and_what_is_undecided() -> None:
@@ -266,6 +279,7 @@ def test_sarif_says_what_is_known_and_what_is_undecided() -> None:
     assert run["invocations"][0] == {
         "executionSuccessful": True,
         "exitCode": 1,
+        "workingDirectory": {"uri": "file:///w/"},
         "toolExecutionNotifications": [],
     }
 
@@ -472,7 +486,7 @@ def test_results_name_the_line_that_they_were_read_in() -> None:
     document = json.loads(sarif(report, judged, version="1", cwd=Path("/nowhere")))
     SARIF.validate(document)
     places = [each["locations"][0]["physicalLocation"] for each in document["runs"][0]["results"]]
-    assert [place.get("region", {}).get("startLine") for place in places] == [each.line for each in judged]
+    assert [place["region"]["startLine"] for place in places] == [each.line or 1 for each in judged]
     shown = github(report, judged, Path("/nowhere")).splitlines()
     failing = [each for each in judged if each.is_failing and each.line is not None]
     assert failing

@@ -1,4 +1,8 @@
-"""Results of an audit as SARIF 2.1.0, for code scanning."""
+"""Results of an audit as SARIF 2.1.0, for code scanning.
+
+It has what GitHub's code scanning needs beyond the schema (its "SARIF support"): a full description and help
+for each rule, a region and `primaryLocationLineHash` for each result, and the directory of absolute paths.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.guide import sections
 from agentdash.model.findings import FINDING_KINDS, FindingKind
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport
@@ -18,8 +23,12 @@ from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Res
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Final = {"danger": "error", "warning": "warning", "info": "note"}
 _RULE_INDEX: Final = {kind: index for index, kind in enumerate(RESULT_KINDS)}
-_FINGERPRINT: Final = "agentdash/v1"
-"""Names what is hashed: kind, thread and `Result.about`."""
+_FINGERPRINTS: Final = ("agentdash/v1", "primaryLocationLineHash")
+"""Names of the hash of kind, thread and `Result.about`; the second is the only one that GitHub reads."""
+_WHOLE_FILE: Final = 1
+"""The line of results whose own line is not known: GitHub shows none without a region."""
+_MAX_DESCRIPTION_CHARS: Final = 1000
+"""GitHub's limit of `fullDescription.text`."""
 
 
 def sarif(report: CheckReport, judged: Sequence[Result], *, version: str, cwd: Path) -> str:
@@ -33,7 +42,7 @@ def sarif(report: CheckReport, judged: Sequence[Result], *, version: str, cwd: P
     """
     has_baseline = report.gate is not None and report.gate.baseline is not None
     run = {
-        "tool": {"driver": {"name": "agentdash", "version": version, "rules": [*map(_rule, RESULT_KINDS)]}},
+        "tool": {"driver": {"name": "agentdash", "version": version, "rules": _rules()}},
         "invocations": [_invocation(report, cwd)],
         "columnKind": "unicodeCodePoints",
         "results": [_result(result, cwd, has_baseline=has_baseline) for result in judged],
@@ -42,11 +51,19 @@ def sarif(report: CheckReport, judged: Sequence[Result], *, version: str, cwd: P
     return msgspec.json.format(msgspec.json.encode(mask_fields(document)), indent=2).decode()
 
 
-def _rule(kind: str) -> dict[str, Any]:
+def _rules() -> list[dict[str, Any]]:
+    guide = sections()
+    return [_rule(kind, guide.get(kind, meaning)) for kind, meaning in RESULT_KINDS.items()]
+
+
+def _rule(kind: str, help_text: str) -> dict[str, Any]:
     severity = FINDING_KINDS[FindingKind(kind)].severity if kind in list(FindingKind) else "warning"
+    description = " ".join(help_text.partition("\n\n")[0].split())
     return {
         "id": kind,
         "shortDescription": {"text": RESULT_KINDS[kind]},
+        "fullDescription": {"text": description[:_MAX_DESCRIPTION_CHARS]},
+        "help": {"text": help_text, "markdown": help_text},
         "defaultConfiguration": {"level": _LEVELS[severity]},
     }
 
@@ -56,6 +73,7 @@ def _invocation(report: CheckReport, cwd: Path) -> dict[str, Any]:
     return {
         "executionSuccessful": not report.totals.unreadable,
         "exitCode": report.exit_code,
+        "workingDirectory": {"uri": f"{cwd.as_uri().rstrip('/')}/"},
         "toolExecutionNotifications": [
             {
                 "level": "error",
@@ -70,15 +88,16 @@ def _invocation(report: CheckReport, cwd: Path) -> dict[str, Any]:
 def _result(result: Result, cwd: Path, *, has_baseline: bool) -> dict[str, Any]:
     is_undecided = result.kind == UNVERIFIED and not result.is_failing
     thread = result.thread
-    identity = f"{result.kind}\0{thread.id}\0{result.about}"
+    identity = f"{result.kind}\0{thread.id}\0{result.about}".encode()
+    fingerprint = hashlib.sha256(identity).hexdigest()
     found: dict[str, Any] = {
         "ruleId": result.kind,
         "ruleIndex": _RULE_INDEX[result.kind],
         "kind": "open" if is_undecided else "fail",
         "level": "none" if is_undecided else _LEVELS[result.severity],
         "message": {"text": "\n".join((result.message, *result.details))},
-        "locations": [_location(thread.file, cwd, result.line)],
-        "partialFingerprints": {_FINGERPRINT: hashlib.sha256(identity.encode()).hexdigest()},
+        "locations": [_location(thread.file, cwd, result.line or _WHOLE_FILE)],
+        "partialFingerprints": dict.fromkeys(_FINGERPRINTS, fingerprint),
         "properties": {
             "thread": thread.id,
             "agent": f"{thread.agent} {thread.cli_version or '?'}",
