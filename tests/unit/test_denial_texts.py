@@ -569,7 +569,8 @@ def test_what_commands_printed_in_the_sandbox_of_0_169(case: dict[str, Any]) -> 
 UNSEEN = [json.loads(line) for line in (DATA / "denials_unseen.jsonl").read_text("utf-8").splitlines()]
 """152 commands in the sandbox of 0.169, and 32 that show such texts or fail for other reasons, all written
 after the rules. Read for the first time, 116 of 129 denials were found (41 of 44 of the last batch), and one
-of the 184 outputs had a false one. `shown`: what an output shows to have been denied, by hand."""
+of the 184 outputs had a false one. `w-`, `x-`: those of 125 and 75 more that were read wrong at first.
+`shown`: what an output shows to have been denied, by hand."""
 FOUND_AT_LEAST = 0.95
 
 

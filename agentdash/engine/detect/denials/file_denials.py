@@ -60,6 +60,7 @@ _NOT_FILES: Final = frozenset(
 _INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", "update", "link"))
 """Subcommands with which package managers write."""
 _INTERPRETERS: Final = ("python", "node", "perl", "ruby", "php", "bun", "deno")
+_LITERAL_PATH: Final = re.compile(r"""['"`]((?:~?/)[\w./@+-]+)['"`]""")
 _NAMELESS: Final = re.compile(r"(?:command )?failed in sandbox: [\w -]+")
 """What Codex 0.49 and 0.50 leave of `touch: cannot touch '/etc/x': Permission denied`: the command alone
 names the file."""
@@ -77,9 +78,19 @@ def judge_file(call: Call, message: Message) -> Finding | None:
     if _NAMELESS.fullmatch(call.lines[message.last].strip()):
         return _nameless(call, message)
     source = _source(call, message)
-    if source.strength is Strength.NONE:
+    if source.strength is Strength.NONE or (
+        message.reason is Reason.MISSING and not _makes_parents(call, message, source)
+    ):
         return None
     return _Judge(call, message, source).finding()
+
+
+def _makes_parents(call: Call, message: Message, source: Attribution) -> bool:
+    """Return whether a program makes the directories above the one that it misses: Node does if the code
+    says so, npm and the CLIs of agents do always."""
+    line = call.lines[message.last]
+    is_agent = source.command is not None and source.command.role is Role.AGENT
+    return "ENOENT" not in line or line.startswith("npm ") or is_agent or "recursive" in call.script
 
 
 def _source(call: Call, message: Message) -> Attribution:
@@ -121,6 +132,15 @@ def _is_refused(call: Call, path: str, reason: Reason) -> bool:
     return allowed is False or (allowed is True and sure and _PROTECTED.search(path) is not None)
 
 
+def _folders(call: Call, command: Ran | None) -> list[str | None]:
+    """Return where the command of a message may have worked: each of its name may have printed it
+    (`tar c . | tar x -C /opt`)."""
+    if command is None:
+        return [call.origin.cwd]
+    others = (c.cwd for c in call.origin.commands or () if c.name == command.name and not c.unseen)
+    return list(dict.fromkeys((command.cwd, *others)))
+
+
 class _Judge:
     """The judgement of one message that a command can have printed."""
 
@@ -130,7 +150,7 @@ class _Judge:
         self._source = source
         self._command = source.command
         self._home = call.origin.home
-        self._cwd = call.origin.cwd if source.command is None else source.command.cwd
+        self._folders = _folders(call, source.command)
 
     def finding(self) -> Finding | None:
         named = self._paths()
@@ -164,12 +184,28 @@ class _Judge:
         named = [self._place(path) for path in self._message.paths if "/" in path or self._is_file(path)]
         if self._message.reason is Reason.DATABASE and not any(named):
             named = [self._place(path) for path in self._databases()]
-        if self._message.reason is Reason.UNWRITABLE and not named and self._command is not None:
-            named = [self._place(path) for path in output_files(self._command.name, self._command.words)]
+        if self._message.reason in (Reason.UNWRITABLE, Reason.READ_ONLY) and not named:
+            named = self._implied()
         return list(dict.fromkeys(path for path in named if path is not None))
 
+    def _implied(self) -> list[str | None]:
+        """Return the file that a message without one must be about: the only one that is refused of those
+        that the command is to write (`perl -e 'open(F, ">", "/opt/x") or die "cannot write: $!"'`)."""
+        command = self._command
+        if command is None:
+            return []
+        written = output_files(command.name, command.words)
+        if self._has_code() and WRITING_CODE.search(command.raw):
+            written += _LITERAL_PATH.findall(command.raw)
+        placed = {path for each in written if (path := self._place(each)) is not None}
+        refused = [path for path in placed if _is_refused(self._call, path, self._message.reason)]
+        return [*refused] if len(refused) == 1 else []
+
     def _place(self, path: str) -> str | None:
-        return place(path, self._cwd, self._home)
+        """Return a path as absolute: in the first directory that makes it a refused one."""
+        placed = [place(path, folder, self._home) for folder in self._folders]
+        refused = (p for p in placed if p is not None and _is_refused(self._call, p, self._message.reason))
+        return next(refused, None if None in placed else placed[0])
 
     def _is_file(self, word: str) -> bool:
         """Return whether a word without a slash is a file's name: the script has to show it, unless the file
@@ -219,7 +255,7 @@ class _Judge:
             return "certain" if target else "likely"
         if target is None:
             return "likely" if self._is_agents() and self._message.writes is not False else None
-        if reason is Reason.UNWRITABLE:
+        if reason in (Reason.UNWRITABLE, Reason.MISSING):
             return "certain" if "FileSystem." in self._call.lines[self._message.last] else "likely"
         if self._command is not None and self._command.name in _NOT_FILES:
             return None

@@ -128,6 +128,12 @@ _RUBY_PLACE: Final = re.compile(r"^\S+:\d+:in [`'][^`']*': ")
 """Where Ruby raised an error: `/usr/lib/ruby/3.1.0/fileutils.rb:243:in `mkdir': `."""
 _RUBY_PATHS: Final = re.compile(r" @ \w+ - (?P<paths>.+?)(?: \(Errno::\w+\))?$")
 _BARE: Final = re.compile(r"(?:^|: |cannot create )([\w.@+~-]+)$")
+_TAR: Final = re.compile(r"^(?:bsd)?tar: (?P<path>.+?): (?:Cannot|Can't) \w+(?: \w+)*: $")
+"""What tar says of a member, whose name is relative to where it extracts."""
+_SENTENCE: Final = re.compile(r" (?:is|was|are|not|cannot|could|can't|failed|because)\b")
+"""Words behind a path which are no part of its name."""
+_HERE: Final = re.compile(r" \./: $")
+"""The working directory: gcc's `Cannot create temporary file in ./: `."""
 
 
 def read_message(lines: Lines, number: int, script: str) -> Message | None:
@@ -198,6 +204,8 @@ def _blank_path(before: str, script: str) -> str | None:
         if (start := re.search(r"(?:^|(?<=\s))[~/]", text)) is None:
             continue
         path = text[start.start() :]
+        if _SENTENCE.search(path):
+            return None
         last = path.rpartition(" ")[2]
         known = path in script or path.rpartition("/")[0] in script
         return path if " " in path and (start.start() == 0 or known or last.find("/") > 0) else None
@@ -218,21 +226,26 @@ def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...
         ordered += first  # `'link' -> 'its text'`
     else:
         ordered += reversed(first)
-    if (
-        not ordered
-        and (
-            bare := _BARE.search(
-                re.sub(r"[:\s(\[]+(?:\[?errno -?\d+\]?|\d+:)?\s*$", "", before, flags=re.IGNORECASE)
-            )
-        )
-        and bare[1] not in _FUNCTIONS
-    ):
-        ordered.append(bare[1])
+    if not ordered and (bare := _bare_path(before)):
+        ordered.append(bare)
     if bare_after := re.match(r":\s+([\w.@+~-]+)$", behind):
         ordered.append(bare_after[1])
     ordered.sort(key=lambda path: "/" not in path)
     line = f"{before}{reason}{behind}"
     return tuple(dict.fromkeys(_extended(path, line, script) for path in ordered))
+
+
+def _bare_path(before: str) -> str | None:
+    """Return the file without a slash that stands before the reason."""
+    if member := _TAR.match(before):
+        return member["path"]
+    if _HERE.search(before):
+        return "./"
+    if not before.rstrip().endswith((":", "(", "[", "]", ")")):
+        return None
+    text = re.sub(r"[:\s(\[]+(?:\[?errno -?\d+\]?|\d+:)?\s*$", "", before, flags=re.IGNORECASE)
+    bare = _BARE.search(text)
+    return bare[1] if bare and bare[1] not in _FUNCTIONS else None
 
 
 def _extended(path: str, line: str, script: str) -> str:
@@ -318,7 +331,7 @@ def _writes(reason: Reason, text: str) -> bool | None:
     text = without_paths(text)
     if _READING.search(text):
         return False
-    if reason in (Reason.DATABASE, Reason.UNWRITABLE):
+    if reason in (Reason.DATABASE, Reason.UNWRITABLE, Reason.MISSING):
         return True
     return True if any(pattern.search(text) for _, pattern in _OPERATIONS) else None
 
@@ -326,6 +339,8 @@ def _writes(reason: Reason, text: str) -> bool | None:
 def _operation(reason: Reason, text: str, paths: tuple[str, ...]) -> Operation:
     if reason is Reason.DATABASE:
         return "sqlite"
+    if reason is Reason.MISSING:
+        return "write" if ": open " in text else "mkdir"
     if any(_GIT.search(path) for path in paths) or _GIT_MESSAGE.search(text):
         return "git"
     return operation_of(text)

@@ -24,6 +24,9 @@ class Reason(StrEnum):
     """SQLite gives no error number: not there, read-only, not permitted read alike."""
     UNWRITABLE = "unwritable"
     """A program found by itself that it may not write, and went on or gave up without an error number."""
+    MISSING = "ENOENT"
+    """A directory that a program makes first is not there: its own failure to make it is not in the message
+    (Node's recursive mkdir of Node 20, `install -d`, `go env -w`)."""
 
 
 _REASONS: Final = (
@@ -59,14 +62,24 @@ _REASONS: Final = (
             r"|don't have write permissions? for|trying to write to [`'\"]"
             r"|Failed to add the host to the list of known hosts|E212: Can't open file for writing"
             r"|\bUnknown: FileSystem\.\w+"
-            r"|^curl: \(23\) |unable to create temporary object directory|\(unpacker error\)$",
+            r"|^curl: \(23\) |unable to create temporary object directory|\(unpacker error\)$"
+            r"|could not create parent directories$"
+            r"|^(?:strip|objcopy): .{1,300}: Bad file descriptor$",  # what they cannot create
+        ),
+    ),
+    (
+        Reason.MISSING,
+        re.compile(
+            r"ENOENT: no such file or directory(?=, mkdir ['\"])"
+            r"|^install: cannot change permissions of .{1,300}: No such file or directory$"
+            r"|^go: writing go env config: open .{1,300}: no such file or directory$"
         ),
     ),
 )
 
 _WORDS: Final = re.compile(
     r"read-only file ?system|operation not permitted|permission denied"
-    rf"|unable to open|readonly database|not writ\w+|{READ_ONLY_PATTERN}",
+    rf"|unable to open|readonly database|\bnot writ(?:e-?)?able|{READ_ONLY_PATTERN}",
     re.IGNORECASE,
 )
 

@@ -64,6 +64,11 @@ _FRAGMENTS: Final = {
         ":nxdom": r":nxdomain",
         ",nxdom": r",nxdomain",
         "not download": r"could not download",
+        "mkdir '": r"ENOENT: no such file or directory, mkdir '",
+        "nge permissions": r"install: cannot change permissions of",
+        "file descriptor": r"(?:strip|objcopy): .{1,300}: bad file descriptor",
+        "parent directories": r"could not create parent directories",
+        "go env config": r"writing go env config",
         "irectory for .git": r"unable to create directory for \.git/",
         "ersions: none": r"from versions: none",
         "d not be created": r"does not exist and could not be created",
@@ -169,7 +174,8 @@ def may_have_suspects(printed: str) -> bool:
 
 @lru_cache(maxsize=1)
 def suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
-    """Return the lines of an output, and the numbers of those that may report a denial.
+    """Return the lines of an output, and the numbers of those that may report a denial: of repeated ones the
+    first. One that goes on (unzip's `   Read-only file system`) is another one behind another line.
 
     The last answer is remembered: audits look at an output before they read its call.
     """
@@ -183,9 +189,11 @@ def suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
     for start in starts:
         number += output.count("\n", at, start)
         at = start
-        if (text := lines[number]) in seen:
+        text = lines[number]
+        account = f"{lines[number - 1]}\n{text}" if number and text.startswith(" ") else text
+        if account in seen:
             continue
-        seen.add(text)
+        seen.add(account)
         numbers.append(number)
         if len(numbers) == _MAX_LINES:
             break

@@ -260,7 +260,11 @@ def output_files(name: str, words: Words) -> list[str]:
         option, assigned, value = word.partition("=")
         if assigned and option in _OUTPUT_OPTIONS:
             files.append(value)
-        elif word in _OUTPUT_OPTIONS or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word)):
+        elif (
+            word in _OUTPUT_OPTIONS
+            or (name, word) == ("javac", "-d")
+            or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word))
+        ):
             files.append(following)
     if name in ("git", "hg") and words[:1] in (("clone",), ("init",)):
         files += [word for word in words[1:] if not word.startswith("-")][-1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 from collections.abc import Callable
 from typing import Final
@@ -156,13 +157,13 @@ class Reader:
 
     def _directory(self, name: str, words: tuple[str, ...]) -> str | None:
         """Return where a command works: `git -C`, `make -C`, `npm --prefix` name another directory."""
-        if name in ("git", "make", "gmake", "ninja", "tar") and "-C" in words[:-1]:
-            return (
-                place(words[words.index("-C") + 1], self._inner, self._home)
-                if words[words.index("-C") + 1]
-                else None
-            )
-        return self._inner
+        if name not in ("git", "make", "gmake", "ninja", "tar"):
+            return self._inner
+        named = [following for word, following in itertools.pairwise(words) if word in ("-C", "--directory")]
+        named += [word.partition("=")[2] for word in words if word.startswith("--directory=")]
+        if not named:
+            return self._inner
+        return place(named[0], self._inner, self._home) if named[0] else None
 
     def _change(self, words: tuple[str, ...], *, isolated: bool) -> None:
         named = [word for word in words if not (word.startswith("-") and len(word) > 1)]

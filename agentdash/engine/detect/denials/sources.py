@@ -50,7 +50,8 @@ _SHOWN_TEXT: Final = re.compile(
     r"|\d+\s*[|│]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
     r"|(?:> ?)?(?:echo|printf) "  # a command that make, npm or a trace shows before it runs
     r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
-    r"|# |`{3})"  # a document
+    r"|# |`{3}"  # a document
+    r"|(?:not )?ok \d+ |(?:expected|received|actual|got|want)\b.{0,20}['\"`])"  # a test's result
     r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
     re.IGNORECASE,
 )
@@ -64,6 +65,10 @@ _STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\
 _ERROR_MADE: Final = re.compile(
     r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
 )
+_ERROR_IMITATED: Final = re.compile(
+    r"\$!\s*=[^=~]|\b(?:OS|IO|Permission)Error\(\s*(?:\d|errno\.)|\bstrerror\("
+)
+"""Inline code which makes an error of a number, without an operation that failed with it."""
 _CLIENT_FAILS: Final = re.compile(
     r"dial unix|^Unable to connect to the server: |^The connection to the server "
     r"|^\s+\[\d+\] (?:Could not resolve|Couldn't connect)|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
@@ -196,6 +201,8 @@ class Origin(msgspec.Struct, frozen=True):
 
     def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
         """Return whether a program prints messages about files; what fetches pages prints those as well."""
+        if _is_inline(command) and _ERROR_IMITATED.search(command.raw):
+            return False
         return not shows_pages(command.name) or any(_mentions(command, name, self.home) for name in named)
 
     def _shows(self, command: Ran, named: tuple[str, ...], account: str) -> bool:
