@@ -17,7 +17,7 @@ import msgspec
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested
-from agentdash.model.screen_label import ScreenLabel
+from agentdash.model.screen import ScreenLabel
 from agentdash.model.state_paths import StatePath
 from agentdash.model.thread import Thread
 

@@ -143,7 +143,7 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
         case "json":
             print_document(report)
         case "sarif":
-            from agentdash.report.check_formats.lines import with_lines
+            from agentdash.report.check_formats.places import with_lines
             from agentdash.report.check_formats.sarif import sarif
 
             click.echo(sarif(report, with_lines(judged), version=__version__, cwd=Path.cwd()))
@@ -153,7 +153,7 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
             click.echo(junit(report, judged, Path.cwd()))
         case "github":
             from agentdash.report.check_formats.github import github
-            from agentdash.report.check_formats.lines import with_lines
+            from agentdash.report.check_formats.places import with_lines
 
             click.echo(github(report, with_lines(judged), Path.cwd()))
         case _:

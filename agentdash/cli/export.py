@@ -101,7 +101,7 @@ def preview(target: str, config: Config, *, journal: Path | None, replacements: 
     Raises:
         click.UsageError: no thread matches.
     """
-    from agentdash.report.redaction_preview import preview_lines
+    from agentdash.report.redact import preview_lines
 
     now = time.time()
     session = _Session(playable(target, config, journal or journal_folder(), now), now)

@@ -17,7 +17,7 @@ from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
-from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.screen import ScreenUsage
 from agentdash.model.thread import Tokens
 from agentdash.model.worker import Agent, Link, Worker, nested_worker_id
 

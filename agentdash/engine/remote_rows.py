@@ -13,6 +13,7 @@ from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.remote_row import qualified, remote_row
 from agentdash.model.attention import Acknowledgement, Group
 from agentdash.model.pane import Pane
+from agentdash.model.process import Process, ProcessKey
 from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
 from agentdash.model.worker import Link, Worker
 
@@ -108,3 +109,38 @@ def _give_same_rows(old: HostLink, new: HostLink) -> bool:
     if was_connected or is_connected:
         return was_connected and is_connected and old.clock_offset == new.clock_offset
     return old == new
+
+
+class SharedHomes:
+    """The workers of hosts that are workers of this machine: of containers that share its Codex home.
+
+    Both sides read the same session file. That it is one worker, and no copy that was continued elsewhere, is
+    shown by a process of it: Linux gives the number of a process in each of its pid namespaces (`NSpid`), and
+    the document of the container has the number there.
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[str, Link] = {}
+
+    def link(self, there: Worker, here: Worker, processes: Mapping[ProcessKey, Process]) -> Link | None:
+        """Return the link between the same worker there and here; None where nothing shows that.
+
+        It remains when the process has ended that showed it.
+
+        Args:
+            there: the row of a host.
+            here: the worker of this machine with the same thread.
+            processes: those of this machine.
+        """
+        if there.id not in self._links and there.pids and here.pids:
+            inner = {
+                number: process.pid
+                for process in processes.values()
+                if process.pid in here.pids and process.kernel is not None
+                for number in process.kernel.ns_pids[1:]
+            }
+            for number in there.pids:
+                if number in inner:
+                    by = f"process {inner[number]} has the number {number} there"
+                    self._links[there.id] = Link(f"host {there.host}", by)
+        return self._links.get(there.id)

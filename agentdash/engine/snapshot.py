@@ -27,10 +27,9 @@ from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History
 from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
-from agentdash.model.liveness import Liveness
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.reach import Reach
-from agentdash.model.states import State
+from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import (
     Snapshot,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.verdict import judge_sandbox
-from agentdash.engine.judge.source_names import by_transcript
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.events import LabelRead
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane
@@ -213,3 +213,19 @@ def add_findings(sandbox: Sandbox, findings: tuple[Finding, ...]) -> Sandbox:
 
 def _is_at_rest(thread: Thread) -> bool:
     return thread.turn is not None and thread.turn.ended_at is not None and not thread.open_calls
+
+
+def by_transcript(assessment: Assessment, sandbox: Sandbox) -> tuple[Assessment, Sandbox]:
+    """Return both with the transcript, which is the log of Claude Code, as source in place of a rollout."""
+    findings = tuple(replace(finding, evidence=_renamed(finding.evidence)) for finding in sandbox.findings)
+    return (
+        replace(assessment, evidence=_renamed(assessment.evidence)),
+        replace(sandbox, evidence=_renamed(sandbox.evidence), findings=findings),
+    )
+
+
+def _renamed(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(
+        replace(each, source=EvidenceSource.TRANSCRIPT) if each.source is EvidenceSource.ROLLOUT else each
+        for each in evidence
+    )

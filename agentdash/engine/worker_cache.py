@@ -9,8 +9,7 @@ from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.reach import reach_by_policy
 from agentdash.engine.judge.states.state_history import SettledState
 from agentdash.engine.judge.states.thread_state import judge_thread
-from agentdash.engine.remote_rows import RemoteRows
-from agentdash.engine.shared_homes import SharedHomes
+from agentdash.engine.remote_rows import RemoteRows, SharedHomes
 from agentdash.engine.thread_worker import RowInputs, thread_sandbox, thread_worker
 from agentdash.model.git import Repository
 from agentdash.model.pane import PaneKey

@@ -27,8 +27,7 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
 from agentdash.model.reach import Reach, Reached, ReachTarget
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
-from agentdash.model.screen_label import ScreenLabel
-from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.screen import ScreenLabel, ScreenUsage
 from agentdash.model.state_paths import Installed, PathAccess, StatePath
 from agentdash.model.tokens import ModelUsage
 

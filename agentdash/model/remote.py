@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from agentdash.model.git import Repository
-from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.screen import ScreenUsage
 
 
 class LinkState(StrEnum):

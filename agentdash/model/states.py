@@ -1,4 +1,4 @@
-"""The states of a worker."""
+"""The states of a worker, and what is known of the life of a process."""
 
 from __future__ import annotations
 
@@ -58,3 +58,11 @@ def bucket(state: State) -> str:
     if state in (State.EXITED, State.UNREACHABLE):
         return "gone"
     return "unknown"
+
+
+class Liveness(StrEnum):
+    """What is known of the life of a process or an owner; `UNKNOWN` is evidence for neither."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+    UNKNOWN = "unknown"

@@ -31,7 +31,7 @@ from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
-from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.screen import ScreenUsage
 from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment, PolicyPeriod, Tokens

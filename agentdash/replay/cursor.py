@@ -7,7 +7,7 @@ from typing import Final
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, RecordingEnded
-from agentdash.replay.requests import past_requests
+from agentdash.replay.recalled import past_requests
 from agentdash.replay.streams import OVERHANG_S, MergedStream, Step
 
 _SETTLE_S: Final = 5.0

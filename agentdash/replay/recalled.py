@@ -1,4 +1,4 @@
-"""What was seen of past threads while they ran, as events of the times at which it was seen."""
+"""What is known of past threads beyond their files, as events: observations, and what was asked of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from agentdash.model.events import ObservationsRecalled
+from agentdash.agents.registry import adapters
+from agentdash.model.events import ObservationsRecalled, PolicyRequested
 from agentdash.model.memory import RememberedObservation, ThreadMemory
+from agentdash.model.thread import Thread
 
 
 def recalled_events(memory: ThreadMemory) -> list[ObservationsRecalled]:
@@ -36,3 +38,16 @@ def _observed(memory: ThreadMemory, at: float) -> Iterator[RememberedObservation
         seen = each.observation
         if seen.first <= at:
             yield replace(each, observation=replace(seen, last=min(seen.last, at)))
+
+
+def past_requests(thread: Thread, at: float) -> list[PolicyRequested]:
+    """Return what the configuration files of a thread ask for, as they are now (Claude Code).
+
+    Args:
+        thread: with its file.
+        at: the time of the event (unix seconds).
+    """
+    adapter = adapters().get(thread.agent)
+    reader = adapter.request_reader if adapter is not None else None
+    found = reader.read_past(thread, at) if reader is not None else None
+    return [] if found is None else [PolicyRequested(at=at, worker=thread.id, requested=found)]

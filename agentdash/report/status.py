@@ -10,7 +10,7 @@ import msgspec
 from agentdash.model import worker as w
 from agentdash.model.findings import Verdict
 from agentdash.model.limits import MAX_INDENT
-from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.screen import ScreenUsage
 from agentdash.model.source import NOT_READ
 from agentdash.model.times import ago, iso
 from agentdash.report.elements import (

@@ -20,7 +20,7 @@ from agentdash.model.conversation import (
     shown_paths,
 )
 from agentdash.model.times import moment, time_of_day, took
-from agentdash.report.calls_html import diff_html
+from agentdash.report.export_html import diff_html
 from agentdash.report.talk import TalkReport, ThreadTalk, gap_words, heading_facts
 
 _STYLES: Final = (files("agentdash.report") / "timeline.css", files("agentdash.report") / "talk.css")

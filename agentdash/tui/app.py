@@ -24,8 +24,7 @@ from agentdash.tui.palette import ActionProvider, WorkerProvider
 from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.worker.findings import remedies
 from agentdash.tui.worker.panel import WorkerPanel
-from agentdash.tui.worker.screen import WorkerScreen
-from agentdash.tui.worker.why import WhyScreen
+from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
 
 __all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 

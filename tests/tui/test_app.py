@@ -14,8 +14,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.worker.screen import WorkerScreen
-from agentdash.tui.worker.why import WhyScreen
+from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
 
 from . import sample_fleet
 from .rendering import screen_text

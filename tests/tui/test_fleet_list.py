@@ -16,8 +16,7 @@ from agentdash.model.states import State
 from agentdash.model.thread import Call, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Agent, Sandbox
-from agentdash.tui.fleet.activity import activity
-from agentdash.tui.fleet.cells import COLUMNS, features, name, token_usage
+from agentdash.tui.fleet.cells import COLUMNS, activity, features, name, token_usage
 from agentdash.tui.fleet.list import empty_state, in_words
 from agentdash.tui.fleet.row_lines import row_height, row_lines
 from agentdash.tui.fleet.rows import Order, Row, arrange

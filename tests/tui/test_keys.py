@@ -23,8 +23,7 @@ from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import THEMES
 from agentdash.tui.transport.app import ReplayApp
 from agentdash.tui.worker.panel import TABS
-from agentdash.tui.worker.screen import WorkerScreen
-from agentdash.tui.worker.why import WhyScreen
+from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
 
 from . import sample_fleet
 

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.prices import priced_usd
+from agentdash.replay.library.families import SORTS
 from agentdash.replay.library.library import Library
-from agentdash.replay.library.order import SORTS
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.app import SelectedSession
 from agentdash.tui.library.cells import Longest, columns, shown_text

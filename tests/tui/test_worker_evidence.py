@@ -6,7 +6,7 @@ from agentdash.model.causes import causes
 from agentdash.model.remedies import Remedy
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.findings import cause_details, remedies
-from agentdash.tui.worker.why import why
+from agentdash.tui.worker.screen import why
 
 from . import sample_fleet
 from .rendering import LOOK, text

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model.fleet import StatePeriod
-from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.screen import ScreenUsage
 from agentdash.model.states import State
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
@@ -14,9 +14,9 @@ from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.theme import STATE_WIDTH, UNICODE, sign
 from agentdash.tui.worker.pane_view import pane_view
 from agentdash.tui.worker.panel import heading, summary
+from agentdash.tui.worker.screen import why
 from agentdash.tui.worker.timeline import calls, timeline
 from agentdash.tui.worker.usage import usage_lines
-from agentdash.tui.worker.why import why
 
 from . import sample_fleet
 from .rendering import LOOK, text

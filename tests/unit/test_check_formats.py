@@ -31,8 +31,7 @@ from agentdash.report.check_formats.gate import (
 )
 from agentdash.report.check_formats.github import github
 from agentdash.report.check_formats.junit import junit
-from agentdash.report.check_formats.lines import with_lines
-from agentdash.report.check_formats.places import path_in, uri_in
+from agentdash.report.check_formats.places import path_in, uri_in, with_lines
 from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result
 from agentdash.report.check_formats.sarif import sarif
 from agentdash.report.document import document_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.link.home_directory import home_directory
+from agentdash.engine.link.commands import home_directory
 from agentdash.engine.link.linker import link_fleet, session_line
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e

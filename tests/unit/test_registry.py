@@ -29,7 +29,7 @@ from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
-from agentdash.model.screen_label import ScreenLabel
+from agentdash.model.screen import ScreenLabel
 from agentdash.model.state_paths import PathAccess
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentdash.model.policy import Filesystem, Network
-from agentdash.model.screen_label import ScreenLabel
+from agentdash.model.screen import ScreenLabel
 
 _RULE: Final = "--------"
 _HEADER_LINES: Final = 20

@@ -18,7 +18,7 @@ from agentdash.model.events import Event, LabelRead, ScreenRead, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.sanitize import clean_line
-from agentdash.model.screen_label import ScreenLabel
+from agentdash.model.screen import ScreenLabel
 from agentdash.model.source import Emit, FleetChannel
 
 

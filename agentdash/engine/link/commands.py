@@ -1,11 +1,19 @@
-"""Recognize the processes that are commands of a thread."""
+"""Recognize the processes that are commands of a thread, their home directory and their sandbox launcher."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from agentdash.engine.link.process_tree import ProcessTree, is_daemon, is_multiplexer
+from msgspec.structs import replace
+
+from agentdash.engine.detect.home_paths import home_of
+from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_daemon, is_multiplexer
+from agentdash.model.fleet_draft import FleetView
+from agentdash.model.observation import Applied
+from agentdash.model.policy import TMPDIR, Policy
 from agentdash.model.process import THREAD_VARIABLES, Process
+from agentdash.model.thread import Thread
 
 _SERVED_FOR: Final = "CLAUDE_PROJECT_DIR"
 """Claude Code gives it to hooks and MCP servers, which run in no sandbox, and not to commands (2.1.197 to
@@ -52,3 +60,72 @@ def is_command(process: Process, tree: ProcessTree) -> bool:
 def _variable_of(process: Process) -> str | None:
     """Return the variable by which a CLI names the thread to its commands; None for other processes."""
     return _CODEX_VARIABLE if is_daemon(process) else THREAD_VARIABLES.get(process.agent or "")
+
+
+_CODEX_HOME = "/.codex/"
+"""The usual place of Codex's own files in a home directory."""
+
+
+def home_directory(fleet: FleetView, thread: Thread) -> str | None:
+    """Return the home directory of a thread's commands, by the best evidence; None where there is none.
+
+    That is `HOME` of its processes; else the home that its working directory lies in by the customs of Linux
+    and macOS; else the directory that has its `.codex`; else that of this machine's user, where its rollout
+    lies in it.
+    """
+    for process in _processes(fleet, thread.id):
+        home = (process.env or {}).get("HOME", "")
+        if home.startswith("/"):
+            return home.rstrip("/") or None
+    if customary := home_of(thread.cwd):
+        return customary
+    rollout = thread.file.path if thread.file else thread.path or ""
+    if rollout.startswith("/") and _CODEX_HOME in rollout:
+        return rollout.partition(_CODEX_HOME)[0] or None
+    own = fleet.host.home if fleet.host else None
+    return own if own and rollout.startswith(own.rstrip("/") + "/") else None
+
+
+def _processes(fleet: FleetView, thread: str) -> Iterator[Process]:
+    yield from fleet.links.commands.get(thread, ())
+    owner = fleet.links.owners.get(thread)
+    if owner is not None and owner.key is not None and owner.key in fleet.processes:
+        yield fleet.processes[owner.key]
+
+
+_HELPER: Final = "codex-linux-sandbox"
+"""Launcher whose arguments contain the policy itself; a `bwrap` below it has what the helper derived from
+it."""
+
+
+def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:
+    """Return what stands between a command and its Codex; None where no Codex is found above the command."""
+    found: Applied | None = None
+    for parent in tree.above(process):
+        if is_codex(parent):
+            return found or Applied("nothing")
+        launcher = parent.launcher
+        if launcher is None or (found and found.policy):
+            continue
+        if found is None or (launcher.policy and found.by != _HELPER):
+            found = Applied(launcher.name, launcher.policy)
+    return found
+
+
+def with_tmpdir(applied: Applied | None, policy: Policy, tmpdir: str | None) -> Applied | None:
+    """Return a launcher's policy in which the temporary directory is named as in the policy in force.
+
+    bubblewrap gets the target of a symbolic link: where `TMPDIR` is not among its arguments, the only
+    directory that the policy does not name is taken for it.
+    """
+    if applied is None or applied.policy is None or tmpdir is None or TMPDIR not in policy.writable_roots:
+        return applied
+    gained = policy.grants_less_than(applied.policy)
+    if tmpdir not in gained:
+        if len(gained) != 1 or policy.may_write(tmpdir):
+            return applied
+        (tmpdir,) = gained
+    rules = tuple(
+        replace(rule, path=TMPDIR) if rule.path == tmpdir else rule for rule in applied.policy.rules
+    )
+    return replace(applied, policy=replace(applied.policy, rules=rules))

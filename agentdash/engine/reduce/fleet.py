@@ -11,14 +11,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
-from agentdash.engine.link.home_directory import home_directory
+from agentdash.engine.link.commands import home_directory
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.engine.link.started import link_started
 from agentdash.engine.reduce import panes, processes, recall
 from agentdash.engine.reduce.observations import observe_processes
-from agentdash.engine.reduce.recording import end_recording
-from agentdash.engine.reduce.restore import restore_known
+from agentdash.engine.reduce.recording import end_recording, restore_known
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
 from agentdash.model.fleet import (

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
-from agentdash.engine.link.commands import is_command, thread_of
-from agentdash.engine.link.launchers import find_launcher, with_tmpdir
+from agentdash.engine.link.commands import find_launcher, is_command, thread_of, with_tmpdir
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation
 from agentdash.model.evidence import EvidenceSource

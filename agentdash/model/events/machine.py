@@ -16,8 +16,7 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
-from agentdash.model.screen_label import ScreenLabel
-from agentdash.model.screen_usage import ScreenUsage
+from agentdash.model.screen import ScreenLabel, ScreenUsage
 from agentdash.model.state_paths import Installed, PathAccess
 
 

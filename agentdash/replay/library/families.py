@@ -1,12 +1,13 @@
-"""Group library entries into families: parents, their children, and forks. Pure."""
+"""Group library entries into families (parents, their children, and forks), and sort these. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agentdash.model.findings import Verdict
 from agentdash.model.tokens import ModelUsage, merged_usage
+from agentdash.prices import priced_usd
 from agentdash.replay.library.entry import Entry
 
 _WORST_FIRST: Final[tuple[Verdict, ...]] = ("mismatch", "match", "unverified")
@@ -84,3 +85,28 @@ def _members(head: Entry, children: dict[str, list[Entry]], seen: set[str]) -> I
 
 def _newest(family: SessionFamily) -> float:
     return max(member.entry.begun or 0.0 for member in family.members)
+
+
+NEWEST: Final = "newest"
+SORTS: Final[Mapping[str, Callable[[SessionFamily], tuple[float, str]]]] = {
+    NEWEST: lambda _: (0.0, ""),
+    "tokens": lambda family: (-float(sum(each.usage.total for each in family.by_model)), ""),
+    "cost": lambda family: (-(priced_usd(family.by_model) or 0.0), ""),
+    "duration": lambda family: (-(family.head.took or 0.0), ""),
+    "size": lambda family: (-float(family.head.size), ""),
+    "findings": lambda family: (-float(max(len(member.entry.findings) for member in family.members)), ""),
+    "name": lambda family: (float(not family.head.title), family.head.title.casefold()),
+}
+"""The smallest comes first. Tokens and cost are those of the whole family, findings those of the member with
+the most, other numbers those of the head. Tokens without a price cost nothing here."""
+
+
+def sorted_families(families: Sequence[SessionFamily], sort: str) -> list[SessionFamily]:
+    """Return families in an order of `SORTS`; equal ones keep theirs, the newest first."""
+    return sorted(families, key=SORTS[sort])
+
+
+def next_sort(sort: str) -> str:
+    """Return the order after this one."""
+    names = tuple(SORTS)
+    return names[(names.index(sort) + 1) % len(names)]

@@ -45,7 +45,7 @@ from agentdash.replay.library.digests import EntryDigests
 from agentdash.replay.library.entry import RECORDING, Depth, Entry
 from agentdash.replay.library.owners import Owners
 from agentdash.replay.library.reading import read_log
-from agentdash.replay.requests import past_requests
+from agentdash.replay.recalled import past_requests
 from agentdash.replay.token_file import TokenFile
 from agentdash.store.digests import DigestStore
 

@@ -11,13 +11,14 @@ from typing import Final, NamedTuple
 
 from textual import on
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.worker import Worker, get_current_worker
 
 from agentdash.model.clock import Clock
 from agentdash.replay.library.entry import RECORDING, Entry
+from agentdash.replay.library.families import next_sort
 from agentdash.replay.library.library import Library
-from agentdash.replay.library.order import next_sort
-from agentdash.replay.library.query import Query
+from agentdash.replay.library.query import Query, complete
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.keys import bindings
 from agentdash.tui.library.cells import shown_text
@@ -28,13 +29,29 @@ from agentdash.tui.library.list import LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LibraryScreen
 from agentdash.tui.library.search_job import SearchJob
-from agentdash.tui.library.suggester import QuerySuggester
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View
+
+
+class QuerySuggester(Suggester):
+    """Completes keys and values in a filter, also by the directories and models of the sessions.
+
+    Args:
+        model: the entries known by now.
+    """
+
+    def __init__(self, model: LibraryModel) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)  # the entries change; case is kept as typed
+        self._model = model
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return the completed filter; None if there is nothing to complete."""
+        return complete(value, self._model.entries.values())
+
 
 _LISTED_FIRST: Final = 200
 """Sessions that are listed before the first paint: more than any screen shows."""

@@ -1,12 +1,15 @@
-"""Read the lines of an output that may report a denial."""
+"""Read the lines of an output that may report a denial, and join what they report."""
 
 from __future__ import annotations
+
+from typing import Final
+
+import msgspec
 
 from agentdash.engine.detect.denials import file_messages, network_messages, startup
 from agentdash.engine.detect.denials.call import Call, Finding
 from agentdash.engine.detect.denials.file_denials import judge_file
 from agentdash.engine.detect.denials.lines import MAX_DENIALS, quote
-from agentdash.engine.detect.denials.merging import merged
 from agentdash.engine.detect.denials.network_denials import judge_network
 from agentdash.engine.detect.denials.sources import Strength
 from agentdash.model.denials import Certainty, Denial
@@ -67,3 +70,55 @@ def _read(call: Call, number: int) -> Finding | None:
         return _inner_sandbox(call, number)
     about_file = file_messages.read_message(call.lines, number, call.script)
     return None if about_file is None else judge_file(call, about_file)
+
+
+_MERGE_LINES: Final = 14
+"""Lines within which messages without a target belong to the one that has it."""
+
+
+def merged(findings: list[Finding]) -> list[Finding]:
+    """Return findings without repetitions, and without those that another one of the account completes."""
+    kept: list[Finding] = []
+    for finding in findings:
+        for index, earlier in enumerate(kept):
+            if _is_one(earlier, finding):
+                kept[index] = _joined(earlier, finding)
+                break
+        else:
+            kept.append(finding)
+    return kept
+
+
+def _is_one(one: Finding, two: Finding) -> bool:
+    """Return whether two findings are of one operation."""
+    a, b = one.denial, two.denial
+    if a.what != b.what:
+        return False
+    alike = a.operation == b.operation
+    if a.target == b.target and alike:
+        return True
+    if a.target == b.target is not None and a.what == "filesystem" and "write" in (a.operation, b.operation):
+        return True  # the other one has more exactly what was written
+    if two.first - one.last > _MERGE_LINES:
+        return False
+    generic = one.generic or two.generic
+    if a.target == b.target:
+        return generic or {a.operation, b.operation} == {"connect", "resolve"}
+    return None in (a.target, b.target) and (alike or generic or a.program == b.program)
+
+
+def _joined(one: Finding, two: Finding) -> Finding:
+    """Return the finding that has more to it, completed by the other one."""
+    second = (one.generic and not two.generic) or (one.denial.target is None and not two.generic)
+    if one.denial.target == two.denial.target is not None:
+        second = second or one.denial.operation == "write"
+    better, other = (two, one) if second else (one, two)
+    both = (one.denial.certainty, two.denial.certainty)
+    denial = msgspec.structs.replace(
+        better.denial,
+        target=better.denial.target or other.denial.target,
+        certainty="certain" if "certain" in both else "likely",
+    )
+    return Finding(
+        denial, min(one.first, two.first), max(one.last, two.last), generic=one.generic and two.generic
+    )

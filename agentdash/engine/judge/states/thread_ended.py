@@ -11,8 +11,7 @@ from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
-from agentdash.model.liveness import Liveness
-from agentdash.model.states import State
+from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread, Turn
 from agentdash.model.worker import Assessment
 

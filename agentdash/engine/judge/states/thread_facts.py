@@ -12,8 +12,8 @@ from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner
-from agentdash.model.liveness import Liveness
 from agentdash.model.process import AGENT_NAMES, Process
+from agentdash.model.states import Liveness
 from agentdash.model.thread import Call, Thread, Turn
 
 _OWNERLESS_AFTER_S: Final = 3.0

@@ -10,8 +10,7 @@ from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact
-from agentdash.model.liveness import Liveness
-from agentdash.model.states import State
+from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment
 
