@@ -239,7 +239,6 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> t
 
     Args:
         flags: values of the flags that were given, by option name.
-        environ: the environment variables.
 
     Raises:
         ConfigError: the file cannot be read or is invalid.

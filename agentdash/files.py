@@ -35,7 +35,6 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> Iterat
     """Open a regular file for reading, as a descriptor that is closed at the end of the `with` block.
 
     Args:
-        path: the file.
         follow: whether the last component may be a symbolic link.
 
     Raises:
@@ -61,7 +60,6 @@ def read_bytes(path: str | os.PathLike[str], limit: int, *, follow: bool = True)
     """Return the content of a regular file.
 
     Args:
-        path: the file.
         limit: bytes; a larger file is an error.
         follow: whether the last component may be a symbolic link.
 
@@ -149,7 +147,6 @@ def write_file(path: Path, content: bytes, *, replace: bool) -> None:
     """Write a file whole: on an error there is no new file, and an old one keeps its content.
 
     Args:
-        path: the file.
         content: of the file.
         replace: whether an existing regular file is replaced; another kind of file never is.
 

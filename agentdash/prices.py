@@ -87,7 +87,6 @@ def cost(usages: Iterable[ModelUsage], prices: PriceList | None = None) -> Cost 
     """Return what tokens cost; None where there are none.
 
     Args:
-        usages: tokens by model.
         prices: the prices; None: those that come with agentdash.
     """
     prices = prices or price_list()

@@ -85,7 +85,6 @@ class ChatLog:
     """One chat file, read as it grows.
 
     Args:
-        path: the file.
         new_parser: makes a parser, also where the file is replaced by another one.
     """
 
@@ -163,7 +162,6 @@ class ChatFiles:
     Args:
         locate: returns the directory with the chats of a process's project; None where it is not known.
         pattern: of the names of chats in it.
-        new_parser: makes a parser.
     """
 
     def __init__(

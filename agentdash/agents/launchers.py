@@ -35,7 +35,6 @@ def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
 
     Args:
         name: `comm` of the process. It may be anything (`3`), so its program's name counts as well.
-        argv: its arguments.
     """
     found = read_codex_launcher(name, argv)
     if found is not None and found.name == _BWRAP and _ARGUMENT_FILE in argv:

@@ -24,7 +24,6 @@ class UserAttention:
 
     Args:
         hub: the hub that judges by them.
-        clock: the time of both.
         file: where they are kept over restarts; None: they are not (the demo).
     """
 

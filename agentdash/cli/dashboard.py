@@ -64,7 +64,6 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
     """Show the live dashboard; write the status file and record, where the configuration asks for it.
 
     Args:
-        config: the configuration in force.
         close_with: exit when this pane closes.
 
     Raises:
@@ -130,12 +129,7 @@ def show(
     """Open the screen over a hub and run both, with the services, until the screen is closed.
 
     Args:
-        hub: the hub to watch.
-        clock: the clock of the ages shown.
-        config: the configuration in force.
         banner: a word in front of the header.
-        on_snapshot: called with each snapshot that is shown.
-        services: coroutines to run beside the hub.
         close_with: exit when this pane closes.
         attention: where looks and acknowledgements are kept; None: only for as long as the hub runs.
         open_conversation: reads conversations in place of the session files.

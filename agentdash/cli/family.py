@@ -32,8 +32,6 @@ def playable(target: str, config: Config, journal: Path, now: float) -> Playable
     Args:
         target: a thread id or its prefix, the path of a session log, the name of a recording, or the path of
             a part of one.
-        config: the configuration in force.
-        journal: directory of recordings.
         now: unix seconds.
 
     Raises:

@@ -69,7 +69,6 @@ def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) ->
     Without a current status file, a target is `unreachable`.
 
     Args:
-        config: the configuration in force.
         target: what to look for; None: all.
         no_cache: whether all sessions are read, and no digests of them kept.
 
@@ -102,7 +101,6 @@ async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenera
     """Yield the fleet, and again whenever it changes. The first snapshot is complete.
 
     Args:
-        config: the configuration in force.
         target: what the caller looks for; its tmux server is watched too.
 
     Raises:

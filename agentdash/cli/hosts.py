@@ -21,7 +21,6 @@ def chosen_hosts(config: Config, flags: Mapping[str, Any]) -> dict[str, HostSett
     """Return the hosts to watch, by name: those of the flags, or else those of the configuration.
 
     Args:
-        config: the configuration in force.
         flags: the values of the options of `HOST_OPTIONS` that were given.
 
     Raises:

@@ -24,8 +24,6 @@ def browse(config: Config, journal: Path, play: Callable[[Path, float | None], N
     """Open the library; after each played session open it again, in the same place, until it is closed.
 
     Args:
-        config: the configuration in force.
-        journal: directory of recordings.
         play: plays a session from a time on (unix seconds).
     """
     clock = SystemClock()

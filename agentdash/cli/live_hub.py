@@ -48,8 +48,6 @@ def live_hub(
     """Return the hub over the sources that the configuration enables.
 
     Args:
-        config: the configuration in force.
-        clock: the time of events and snapshots.
         more: further sources.
         observer: called with each batch of reduced events.
         known: of earlier passes, where a single one is made; None: all rollouts are read.

@@ -48,11 +48,7 @@ Target = Annotated[str, Field(description="Thread id or its beginning, tmux pane
 
 
 class Tools:
-    """Answers questions about workers with the configuration of this agentdash.
-
-    Args:
-        config: the configuration in force.
-    """
+    """Answers questions about workers with the configuration of this agentdash."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

@@ -85,7 +85,6 @@ async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool =
     """Return the result of `work`; cancel it and return None if the reader of stdout's pipe closes it.
 
     Args:
-        work: what to run.
         with_stdin: whether to cancel it also when stdin ends, if that is a pipe or a socket.
     """
     import asyncio

@@ -235,7 +235,6 @@ def play(
 
     Args:
         target: a thread id or its prefix, or the path of a rollout file.
-        config: the configuration in force.
         at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
         speed: factor of real time; `math.inf`: as fast as steps can be drawn.
         gap: longest pause between two steps, in seconds of the session.

@@ -30,8 +30,6 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     whose requests are read then; screens come last.
 
     Args:
-        config: the configuration in force.
-        clock: the time of the events.
         known: threads that an earlier agentdash read, for a single pass.
     """
     scheduler = PollScheduler(clock)

@@ -79,7 +79,6 @@ class Hub:
 
     Args:
         sources: where events come from; `once` polls them in this order. Iterated first when it runs.
-        clock: the time of events and snapshots.
         stalled_after: seconds without a sign of life after which a running worker has stalled.
         observer: called with each batch of reduced events, on the loop; it must be quick.
     """

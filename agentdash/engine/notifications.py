@@ -45,7 +45,6 @@ def next_notifications(
 
     Args:
         state: after the snapshot before.
-        snapshot: the newest.
         wanted: the states to notify.
         pause: seconds between two notifications of one worker.
     """

@@ -30,9 +30,6 @@ def pane_worker(
     """Return the worker that occupies a pane.
 
     Args:
-        fleet: everything known.
-        pane: the pane.
-        occupant: its worker CLI.
         below: the processes of the pane.
         findings: about the tmux server of the pane.
     """
@@ -68,7 +65,6 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
     """Return the worker that is a worker CLI below a command of a thread.
 
     Args:
-        fleet: everything known.
         process: the process of the CLI.
         thread: the id of the thread.
     """

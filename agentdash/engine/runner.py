@@ -37,8 +37,6 @@ async def running(
     fails is reported as a failed source of the snapshot; the hub's own failure is part of its last snapshot.
 
     Args:
-        hub: the hub.
-        services: what runs beside it.
         after: awaited before each of them starts.
     """
 

@@ -50,7 +50,6 @@ def build_snapshot(
     """Return the snapshot of a fleet.
 
     Args:
-        fleet: everything known.
         now: unix seconds.
         cache: of the snapshots before.
         stalled_after: seconds without a sign of life after which a running worker has stalled.
@@ -210,7 +209,6 @@ class _SnapshotBuilder:
         Args:
             worker: as judged.
             last_sign: when it last gave a sign of life (unix seconds); 0 where that does not matter.
-            pane: its pane.
             is_held: whether a process, a lock or a pane holds it, or may.
             session: the ssh session that shows it.
         """

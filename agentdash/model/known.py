@@ -34,7 +34,6 @@ def known_of(fleet: Fleet, at: float) -> FleetKnown:
     """Return the event that restores all facts of a fleet that no rollout contains.
 
     Args:
-        fleet: everything known.
         at: the time of the event (unix seconds).
     """
     fields: dict[str, Any] = {}

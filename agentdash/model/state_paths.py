@@ -88,7 +88,6 @@ def resolve_path(path: str, env: Mapping[str, str], cwd: str | None = None) -> s
     Args:
         path: as in the table.
         env: the worker's environment: `HOME`, and any of `DEFAULTS` that is set.
-        cwd: the directory it works in.
     """
     for _ in range(4):  # a default may name a variable itself
         path = _VARIABLE.sub(lambda m: _value(m[1], env, cwd) or m[0], path)

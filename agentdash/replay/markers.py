@@ -56,9 +56,6 @@ class Marker:
         """Return the marks of a step.
 
         Args:
-            before: the fleet before it.
-            after: the fleet after it.
-            events: its events.
             at: its time (unix seconds).
         """
         found, assess = 0, False

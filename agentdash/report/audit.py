@@ -121,7 +121,6 @@ def audit(
     Helper threads of Codex are left out.
 
     Args:
-        paths: the files.
         on_read: called with each file when it has been read.
         unreadable: directories that may contain more, but cannot be listed.
         recall: returns what an earlier agentdash saw of a thread.

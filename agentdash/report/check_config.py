@@ -95,8 +95,6 @@ def check_config(
 
     Args:
         args: as they would be typed after `codex`.
-        home: the Codex home.
-        cwd: the directory.
         version: of Codex, and where it was found.
 
     Raises:

@@ -83,7 +83,6 @@ def describe(schema: dict[str, Any], document: type[msgspec.Struct]) -> None:
 
     Args:
         schema: of the document, changed in place.
-        document: the struct.
     """
     structs = {each.__name__: each for each in _structs(document)}
     for name, definition in schema.get("$defs", {}).items():

@@ -60,10 +60,7 @@ def diagnose(
     """Run all checks.
 
     Args:
-        config: the options in force.
         settings: a summary of the config file.
-        hosts: the hosts of the configuration.
-        environ: the environment of this process.
     """
     sandbox = confinement(own_socket() if config.tmux else None)
     home = CodexHome(config.codex_home or default_home())
@@ -92,7 +89,6 @@ class _Probe:
     """The result of polling tmux and the processes once.
 
     Args:
-        config: the options in force.
         sandbox: the sandbox that agentdash runs in, if any.
     """
 

@@ -32,11 +32,7 @@ _MIN_DURATION_S: Final = 0.001
 
 
 def html(report: TimelineReport, version: str) -> str:
-    """Return the document.
-
-    Args:
-        version: the version of agentdash.
-    """
+    """Return the document."""
     style = _STYLE.read_text("utf-8")
     parts = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',

@@ -17,11 +17,7 @@ from agentdash.report.timeline_report import TimelineReport, TimelineRow
 
 
 def markdown(report: TimelineReport, version: str) -> str:
-    """Return the document.
-
-    Args:
-        version: the version of agentdash.
-    """
+    """Return the document."""
     parts = (
         _head(report, version),
         _workers(report),

@@ -133,7 +133,6 @@ def read_file(path: Path, memory: ThreadMemory) -> FileRead:
     """Read a file, and judge it unless its threads are to be compared with others. Never raises.
 
     Args:
-        path: the file.
         memory: what an earlier agentdash saw of its thread.
     """
     fleet, error = _read_as_far(path)

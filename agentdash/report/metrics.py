@@ -30,7 +30,6 @@ def metrics_text(snapshot: Snapshot, now: float) -> str:
     """Return the metrics of a snapshot. Past workers count in `agentdash_past_workers` alone.
 
     Args:
-        snapshot: the fleet.
         now: unix seconds, for what lasts still.
     """
     present = [worker for worker in snapshot.workers if worker.group is not Group.PAST]

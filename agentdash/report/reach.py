@@ -96,7 +96,6 @@ def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> 
     """Return what workers could reach now; without those of other hosts.
 
     Args:
-        snapshot: the fleet.
         chosen: the workers; None: all but past ones.
     """
     candidates = snapshot.workers if chosen is None else chosen

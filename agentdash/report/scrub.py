@@ -40,8 +40,6 @@ class Scrubber:
     """Replaces homes by `~`, their owners and the hosts by placeholders, and what the user lists.
 
     Args:
-        homes: known home directories.
-        hosts: known host names.
         replacements: texts and what they are replaced by, first.
     """
 

@@ -129,7 +129,6 @@ def read_sessions(
 
     Args:
         root: the Codex home; None: the default one.
-        limit: number of sessions.
         claude_root: the configuration directory of Claude Code; None: the default one.
         digests: of sessions that were listed before; None: every file is read.
         progress: called with the size of each file, in bytes, when it has been read.

@@ -60,8 +60,6 @@ def play_since(
     """Play all session files that were written since a time, and the journals of that time.
 
     Args:
-        codex: the Codex home.
-        claude: the configuration directory of Claude Code.
         journals: directory of recordings; it need not exist.
         since: unix seconds.
         now: unix seconds.

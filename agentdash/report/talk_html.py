@@ -28,11 +28,7 @@ _ROLES: Final = {"user": "you", "agent": "agent"}
 
 
 def talk_html(report: TalkReport, version: str) -> str:
-    """Return the document.
-
-    Args:
-        version: the version of agentdash.
-    """
+    """Return the document."""
     style = "\n".join(style.read_text("utf-8") for style in _STYLES)
     title = escape(report.threads[0].name if report.threads else "conversation")
     parts = (

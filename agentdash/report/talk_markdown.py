@@ -36,11 +36,7 @@ _ROLES: Final = {"user": "You", "agent": "Agent"}
 
 
 def talk_markdown(report: TalkReport, version: str) -> str:
-    """Return the document.
-
-    Args:
-        version: the version of agentdash.
-    """
+    """Return the document."""
     lines = [line for number, talk in enumerate(report.threads) for line in _thread(talk, number)]
     return "\n".join((*lines, f"Exported by agentdash {version} from the session's own files.", ""))
 

@@ -35,8 +35,6 @@ class AgentDash(SnapshotApp):
     """The dashboard.
 
     Args:
-        feed: where snapshots come from.
-        clock: for ages.
         options: how the app looks, and which worker is selected first.
         go_to_pane: makes a tmux client show a pane; None where there is no client.
         on_snapshot: called with every snapshot, for notifications.

@@ -40,7 +40,6 @@ async def asciicast(
 
     Args:
         scenes: times (unix seconds), in order, and functions that build the snapshot: called for frames only.
-        options: how the app looks.
         gap: a longer pause between two scenes is cut to so many seconds.
         speed: seconds of the session in one second of the recording.
     """

@@ -133,7 +133,6 @@ class BaseApp(App[Result]):
         """Copy a text, and show what has become of it.
 
         Args:
-            text: what to copy.
             label: stands before the text in the message.
         """
         self.copy_to_clipboard(text)

@@ -33,8 +33,6 @@ class Notifier:
     """Sends a notification for each change of state that is configured.
 
     Args:
-        settings: which states, and by which means.
-        write: writes to the terminal.
         environ: where `TMUX` shows that the terminal is a tmux pane.
         run: starts a program without waiting for it.
     """

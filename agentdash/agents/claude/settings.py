@@ -148,7 +148,6 @@ def request_of_transcript(path: Path, thread: Thread, at: float) -> Requested | 
 
     Args:
         path: the transcript.
-        thread: its thread.
         at: now (unix seconds): a file that was written after the thread began is the setting as of now.
     """
     projects = next((parent for parent in path.absolute().parents if parent.name == "projects"), None)
@@ -177,9 +176,6 @@ def read_request(arguments: Arguments, home: str, cwd: str, root: Path) -> Reque
     """Read the request of a Claude Code with these arguments in a directory. Never raises.
 
     Args:
-        arguments: of the process.
-        home: its configuration directory.
-        cwd: its working directory.
         root: where its file system is mounted.
     """
     return requested(arguments, list(_files(arguments, home, cwd, root)), home=home, cwd=cwd)
@@ -189,10 +185,7 @@ def requested(arguments: Arguments, files: Sequence[SettingsFile], *, home: str,
     """Return what arguments and settings ask for.
 
     Args:
-        arguments: of the process.
         files: its settings, the weakest first.
-        home: its configuration directory.
-        cwd: its working directory.
     """
     mode, origins = _mode(arguments, files)
     if any(file.problem for file in files):  # which value is in force is not known

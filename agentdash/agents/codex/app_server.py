@@ -130,7 +130,6 @@ class AppServerConnection:
     """One connection to an app-server.
 
     Args:
-        socket: the open WebSocket.
         state: what is kept between connections; updated.
         now: returns the time of messages without one, unix seconds.
     """

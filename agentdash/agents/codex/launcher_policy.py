@@ -46,7 +46,6 @@ def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
 
     Args:
         name: `comm` of the process. It may be anything (`3`), so its program's name counts as well.
-        argv: its arguments.
     """
     names = (posixpath.basename(argv[0]) if argv else "", name)
     found = next((launcher for launcher in _LAUNCHERS if launcher in names), None)

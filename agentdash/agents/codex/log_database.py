@@ -71,11 +71,7 @@ def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None
 
 
 class CodexLog:
-    """Reads new rows of the log of one home.
-
-    Args:
-        root: the Codex home.
-    """
+    """Reads new rows of the log of one home."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -72,7 +72,6 @@ class StatusFeed:
     """The status of the threads that Codex's app-server has loaded.
 
     Args:
-        home: the Codex home.
         clock: the time of events without one, and of the pauses between connections.
         uid: the owner of sockets that may be connected to; by default the user of this process.
     """
@@ -130,7 +129,6 @@ class StatusFeed:
         again is emitted as `not-loaded`.
 
         Args:
-            emit: receives the events.
             is_idle: returns whether nothing happens in this home: then an app-server is looked for less
                 often.
             rest: waits between two searches, for so many seconds where it is not known that something has

@@ -38,11 +38,7 @@ _YOLO: Final = "yolo"
 
 
 class GeminiRequests(RequestReader):
-    """What a `gemini` or `qwen` process was asked for.
-
-    Args:
-        family: which of the two.
-    """
+    """What a `gemini` or `qwen` process was asked for."""
 
     def __init__(self, family: Family) -> None:
         self._family = family

@@ -91,10 +91,6 @@ def settings_files(
     """Yield the settings that are there, the weakest first.
 
     Args:
-        family: whose.
-        env: the environment of the process.
-        home: its directory of settings.
-        cwd: its working directory.
         root: where its file system is mounted.
     """
     yield from _file(RequestLayer.USER, posixpath.join(home, "settings.json"), root)

@@ -88,7 +88,6 @@ def requested(argv: Sequence[str], sources: Sequence[RulesSource]) -> Requested:
     """Return what arguments and rules ask for.
 
     Args:
-        argv: of the process.
         sources: the places that set rules, the weakest first.
     """
     text = "OpenCode has no sandbox: permissions are questions, no walls"
@@ -142,8 +141,6 @@ def rules_sources(env: Mapping[str, str], cwd: str, root: Path) -> Iterator[Rule
     """Yield the places that are there, the weakest first.
 
     Args:
-        env: the environment of the process.
-        cwd: its working directory.
         root: where its file system is mounted.
     """
     config = env.get("XDG_CONFIG_HOME") or posixpath.join(env.get("HOME", "/"), ".config")

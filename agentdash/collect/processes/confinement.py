@@ -31,7 +31,6 @@ def confinement(socket_path: Path | None, environ: Mapping[str, str] = os.enviro
 
     Args:
         socket_path: the socket of a tmux server of this user; a refused connection is a sign of a sandbox.
-        environ: agentdash's own environment.
     """
     if sys.platform == "darwin":
         from agentdash.collect.processes.macos import sandboxed  # noqa: PLC0415 - loads libSystem
@@ -46,9 +45,7 @@ def linux_confinement(kernel: Kernel | None, first_program: str, environ: Mappin
     """Return the same from Linux facts.
 
     Args:
-        kernel: agentdash's own kernel facts.
         first_program: the first argument of process 1 of its pid namespace.
-        environ: agentdash's own environment.
     """
     if kernel is None or kernel.seccomp != _SECCOMP_FILTER or not kernel.no_new_privs:
         return None

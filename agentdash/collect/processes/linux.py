@@ -317,7 +317,6 @@ def _read(path: str, at_least: int = 0) -> bytes:
     """Return the content of a file of /proc, empty where it is unreadable: cheaper than `open`.
 
     Args:
-        path: the file.
         at_least: for files that come in pieces (mount tables): read on until this length is passed.
     """
     try:

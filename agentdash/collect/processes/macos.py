@@ -30,7 +30,6 @@ def sandboxed(pid: int, library: Library | None = None) -> bool | None:
     """Return whether a process is in a sandbox; None where that is unknown.
 
     Args:
-        pid: the process.
         library: the library to call; by default that of the system.
     """
     library = _system() if library is None else library

@@ -60,7 +60,6 @@ class Link:
     """The link to one host.
 
     Args:
-        carrier: runs commands there.
         clock: the time of this machine.
         changed: called after each change of `host`.
     """

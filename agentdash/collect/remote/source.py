@@ -23,7 +23,6 @@ class RemoteSource:
     """Watches other hosts.
 
     Args:
-        carriers: one for each host.
         clock: the time of this machine.
     """
 

@@ -20,13 +20,7 @@ _MAX_DEFERRED_EVENTS: Final = 200
 
 
 class CodexLogSource:
-    """Polls the log database of a Codex home.
-
-    Args:
-        home: the Codex home.
-        clock: the time of the polls.
-        scheduler: sets the pauses between polls.
-    """
+    """Polls the log database of a Codex home."""
 
     name = "codex log"
 

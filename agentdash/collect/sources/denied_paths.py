@@ -41,11 +41,7 @@ _HOME_FILES: Final = (
 
 
 class DeniedPathSource:
-    """Emits what is at denied paths and writable roots of threads of this machine.
-
-    Args:
-        clock: the time of the events.
-    """
+    """Emits what is at denied paths and writable roots of threads of this machine."""
 
     name = "denied paths"
 

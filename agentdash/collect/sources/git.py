@@ -28,11 +28,7 @@ _COST_FACTOR: Final = 50
 
 
 class GitSource:
-    """Emits the repositories of live workers' directories, where they changed.
-
-    Args:
-        clock: the time of the events.
-    """
+    """Emits the repositories of live workers' directories, where they changed."""
 
     name = "git"
 

@@ -26,8 +26,6 @@ async def poll_repeatedly(
     """Poll a source until cancelled, with pauses that depend on the activity.
 
     Args:
-        source: the source to poll.
-        emit: receives the events of each poll.
         channel: the fleet that polls and pauses depend on.
         scheduler: sets the pauses, and is notified of activity.
         rest: waits between two polls; by default for the scheduler's pause.

@@ -19,8 +19,6 @@ class ProcessSource:
     """Polls processes and the writer locks of a Codex home.
 
     Args:
-        home: the Codex home.
-        clock: the time of the events.
         scheduler: sets the pauses between polls, short ones while a command starts.
     """
 

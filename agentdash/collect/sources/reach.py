@@ -28,11 +28,7 @@ _MAX_PROCESSES: Final = 4
 
 
 class ReachSource:
-    """Emits what workers could reach, while it streams: single looks have no need of it. Linux only.
-
-    Args:
-        clock: the time of the events.
-    """
+    """Emits what workers could reach, while it streams: single looks have no need of it. Linux only."""
 
     name = "reach"
 

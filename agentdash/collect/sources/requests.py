@@ -31,11 +31,7 @@ class _Unread(NamedTuple):
 
 
 class RequestSource:
-    """Reads what the process of each worker was asked for, when both are first seen together.
-
-    Args:
-        clock: the time of the events.
-    """
+    """Reads what the process of each worker was asked for, when both are first seen together."""
 
     name = "requests"
 

@@ -60,9 +60,7 @@ class SessionLogSource:
     """Reads session logs as they are found, grow, move and vanish. Subclasses know one CLI.
 
     Args:
-        roots: the directories to follow.
         newest: how many of the newest sessions are read at first; None: all.
-        clock: the time of the events.
         scheduler: notified of activity, and of commands that start.
         known: of earlier, for a single pass; None: all logs are read.
     """
@@ -281,9 +279,7 @@ class RolloutSource(SessionLogSource):
     """Reads the rollouts of Codex.
 
     Args:
-        home: the Codex home to follow.
         newest: how many of the newest sessions are read at first; None: all.
-        clock: the time of the events.
         scheduler: notified of activity, and of commands that start.
         known: of earlier, for a single pass; None: all rollouts are read.
     """

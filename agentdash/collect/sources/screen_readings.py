@@ -34,7 +34,6 @@ class ScreenReadingSource:
     """Reads a screen as soon as the screen, the title or the occupant of its pane changes.
 
     Args:
-        clock: the time of the events.
         rules_folder: the user's own rules, `<cli>.toml` each.
     """
 

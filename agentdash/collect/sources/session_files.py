@@ -25,7 +25,6 @@ class SessionFileSource:
     """Reads the session files of running workers, and emits what changed.
 
     Args:
-        clock: the time of the events.
         readers: the readers of session files by agent; by default those of all adapters.
     """
 

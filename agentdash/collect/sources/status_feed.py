@@ -27,8 +27,6 @@ class StatusFeedSource:
     """Reads the status feed of a Codex home while an app-server of it is running.
 
     Args:
-        home: the Codex home.
-        clock: the time of the events.
         scheduler: notified of activity; while idle, a server is looked for less often.
     """
 

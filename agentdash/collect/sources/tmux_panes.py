@@ -29,7 +29,6 @@ class TmuxPaneSource:
 
     Args:
         sensor: reads the servers.
-        clock: the time of the events.
         scheduler: sets the pauses between polls; a new pane starts a burst.
         default_optional: whether the default server may be absent without a report: other servers are
             configured, or agentdash runs in one.

@@ -17,7 +17,6 @@ class TranscriptSource(SessionLogSource):
     Args:
         home: the configuration directory to follow.
         newest: how many of the newest sessions are read at first; None: all.
-        clock: the time of the events.
         scheduler: notified of activity, and of commands that start.
     """
 

@@ -175,7 +175,6 @@ class InotifyTree:
     """Watches directories and all below them by inotify.
 
     Args:
-        roots: the directories.
         deliver: receives the paths of entries that changed; of a directory also where anything below it may
             have.
         fail: receives the error after which no more events are delivered.

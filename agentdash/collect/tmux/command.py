@@ -37,7 +37,6 @@ async def run_tmux(server: TmuxServer, limit_s: float, *args: str) -> tuple[int,
     and log an unknown child.
 
     Args:
-        server: the server to connect to.
         limit_s: seconds after which the call is given up.
         args: the command, and what is chained to it.
 

@@ -59,7 +59,6 @@ class TmuxSensor:
     Once it answers again, panes that it does not list any more are reported as gone.
 
     Args:
-        servers: the servers to read.
         timeout: seconds after which a server that does not answer is given up.
         skip: a pane to leave out.
     """

@@ -11,7 +11,6 @@ def reach_by_policy(own: Reach, policy: Policy) -> Reach:
 
     Args:
         own: what agentdash itself reaches, which is in no sandbox.
-        policy: the policy in force.
     """
     if policy.is_full_access:
         return Reach(own.targets, own.limits, "policy")

@@ -24,12 +24,7 @@ _ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 class SshSessions:
-    """The sessions of ssh and mosh of a fleet.
-
-    Args:
-        fleet: everything known.
-        links: what belongs together in it.
-    """
+    """The sessions of ssh and mosh of a fleet."""
 
     def __init__(self, fleet: Fleet, links: FleetLinks) -> None:
         self._tree = ProcessTree(fleet.processes.values(), {})

@@ -53,9 +53,7 @@ class EntryDigests:
     """The digests of one reading of the library.
 
     Args:
-        store: where they are kept.
         entries: of the listing: their files are examined now.
-        inputs: what each entry is made with.
     """
 
     def __init__(self, store: DigestStore, entries: Iterable[Entry], inputs: Inputs) -> None:

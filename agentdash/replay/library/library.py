@@ -65,7 +65,6 @@ class Library:
     """The past sessions of a Codex home, and of Claude Code. Read-only.
 
     Args:
-        home: the Codex home.
         clock: the time against which ages are measured.
         claude_home: the configuration directory of Claude Code; None: its sessions are left out.
         recordings: the directory of recordings; None: they are left out.

@@ -189,7 +189,6 @@ def _hits_in_line(
     """Yield the hits in the events of a line; without any, those in what the events shorten or leave out.
 
     Args:
-        log: the file.
         reader: of its lines.
         terms: what is searched.
         found_calls: kind and call of the hits in events: other lines repeat the texts of these.

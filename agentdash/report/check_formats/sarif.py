@@ -35,9 +35,6 @@ def sarif(report: CheckReport, judged: Sequence[Result], *, version: str, cwd: P
     """Return the document.
 
     Args:
-        report: the audit.
-        judged: its results.
-        version: of agentdash.
         cwd: paths below this directory are relative to it.
     """
     has_baseline = report.gate is not None and report.gate.baseline is not None

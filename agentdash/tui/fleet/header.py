@@ -121,7 +121,6 @@ def header(
     Args:
         snapshot: None until the first one arrives.
         numbers: of workers by group.
-        look: what drawing depends on.
         cells: width of the header.
         banner: a word in front.
         waited: for how many seconds workers have waited today, together.

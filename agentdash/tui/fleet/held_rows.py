@@ -9,11 +9,7 @@ from agentdash.tui.theme import Glyphs
 
 
 class HeldRows:
-    """The rows, and what their order was computed from: it is computed again only when that has changed.
-
-    Args:
-        glyphs: those of the tree.
-    """
+    """The rows, and what their order was computed from: it is computed again only when that has changed."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         self._tree = glyphs.tree
@@ -34,10 +30,7 @@ class HeldRows:
         """Filter and arrange the workers of a snapshot.
 
         Args:
-            snapshot: the newest.
             chosen: the filter in force.
-            order: how rows are arranged.
-            selected_id: the selected worker.
             is_held: rows that are shown keep their places, unless filter or order are others.
         """
         if self._is_outdated(snapshot, chosen, order) or (self.is_kept and not is_held):

@@ -95,7 +95,6 @@ def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int, look: Loo
         snapshot: None until the first one arrives.
         filtered: whether a filter hides all workers.
         cells: width of the list.
-        look: what drawing depends on.
     """
     if snapshot is None:
         return [BLANK, (Span("  Looking for workers."),)]

@@ -91,7 +91,6 @@ def arrange(
     Args:
         workers: the workers to show, parents before their children.
         every: the whole fleet, for the names of ancestors.
-        order: how they are arranged.
         glyphs: a child with siblings below it, the last child, the line past a child.
     """
     families = [[(worker, 0)] for worker in workers] if order.is_flat else _families(workers)

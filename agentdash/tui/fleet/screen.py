@@ -134,8 +134,6 @@ class FleetScreen(Screen[None]):
         """Filter and order the rows.
 
         Args:
-            snapshot: the newest.
-            selected_id: the selected worker.
             is_held: rows that are shown keep their places.
 
         Returns:

@@ -38,11 +38,7 @@ from agentdash.tui.view import View
 
 
 class QuerySuggester(Suggester):
-    """Completes keys and values in a filter, also by the directories and models of the sessions.
-
-    Args:
-        model: the entries known by now.
-    """
+    """Completes keys and values in a filter, also by the directories and models of the sessions."""
 
     def __init__(self, model: LibraryModel) -> None:
         super().__init__(use_cache=False, case_sensitive=True)  # the entries change; case is kept as typed
@@ -74,10 +70,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     """The list of all past sessions. Returns the session that was opened, or None.
 
     Args:
-        library: where the sessions are read.
         model: what is known of them already, and how the screen was left.
         clock: for ages and relative dates.
-        options: how the app looks.
     """
 
     TITLE = "agentdash"

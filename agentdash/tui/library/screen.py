@@ -31,11 +31,9 @@ def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) ->
     """Return the first line: number of sessions, progress of reading them, and their directory.
 
     Args:
-        model: the entries known by now.
         home: the directory of the sessions.
         rate: sessions read per second; 0: nothing is being read.
         cells: width of the line.
-        look: what drawing depends on.
     """
     total, read, unreadable = model.counts()
     dots = look.glyphs.ellipsis
@@ -135,9 +133,7 @@ class LibraryScreen(Screen[None]):
         """Draw the library.
 
         Args:
-            model: the entries known by now.
             job: the search that is open.
-            look: what drawing depends on.
             rate: sessions read per second; 0: nothing is being read.
             problem: why there are no sessions; None until that is known.
         """

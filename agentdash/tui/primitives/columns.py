@@ -131,7 +131,6 @@ class Layout(Generic[Item]):
         """Return an item on one line. A gap has the tone of its neighbour that is farther from `main`.
 
         Args:
-            item: the item.
             look: what drawing depends on beside it.
             main: replaces the content of the main column.
         """

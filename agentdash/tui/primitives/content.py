@@ -52,7 +52,6 @@ def content(spans: Iterable[Span], *, ascii_only: bool, ansi: bool = False) -> C
     """Return spans as content; foreign text is not parsed as markup.
 
     Args:
-        spans: the text.
         ascii_only: whether signs are replaced by ASCII.
         ansi: whether colours are the terminal's own, on an unknown ground.
     """

@@ -50,7 +50,6 @@ class RecordedClock:
 
     Args:
         clock: the player's clock; it runs on until what happened last has settled.
-        player: what plays.
     """
 
     def __init__(self, clock: Clock, player: Player) -> None:
@@ -68,14 +67,7 @@ class RecordedClock:
 
 
 class ReplayApp(AgentDash):
-    """The dashboard with a player.
-
-    Args:
-        feed: where snapshots come from.
-        clock: the player's clock.
-        player: what plays.
-        options: how the app looks.
-    """
+    """The dashboard with a player."""
 
     BINDINGS = bindings(*ids("player"))
 

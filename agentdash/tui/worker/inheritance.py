@@ -30,7 +30,6 @@ def inheritance(worker: Worker, family: Sequence[Worker], cells: int, look: Look
     """Return the lines of the tab.
 
     Args:
-        worker: the selected worker.
         family: its family, parents before children.
     """
     lines = list(_table(worker, family, cells, look))

@@ -62,9 +62,7 @@ def summary(worker: Worker, cells: int, look: Look, family: Sequence[Worker] = (
     """Return everything above the tabs.
 
     Args:
-        worker: the worker to show.
         cells: width of the panel.
-        look: what drawing depends on.
         family: its family, with itself.
     """
     dots = look.glyphs.ellipsis

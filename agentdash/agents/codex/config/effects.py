@@ -34,9 +34,7 @@ def ineffective(layers: ConfigLayers, arguments: Arguments, rules: Rules, given:
     """Return the settings of the files that change nothing of the policy, by file.
 
     Args:
-        layers: the files.
         arguments: of the Codex that is meant.
-        rules: of its version.
         given: the policy that it gets.
     """
     found: list[Ineffective] = []

@@ -88,10 +88,6 @@ def read_layers(
     """Read the configuration files of a Codex. Never raises.
 
     Args:
-        home: its `$CODEX_HOME`.
-        cwd: its working directory.
-        arguments: of its process.
-        rules: of its version.
         root: where its file system is mounted: `/proc/PID/root` of a process in another mount namespace.
     """
 
@@ -126,14 +122,7 @@ def read_layers(
 
 
 def request(layers: ConfigLayers, arguments: Arguments, rules: Rules, *, cwd: str) -> tuple[Asked, Asked]:
-    """Return the policy that was asked for, and the one that Codex makes of it.
-
-    Args:
-        layers: the configuration files.
-        arguments: of the process.
-        rules: of its version.
-        cwd: its working directory.
-    """
+    """Return the policy that was asked for, and the one that Codex makes of it."""
     decided = layers.trust is not None
     wanted = ask(Stack(arguments, layers.files, rules), cwd=cwd, decided=decided)
     stack = Stack(arguments, layers.files, rules, managed=layers.managed_config, honoured=True)

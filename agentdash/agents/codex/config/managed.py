@@ -34,9 +34,7 @@ def constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], *, cwd:
 
     Args:
         asked: by all settings, `managed_config.toml` included.
-        stack: these settings.
         managed: `managed_config.toml` and `requirements.toml`, as far as they exist.
-        cwd: the working directory.
     """
     for file in managed:
         if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:

@@ -66,8 +66,6 @@ def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
     """Return the policy that the settings of a stack ask for.
 
     Args:
-        stack: the settings.
-        cwd: the working directory.
         decided: whether the project is marked as trusted or untrusted.
     """
     typed = _typed_mode(stack)

@@ -114,8 +114,6 @@ def read_request(
     ask for is kept.
 
     Args:
-        arguments: of its process.
-        home: its Codex home.
         cwd: its workspace.
         version: of Codex.
         root: where its file system is mounted.

@@ -30,8 +30,6 @@ def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: f
 
     Args:
         role: its name (`agent_role`).
-        home: the Codex home.
-        cwd: its working directory.
         root: where its file system is mounted.
         since: when it was started (unix seconds).
         at: now.

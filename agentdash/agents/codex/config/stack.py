@@ -39,9 +39,7 @@ class Stack:
     """The settings of one Codex, by layer, the weakest first.
 
     Args:
-        arguments: of its process.
         files: its configuration files, the weakest first; managed ones are left out here.
-        rules: of its version.
         managed: `managed_config.toml`, if it is to count.
         honoured: whether arguments are left out that this version drops without a word.
     """

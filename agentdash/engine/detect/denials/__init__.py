@@ -41,7 +41,6 @@ def find_denials(
         exit_code: its exit code where one is known: evidence, never a condition.
         outcome: how the call ended; `denied` where the agent's CLI itself took it for a denial.
         policy: the policy in force when it ran.
-        cwd: its working directory.
         home: the home directory; taken from the working directory where it is not known.
         tool: `command`, or the name of the MCP tool.
         landlock: whether the sandbox can be Landlock, which refuses with EACCES as file modes do. Others

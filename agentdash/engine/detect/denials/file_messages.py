@@ -140,7 +140,6 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     """Return what the line reports about a file, with what the lines around it add; None for nothing.
 
     Args:
-        lines: the output.
         number: of the line.
         script: what ran: it shows where a path with blanks begins and ends.
     """

@@ -152,7 +152,6 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
     """Return what the line reports about the network; None where it reports nothing, or names another cause.
 
     Args:
-        lines: the output.
         number: of the line.
         script: what ran: a bare `Operation not permitted` is the network's only where a socket is spoken of.
         index_reachable: whether the policy lets some hosts through, so that an empty index proves nothing.

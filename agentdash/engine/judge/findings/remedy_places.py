@@ -54,7 +54,6 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     """Return what is known of the places that the remedies of one worker may name.
 
     Args:
-        fleet: everything known.
         thread: its thread; None of a worker that is known by its pane.
         processes: its processes: their `HOME` is a home directory.
     """

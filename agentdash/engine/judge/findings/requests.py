@@ -49,7 +49,6 @@ def request_findings(
     """Yield the findings of requests that a thread did not get.
 
     Args:
-        thread: the thread.
         requests: what its processes, or its role, were asked for.
         parent: the policies of its parent, where it has one.
     """

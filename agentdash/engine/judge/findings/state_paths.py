@@ -30,7 +30,6 @@ def paths_under_policy(
     """Return the state paths and whether the policy lets them be written; unplaced ones are left out.
 
     Args:
-        policy: the policy in force.
         paths: the rows of one worker CLI.
         env: the environment that it would get: `HOME`, `XDG_*`, `TMPDIR` ...
         cwd: where it would run.

@@ -51,7 +51,6 @@ def judge_sandbox(
     """Return the layers of a thread's sandbox, compared.
 
     Args:
-        thread: the thread.
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, where it has one.
@@ -59,7 +58,6 @@ def judge_sandbox(
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
-        label: what its screen states.
     """
     policy = thread.policy
     if thread.helper:

@@ -34,7 +34,6 @@ def past_panes(fleet: FleetView, occupied: Container[PaneKey]) -> tuple[PastPane
     Panes that belong to another tmux server now, and those of servers that are not watched, are left out.
 
     Args:
-        fleet: everything known.
         occupied: panes that have a worker now.
     """
     if not fleet.past_workers:
@@ -65,7 +64,6 @@ def judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> A
     """Return the state of a worker that is not in its pane any more.
 
     Args:
-        fleet: everything known.
         past: the worker.
         process: the live process with its pid, if that is a worker CLI.
     """
