@@ -17,6 +17,7 @@ from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model.events import Event, ThreadEvent
 from agentdash.model.worker import Snapshot
 from agentdash.replay.cursor import Cursor
+from agentdash.replay.members import members_only
 
 
 class StepSnapshots:
@@ -45,8 +46,9 @@ class StepSnapshots:
         """A heap of the times at which threads change without an event (unix seconds)."""
 
     def whole(self) -> Snapshot:
-        """Return the snapshot of all workers."""
-        return build_snapshot(self._cursor.fleet, self._cursor.judged_at, self._cache)
+        """Return the snapshot of all members of the family; of a recording alone, of all workers."""
+        snapshot = build_snapshot(self._cursor.fleet, self._cursor.judged_at, self._cache)
+        return members_only(snapshot) if self._cursor.stream.has_logs else snapshot
 
     def touch(self, events: Sequence[Event]) -> None:
         """Note the events of a step that the cursor has consumed."""

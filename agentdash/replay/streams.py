@@ -200,6 +200,11 @@ class MergedStream:
         return [event for stream in self.streams for event in stream.closing_events()]
 
     @property
+    def has_logs(self) -> bool:
+        """Whether there are other streams than recordings."""
+        return bool(self._logs)
+
+    @property
     def logs_pending(self) -> bool:
         """Whether a step of another stream than a recording is left; True where there are only recordings."""
         return not self._logs or any(number < self._logs for _, number, _ in self._heads)

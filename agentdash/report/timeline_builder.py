@@ -102,12 +102,14 @@ def build_report(
     scrubber = scrubber or Scrubber()
     redaction = Redaction(scrubber) if redact else None
     builder = _ReportBuilder(redaction)
-    begun = at = 0.0
+    begun = last = at = 0.0
     snapshot: Callable[[], Snapshot] = partial(Snapshot, 0.0)
     for number, frame in enumerate(frames(stream, redaction, ended=ended)):
         is_stateless = frame.events and all(isinstance(event, _STATELESS_EVENTS) for event in frame.events)
         at = frame.at
         begun = begun or at
+        if not stream.has_logs or any(isinstance(event, e.ThreadEvent) for event in frame.events):
+            last = at  # a recording of a family goes on for a while
         builder.add(frame, Snapshot(at) if is_stateless else frame.changed())
         if number % _PROGRESS_STEPS == 0:
             progress(stream.offset)
@@ -124,7 +126,7 @@ def build_report(
     report = TimelineReport(
         thread=thread,
         begun=begun,
-        ended=at,
+        ended=max((last, *(row.at for row in rows))),
         workers=workers,
         rows=rows,
         omitted=omitted,

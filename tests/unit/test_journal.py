@@ -32,6 +32,8 @@ from agentdash.replay.journal import JournalReader, find_overlapping, find_parts
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.replay.player import Player
+from agentdash.replay.streams import family_stream
+from agentdash.report.timeline_builder import build_report
 from agentdash.store.journal import LINE_DECODER, JournalPacker, ScreenChanged
 from agentdash.store.recorder import JournalLimits, Recorder
 from tests.unit.rollout_files import BORN, THREAD, line
@@ -403,6 +405,24 @@ async def test_other_workers_are_not_recorded_any_more(tmp_path: Path) -> None:
     _, workers = await ends_of(await recorded_player(tmp_path, family, events))
     other = workers[str(OTHER)]
     assert (other.state, other.assessment.why[:22]) == ("unreachable", "not recorded any more;")
+
+
+async def test_export_has_the_family_alone_and_its_length(tmp_path: Path) -> None:
+    """Neither the other panes of the recording, nor the time for which it went on."""
+    done = line("event_msg", {"type": "task_complete", "turn_id": "t", "last_agent_message": "ok"}, second=8)
+    family = rollout(tmp_path, *asked(2, done), last=8)
+    bench = Bench(tmp_path / "journal")
+    bench.clock.set(now=BORN)
+    await bench.record([*LIVES, *others(60)])
+    stream = family_stream(family, journal_streams(bench.folder, family, NOW + 1e6)())
+    report = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
+    assert [each.worker.id for each in report.workers] == [THREAD]
+    assert report.workers[0].worker.pane is not None
+    assert report.ended == BORN + 8
+    stream = family_stream(family._replace(paths=()), journal_streams(bench.folder, family, NOW + 1e6)())
+    alone = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
+    assert str(OTHER) in {each.worker.id for each in alone.workers}
+    assert alone.ended == BORN + 60
 
 
 async def test_seek_equals_stepping_with_a_recording(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from textual.worker import get_current_worker
 from agentdash.model.clock import Clock
 from agentdash.model.worker import Snapshot
 from agentdash.replay.find import FoundTexts, find_texts
+from agentdash.replay.members import members_only
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
@@ -92,8 +93,10 @@ class ReplayApp(AgentDash):
         return self._clock.now()
 
     def take(self, snapshot: Snapshot) -> None:
-        """Draw a snapshot, with the workers whose panes have gone since the replay begins: they stay."""
+        """Draw a snapshot, with the workers whose panes have gone since the replay begins: they stay. Of a
+        session only its family is drawn."""
         begin = self._player.begin
+        snapshot = members_only(snapshot) if self._player.paths else snapshot
         past = (each.shown for each in snapshot.past if not each.is_stale)
         gone = [worker for worker in past if worker is not None and (worker.last_activity or 0.0) >= begin]
         super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
