@@ -43,16 +43,30 @@ class Suspicion(NamedTuple):
     """By what was printed, not cleaned."""
 
 
-class _LeftOut(NamedTuple):
+class _LeftOut:
     """Calls that are left out, in the place of their last line."""
 
-    calls: list[str]
-    started_line: int
-    """Number of the line that began the last one."""
-    time: bytes
-    """The latest in their lines, as written."""
-    repeated: list[bytes]
-    """Times of the lines between them that repeat the policy, as written."""
+    __slots__ = ("calls", "repeated", "started_line", "time")
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.started_line = 0
+        """Number of the line that began the last one."""
+        self.time = b""
+        """The latest in their lines, as written."""
+        self.repeated: list[bytes] = []
+        """Times of the lines between them that repeat the policy, as written."""
+
+    def add(self, call: str, start: _Open, ended: bytes) -> None:
+        """Add a call that ended at a time, as written."""
+        self.calls.append(call)
+        self.started_line = start.number
+        self.time = max(self.time, start.time, ended)
+
+    def add_repeated(self, times: list[bytes]) -> None:
+        """Add times of lines that repeat the policy, as written."""
+        self.repeated += times
+        self.time = max(self.time, *times, b"")
 
 
 class _Repeated(NamedTuple):
@@ -266,10 +280,9 @@ class SparseReader:
             return False
         start = self._open.pop(call)
         self._kept[start.place] = None
-        left_out = self._take_left_out() or _LeftOut([], 0, b"", [])
-        left_out.calls.append(call)
-        time = max(left_out.time, start.time, _time(line))
-        self._kept.append((number, left_out._replace(started_line=start.number, time=time)))
+        left_out = self._take_left_out() or _LeftOut()
+        left_out.add(call, start, _time(line))
+        self._kept.append((number, left_out))
         self._ended[call] = None
         if len(self._ended) > _MAX_REMEMBERED:
             del self._ended[next(iter(self._ended))]
@@ -279,20 +292,22 @@ class SparseReader:
         """Remove the newest calls that were left out, and return them, with what repeats the policy behind
         them; None where another line follows them."""
         kept = self._kept
-        while kept and kept[-1] is None:
-            kept.pop()
-        repeated: list[bytes] = []
-        for place in range(len(kept) - 1, -1, -1):
-            entry = kept[place]
-            what = entry[1] if entry is not None else None
-            if isinstance(what, _Repeated):
-                repeated.append(_time(what.line))
-            elif isinstance(what, _LeftOut):
-                del kept[place:]
-                what.repeated.extend(reversed(repeated))
-                return what._replace(time=max(what.time, *repeated, b""))
+        repeated: list[_Entry] = []
+        while kept:
+            entry = kept[-1]
+            if entry is None:
+                kept.pop()
+            elif isinstance(what := entry[1], _LeftOut):
+                kept.pop()
+                if repeated:
+                    what.add_repeated([_time(each[1].line) for each in reversed(repeated)])
+                return what
+            elif isinstance(what, _Repeated):
+                repeated.append(entry)
+                kept.pop()
             else:
                 break
+        kept.extend(reversed(repeated))
         return None
 
 

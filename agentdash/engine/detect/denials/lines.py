@@ -19,19 +19,14 @@ _MAX_LINE_CHARACTERS: Final = 1_000
 _MAX_LINES: Final = 200
 """Different lines that are read of one output."""
 
-_PERMISSION: Final = "ermi"
-"""The one fragment that is frequent: `determine`, `terminal`."""
-_PERMISSION_PHRASES: Final = (
-    "permission denied",
-    "not permitted",
-    "insufficient permission",
-    "write permission",
-)
 _FRAGMENTS: Final = {
     fragment: re.compile(confirmed, re.IGNORECASE)
     for fragment, confirmed in {
         "-only file": r"read-only file",
-        _PERMISSION: "|".join(_PERMISSION_PHRASES),
+        **dict.fromkeys(("ermission d", "ermission D"), r"permission denied"),
+        "ermitted": r"not permitted",
+        **dict.fromkeys(("t permission", "t Permission"), r"insufficient permission"),
+        **dict.fromkeys(("e permission", "e Permission"), r"write permission"),
         "enied": r"access ?denied|access\b.{0,150} denied",
         "atabase": r"database file|readonly database|open (?:the )?database",
         "not writ": r"not writ(?:e-?)?able",
@@ -162,6 +157,8 @@ class Lines:
 
 def may_have_suspects(printed: str) -> bool:
     """Return whether a text has suspicious lines once it is cleaned."""
+    if "\x1b" in printed:
+        printed = clean_block(printed)
     if _PRINTED_SEARCH is not None and printed.isascii() and len(printed) <= MAX_BLOCK_CHARS:
         found = _PRINTED_SEARCH.find_matches_as_indexes(printed.encode(), overlapping=True)
         if not found:
@@ -209,13 +206,7 @@ def _line_starts(output: str, occurrences: Iterable[tuple[str, int]]) -> Iterato
     """Yield where the lines begin that may report a denial, in any order."""
     lines: dict[str, _LineSearch] = {}
     is_ascii = output.isascii()
-    is_about_permission: bool | None = None
     for needle, at in occurrences:
-        if needle == _PERMISSION:
-            if is_about_permission is None:
-                is_about_permission = _is_about_permission(output)
-            if not is_about_permission:
-                continue
         confirmed = _FRAGMENTS.get(needle)
         if confirmed is None:
             yield output.rfind("\n", 0, at) + 1
@@ -238,14 +229,6 @@ def _line_starts(output: str, occurrences: Iterable[tuple[str, int]]) -> Iterato
             line.is_over = True
         elif line.tries == _TRIES_PER_LINE:
             line.is_over = True
-
-
-def _is_about_permission(output: str) -> bool:
-    """Return whether the pattern of `_PERMISSION` may match anywhere in an output."""
-    if not output.isascii():
-        return True
-    lower = output.lower()
-    return any(phrase in lower for phrase in _PERMISSION_PHRASES)
 
 
 class _LineSearch:
