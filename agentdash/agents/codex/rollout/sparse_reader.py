@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -292,21 +293,19 @@ class SparseReader:
         """Remove the newest calls that were left out, and return them, with what repeats the policy behind
         them; None where another line follows them."""
         kept = self._kept
-        repeated: list[_Entry] = []
+        repeated: list[tuple[int, _Repeated]] = []
         while kept:
             entry = kept[-1]
-            if entry is None:
-                kept.pop()
-            elif isinstance(what := entry[1], _LeftOut):
-                kept.pop()
-                if repeated:
-                    what.add_repeated([_time(each[1].line) for each in reversed(repeated)])
-                return what
-            elif isinstance(what, _Repeated):
-                repeated.append(entry)
-                kept.pop()
-            else:
+            what = entry[1] if entry is not None else None
+            if isinstance(what, bytes):
                 break
+            kept.pop()
+            if isinstance(what, _LeftOut):
+                if repeated:
+                    what.add_repeated([_time(again.line) for _, again in reversed(repeated)])
+                return what
+            if entry is not None and what is not None:
+                repeated.append((entry[0], what))
         kept.extend(reversed(repeated))
         return None
 
@@ -319,13 +318,20 @@ def _without_time(line: bytes) -> bytes | None:
 
 def _whole_context(line: bytes) -> bytes | None:
     """Return a `turn_context` without its time; None where it is damaged."""
-    if line.find(RECORD_START, 1) > 0:
-        return None
+    text = _without_time(line)
+    return text if text is not None and _is_whole(text) else None
+
+
+@lru_cache(maxsize=4)
+def _is_whole(context: bytes) -> bool:
+    """Return whether a `turn_context`, without its time, can be read; most are as the one before."""
+    if context.find(RECORD_START) >= 0:
+        return False
     try:
-        turn_settings(_context_line.decode(line).payload)
+        turn_settings(_context_line.decode(b"{" + context).payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return _without_time(line)
+        return False
+    return True
 
 
 def _time(line: bytes) -> bytes:
