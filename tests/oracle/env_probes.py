@@ -138,7 +138,7 @@ def generate(seed: int, n: int) -> list[Probe]:
     for number in range(n):
         draft = Draft(shell=rng.choice(SHELLS), flags=_flags(rng))
         script = Maker(rng, draft).script()
-        drafts.append((number, draft, script, _environment(rng, draft.flags)))
+        drafts.append((number, draft, script, environment_of(rng, draft.flags)))
     return _run_all(drafts)
 
 
@@ -153,7 +153,8 @@ def _flags(rng: random.Random) -> dict[str, str]:
     return {name: value for name, value in ((NETWORK, network), (SANDBOX, sandbox)) if value is not None}
 
 
-def _environment(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
+def environment_of(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
+    """Return an environment with some flags; the same numbers give the same others, in the same order."""
     extras = {
         "CODEX_HOME": "/home/dev/.codex",
         "CODEX_THREAD_ID": "0199-abc",
@@ -172,35 +173,16 @@ def _environment(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
         "HOME": "/tmp",
         "LANG": rng.choice(("C.UTF-8", "C")),
         **chosen,
-        **flags,
+        **dict.fromkeys(FLAG_VALUES),
     }
     names = list(environment)
     rng.shuffle(names)
-    return {name: environment[name] for name in names}
+    found = {name: flags.get(name, environment[name]) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _run(folder: Path, number: int, draft: Draft, script: str, environment: dict[str, str]) -> Probe:
-    scratch = folder / str(number)
-    for name, text in FILES.items():
-        path = scratch / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-    try:
-        done = subprocess.run(
-            [draft.shell, "-c", script],
-            env=environment,
-            cwd=scratch,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=20,
-            check=False,
-        )
-        output, code = done.stdout.decode(errors="replace"), done.returncode
-    except subprocess.TimeoutExpired as error:
-        output, code = (error.stdout or b"").decode(errors="replace"), 124
-    shutil.rmtree(scratch, ignore_errors=True)
+    output, code = run_script(draft.shell, script, environment, folder / str(number))
     return Probe(
         number=number,
         script=script,
@@ -211,6 +193,31 @@ def _run(folder: Path, number: int, draft: Draft, script: str, environment: dict
         forms=tuple(draft.forms),
         shown=frozenset(() if draft.hostile else draft.shown),
     )
+
+
+def run_script(shell: str, script: str, environment: dict[str, str], scratch: Path) -> tuple[str, int]:
+    """Run a script in a folder made for it; return what it writes, and its exit code."""
+    for name, text in FILES.items():
+        path = scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    try:
+        done = subprocess.run(
+            [shell, "-c", script],
+            env=environment,
+            cwd=scratch,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=20,
+            check=False,
+        )
+        return done.stdout.decode(errors="replace"), done.returncode
+    except subprocess.TimeoutExpired as error:
+        return (error.stdout or b"").decode(errors="replace"), 124
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 TRUTHS: tuple[dict[str, str], ...] = (
@@ -233,7 +240,7 @@ def run_typed(scripts: Iterable[Typed], *, path: str = "") -> Iterator[Probe]:
             for flags in TRUTHS:
                 shown = {name for name in typed.shown if name in flags or not typed.needs_value}
                 draft = Draft(shell=shell, flags=flags, shown=shown, forms=[typed.subject])
-                environment = _environment(rng, flags)
+                environment = environment_of(rng, flags)
                 environment["PATH"] = path or environment["PATH"]
                 drafts.append((len(drafts), draft, typed.script, environment))
     yield from _run_all(drafts)

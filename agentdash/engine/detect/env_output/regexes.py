@@ -30,7 +30,9 @@ _MAX_STEPS: Final = 10_000_000
 
 
 @lru_cache(256)
-def compiled(pattern: str, syntax: str, *, ignores_case: bool = False) -> re.Pattern[str] | None:
+def compiled(
+    pattern: str, syntax: str, *, ignores_case: bool = False, options: int = 0
+) -> re.Pattern[str] | None:
     """Return Python's form of a pattern, None without; `syntax` is basic, extended, perl or fixed."""
     if len(pattern) > _MAX_LENGTH:
         return None
@@ -43,7 +45,7 @@ def compiled(pattern: str, syntax: str, *, ignores_case: bool = False) -> re.Pat
     if translated is None or _is_exponential(translated):
         return None
     try:
-        return re.compile(translated, re.IGNORECASE if ignores_case else 0)
+        return re.compile(translated, options | (re.IGNORECASE if ignores_case else 0))
     except (re.error, OverflowError, RecursionError):
         return None
 

@@ -10,6 +10,7 @@ from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind,
 from agentdash.engine.detect.env_output.placeholders import has_placeholder, with_placeholders
 from agentdash.engine.detect.env_output.regexes import compiled, is_quick
 from agentdash.engine.detect.env_output.scripting.collections import Collections
+from agentdash.engine.detect.env_output.scripting.regexes import translated
 from agentdash.engine.detect.env_output.scripting.values import Count, Pattern, Written
 from agentdash.engine.detect.env_output.selections import MARK, PAD, Lines
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -26,7 +27,7 @@ def _begins_otherwise(pattern: re.Pattern[str], known: str) -> bool:
     """Return whether a text does not match since it begins with another text than the pattern."""
     source = pattern.pattern
     match = _BEGINNING.match(source)
-    if match is None or pattern.flags & re.MULTILINE or "|" in _GROUP.sub("", source):
+    if match is None or (pattern.flags & re.MULTILINE and "\n" in known) or "|" in _GROUP.sub("", source):
         return False
     text = match["text"][:-1] if match["less"] else match["text"]
     if pattern.flags & re.IGNORECASE:
@@ -36,6 +37,9 @@ def _begins_otherwise(pattern: re.Pattern[str], known: str) -> bool:
 
 class Texts(Collections):
     """Texts of which a part may not be known."""
+
+    regex_dialect = ""
+    """`python`, `javascript`, or `ruby`, in which `^` and `$` are those of lines; empty for Perl's."""
 
     def starts(self, text: Any, prefix: Any) -> bool:
         """Return whether a text begins with another one."""
@@ -74,7 +78,13 @@ class Texts(Collections):
         """Return a regular expression."""
         if set(flags) - set("iomsug"):
             raise UnknownError
-        found = compiled(source, "perl", ignores_case="i" in flags)
+        is_ruby = self.regex_dialect == "ruby"
+        options = re.MULTILINE if is_ruby or "m" in flags else 0
+        options |= re.DOTALL if ("m" if is_ruby else "s") in flags else 0
+        own: str | None = source
+        if self.regex_dialect != "python":
+            own = translated(source, ends_at_line_break=self.regex_dialect != "javascript")
+        found = None if own is None else compiled(own, "perl", ignores_case="i" in flags, options=options)
         if found is None:
             raise UnknownError
         return Pattern(found)
@@ -92,9 +102,16 @@ class Texts(Collections):
         source = pattern.compiled.pattern
         if _begins_otherwise(pattern.compiled, self._known(text)):
             return False
+        if samples == {False} and self._is_any(text):
+            return self.decide()
         if len(samples) > 1 or (samples == {False} and not re.fullmatch(r"\^?\w+=?", source)):
             raise UnknownError
         return samples.pop()
+
+    def _is_any(self, text: str) -> bool:
+        """Return whether a text is a value, of another variable or of the system, that can be any text."""
+        hole = self.hole(text)
+        return isinstance(hole, Hole) and hole.kind is not Kind.OTHER
 
     def groups(self, pattern: Pattern, text: Any) -> list[str]:
         """Return the whole match and its groups in a text; they keep the unknown value whole."""

@@ -22,6 +22,7 @@ class Output(Promises):
     """What `console.log`, `console.table` and `JSON.stringify` write."""
 
     empty_is_false = True
+    regex_dialect = "javascript"
 
     def text(self, value: Any) -> str:
         """Return a value as JavaScript writes it into a text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from agentdash.engine.detect.env_output.scripting.javascript.output import Output
 from agentdash.engine.detect.env_output.scripting.javascript.values import (
@@ -15,6 +15,9 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Written,
 )
 from agentdash.engine.detect.env_output.unknown import UnknownError
+
+_WITH_REST: Final = re.compile(r"(?P<sign>[=:])\(\.[*]\)\$?")
+"""A separator that takes the rest of the text as well, as in `/=(.*)/s`."""
 
 
 class TextMethods(Output):
@@ -43,8 +46,13 @@ class TextMethods(Output):
                 return owner
             case "trim" | "trimEnd" | "trimStart", []:
                 return self.stripped(owner)
-            case "split", [separator, *_]:
-                return self.split(owner, self._source(separator))
+            case "split", [Pattern() as separator] if rest := _WITH_REST.fullmatch(
+                separator.compiled.pattern
+            ):
+                return self._split_once(owner, rest["sign"], separator)
+            case "split", [separator, *limit]:
+                parts = self.split(owner, self._source(separator))
+                return parts[: limit[0]] if limit and isinstance(parts, list) else parts
             case "replace" | "replaceAll", [part, str() as other]:
                 source = self._source(part)
                 if name == "replace" and not isinstance(part, Pattern) and isinstance(owner, Written):
@@ -61,6 +69,13 @@ class TextMethods(Output):
                 return "".join(self.text(value) for value in (owner, *values))
             case _:
                 raise UnknownError
+
+    def _split_once(self, text: Any, sign: str, pattern: Pattern) -> list[str]:
+        """Return what stands before a sign, all that stands behind it, and the empty text at the end."""
+        first, *rest = self.split(text, sign, 2)
+        if not pattern.compiled.flags & re.DOTALL and "\n" in "".join(rest):
+            raise UnknownError
+        return [first, *rest, ""] if rest else [first]
 
     def _source(self, part: Any) -> str:
         """Return a separator that is a text, or a regular expression for one."""

@@ -35,6 +35,7 @@ class PythonTexts(Texts):
     """What values are written as."""
 
     empty_is_false = True
+    regex_dialect = "python"
 
     def text_of_bool(self, value: bool) -> str:
         """Return `True` or `False`."""

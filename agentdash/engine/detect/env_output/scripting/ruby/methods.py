@@ -31,6 +31,8 @@ _NOT_OF_NIL: Final = frozenset(
 class Methods(LinePrograms):
     """Methods of Ruby's values."""
 
+    regex_dialect = "ruby"
+
     @abstractmethod
     def inspected(self, value: Any) -> str:
         """Return a value as `inspect` gives it."""

@@ -35,7 +35,7 @@ class _Options(msgspec.Struct):
     is_nul: bool = False
 
 
-def awk(call: Call) -> list[Result]:
+def command(call: Call) -> list[Result]:
     """Return what awk writes."""
     holes: dict[str, Part] = {}
     options = _options(call, holes)
