@@ -10,8 +10,8 @@ from typing import Any, Final
 from agentdash.engine.detect.env_output.dumps import Dump
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Parts, Trimmed
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
-from agentdash.engine.detect.env_output.scripting.machine import Machine
 from agentdash.engine.detect.env_output.scripting.values import OPAQUE, SINK, Count, Unknowable, Written
+from agentdash.engine.detect.env_output.scripting.ways import Ways
 from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -24,7 +24,7 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-class Conditions(Machine):
+class Conditions(Ways):
     """Conditions under a hypothesis; where one is not known, this run assumes it."""
 
     zero_is_false = False
@@ -50,7 +50,7 @@ class Conditions(Machine):
             case Written(parts=parts):
                 return not self.empty_is_false or is_filled(parts) or (parts != () and self.decide())
             case Unknowable():
-                raise UnknownError
+                return self.decide()
             case _:
                 return True
 
@@ -74,7 +74,7 @@ class Conditions(Machine):
     def defined(self, value: Any) -> bool:
         """Return whether a value is there."""
         if isinstance(value, Unknowable):
-            raise UnknownError
+            return self.decide()
         hole = self._holes.get(value) if isinstance(value, str) else None
         if isinstance(hole, Hole) and hole.kind is Kind.ANY:
             return self.decide()
@@ -84,6 +84,8 @@ class Conditions(Machine):
         """Return whether two values are the same."""
         left, right = (self.actual(v) if isinstance(v, str) else v for v in (left, right))
         for value, other in ((left, right), (right, left)):
+            if isinstance(value, Unknowable):
+                return self.decide()
             if isinstance(value, Count):
                 return isinstance(other, int) and not 0 <= other < value.at_least and self.decide()
             if isinstance(value, str) and has_placeholder(value):
@@ -123,6 +125,8 @@ class Conditions(Machine):
 
     def ordered(self, sign: str, left: Any, right: Any) -> bool:
         """Return the truth of a comparison of two numbers or texts; the first number may not be known."""
+        if isinstance(left, Unknowable) or isinstance(right, Unknowable):
+            return self.decide()
         if isinstance(left, Count) and type(right) is int:
             is_larger = left.at_least > right if sign in (">", "<=") else left.at_least >= right
             return (is_larger or self.decide()) is (sign in (">", ">="))

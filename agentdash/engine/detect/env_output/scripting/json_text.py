@@ -10,7 +10,7 @@ import msgspec
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.machine import Machine
-from agentdash.engine.detect.env_output.scripting.values import Count
+from agentdash.engine.detect.env_output.scripting.values import Count, Unknowable
 from agentdash.engine.detect.env_output.selections import Form, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -36,7 +36,7 @@ def json_text(machine: Machine, value: Any, layout: Layout, depth: int = 1) -> s
     match value:
         case None | bool() | int():
             return json.dumps(value)
-        case Count():
+        case Count() | Unknowable():
             return machine.text(value)
         case str():
             return _quoted(machine, value)

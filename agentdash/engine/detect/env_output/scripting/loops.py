@@ -101,10 +101,15 @@ class Loops(Conditions):
             values = [[key, value] for key, value in values.items()]
         if not isinstance(values, list) or len(values) > MAX_ROUNDS:
             raise UnknownError
-        with suppress(LastError):
-            for value in list(values):
-                with suppress(NextError):
-                    run(value)
+        added = {id(values)} - self._looped_lists
+        self._looped_lists |= added
+        try:
+            with suppress(LastError):
+                for value in list(values):
+                    with suppress(NextError):
+                        run(value)
+        finally:
+            self._looped_lists -= added
 
     def _over_environment(self, selection: Selection | Lines, run: Callable[[Any], Any]) -> None:
         if self._looped:

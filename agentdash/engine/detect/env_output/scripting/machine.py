@@ -35,6 +35,7 @@ from agentdash.engine.detect.env_output.scripting.values import (
     ExitError,
     FailedError,
     ReturnError,
+    Unknowable,
     Written,
 )
 from agentdash.engine.detect.env_output.selections import LOOP_VALUE, MARK, Form, Lines, Selection
@@ -78,6 +79,10 @@ class Machine(Scoped):
         self._steps = 0
         self._looped = ""
         """The flag whose variable a loop over the environment is at."""
+        self.ending: Result | None = None
+        """How the program ends where it fails at a place at which it may."""
+        self._looped_lists: set[int] = set()
+        """Identities of the lists that loops are over."""
         self._may_have_written = False
         """Files may have been changed."""
         self._present = ""
@@ -103,6 +108,11 @@ class Machine(Scoped):
         self._steps += 1
         if self._steps > _MAX_STEPS:
             raise UnknownError
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Return whether the program has taken too many steps."""
+        return self._steps > _MAX_STEPS
 
     def decide(self) -> bool:
         """Return the truth of a condition that is not known, as this run assumes it."""
@@ -217,6 +227,8 @@ class Machine(Scoped):
                 return self.word(Hole(Kind.DIGITS))
             case Written(parts=parts):
                 return self.word(*parts)
+            case Unknowable():
+                return self.word(ANY)
             case Lines(is_text=True):
                 return self.word(Trimmed((self.lines(value),)))
             case Lines(style=style) if style.suffix.endswith("\n"):
@@ -323,7 +335,8 @@ def run_all(
 
     def under(decisions: Decisions) -> tuple[list[Result], Decisions]:
         machine = start(decisions)
-        return [machine.result(run(machine))], machine.decided
+        found = machine.result(run(machine))
+        return ([found] if machine.ending is None else [found, machine.ending]), machine.decided
 
     return run_each(under, _MAX_RUNS)
 

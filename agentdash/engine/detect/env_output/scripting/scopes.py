@@ -32,6 +32,8 @@ class Scoped:
     def __init__(self) -> None:
         self._names: dict[str, Any] = {}
         self._scopes: list[_Scope] = []
+        self._known_scopes: list[_Scope] = []
+        """Blocks that run or have run: functions may still see their names."""
 
     @property
     def place(self) -> Place:
@@ -41,6 +43,7 @@ class Scoped:
     def scoped(self, run: Callable[[], Any]) -> Any:
         """Run a block: what it declares ends with it."""
         self._scopes.append(_Scope())
+        self._known_scopes.append(self._scopes[-1])
         try:
             return run()
         finally:

@@ -10,6 +10,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.selections import Lines, Selection
+from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
 class ReturnError(Exception):
@@ -65,6 +66,8 @@ SURPRISES: Final = (
     OverflowError,
 )
 """What a program can raise here that does something no part of a machine expects: it is not modelled."""
+UNMODELLED: Final = (UnknownError, *SURPRISES[len(LEAVING) :])
+"""What is raised for a part of a program that is not modelled."""
 
 
 class Function(msgspec.Struct, frozen=True):

@@ -78,6 +78,19 @@ class Library(Processes):
         """Run `len`."""
         return len(value) if isinstance(value, tuple) else self.size(self.without_bytes(value))
 
+    def integer(self, value: Any = 0) -> Any:
+        """Run `int`."""
+        if not isinstance(value, str):
+            return int(value)
+        text = self.actual(value)
+        if has_placeholder(text):
+            self.may_fail()
+            return Quiet("number")
+        try:
+            return int(text)
+        except ValueError as error:
+            raise FailedError("ValueError", f"invalid literal for int() with base 10: {text!r}") from error
+
     def in_order(self, values: Any, key: Any) -> Any:
         """Return what `sorted` gives."""
         if isinstance(values, Selection):
@@ -294,9 +307,7 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "repr": Library.repr,
     "ascii": Library.repr,
     "bool": lambda machine, value=False: machine.truth(value),
-    "int": lambda machine, value: int(
-        machine.plain(machine.actual(value)) if isinstance(value, str) else value
-    ),
+    "int": Library.integer,
     "collections.namedtuple": Library.named_tuple,
     "len": Library.size_of,
     "list": Library.as_list,

@@ -18,7 +18,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Members,
     Quiet,
 )
-from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Pattern, Written
+from agentdash.engine.detect.env_output.scripting.values import Count, Pattern, Written
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -79,8 +79,8 @@ class Methods(PythonTexts):
     def quiet_call(self, function: Quiet) -> Quiet:
         """Run a function that gives a value without a flag, and may fail."""
         self._may_have_written = True
-        if function.can_fail and self.decide():
-            raise FailedError("?")
+        if function.can_fail:
+            self.may_fail()
         return Quiet()
 
     def _of_file(self, owner: File, name: str) -> Any:

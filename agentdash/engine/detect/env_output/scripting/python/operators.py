@@ -15,7 +15,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Members,
     Quiet,
 )
-from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Written
+from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Unknowable, Written
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
@@ -44,7 +44,7 @@ class Operators(Library):
 
     def equal(self, left: Any, right: Any) -> bool:
         """Return the truth of `==`."""
-        if isinstance(left, Quiet | Count) or isinstance(right, Quiet | Count):
+        if isinstance(left, Quiet | Count | Unknowable) or isinstance(right, Quiet | Count | Unknowable):
             return self.decide()
         if isinstance(left, list | tuple | dict) or isinstance(right, list | tuple | dict):
             if type(left) is not type(right):
@@ -55,6 +55,8 @@ class Operators(Library):
     def _compared(self, op: ast.cmpop, left: Any, right: Any) -> bool:
         match op:
             case ast.Is() | ast.IsNot():
+                if isinstance(left, Unknowable) or isinstance(right, Unknowable):
+                    return self.decide()
                 if left is not None and right is not None and not isinstance(left, bool):
                     raise UnknownError
                 same = self._is_none(left, right) if left is None or right is None else left is right
@@ -63,7 +65,9 @@ class Operators(Library):
                 return self.equal(left, right) is isinstance(op, ast.Eq)
             case ast.In() | ast.NotIn():
                 return self._is_in(left, right) is isinstance(op, ast.In)
-            case _ if isinstance(left, Quiet | Count) or isinstance(right, Quiet | Count):
+            case _ if isinstance(left, Quiet | Count | Unknowable) or isinstance(right, Quiet | Unknowable):
+                return self.decide()
+            case _ if isinstance(right, Count):
                 return self.decide()
             case _ if type(left) is int and type(right) is int:
                 return _ORDERS[type(op)](left, right)
@@ -72,7 +76,7 @@ class Operators(Library):
 
     def _is_none(self, left: Any, right: Any) -> bool:
         other = right if left is None else left
-        return self.decide() if isinstance(other, Quiet) else not self.defined(other)
+        return self.decide() if isinstance(other, Quiet | Unknowable) else not self.defined(other)
 
     def _is_in(self, left: Any, right: Any) -> bool:
         match right:

@@ -22,7 +22,7 @@ from agentdash.engine.detect.env_output.selections import Bytes
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
-_LOG_FIELD: Final = re.compile(r"%\((?P<name>\w+)\)-?\d*[sd]")
+_LOG_FIELD: Final = re.compile(r"%\((?P<name>\w+)\)(?P<left>-?)(?P<width>\d{0,2})[sd]")
 
 
 class Processes(Methods):
@@ -141,6 +141,8 @@ class Processes(Methods):
     def _logged(self, level: str, message: str) -> str:
         def spelled(match: re.Match[str]) -> str:
             known = {"levelname": "WARNING" if level == "WARN" else level, "message": message}
-            return known.get(match["name"]) or self.quiet()
+            text = known.get(match["name"])
+            width = int(match["width"] or 0)
+            return self.quiet() if text is None else self.padded(text, width, left=match["left"] == "-")
 
         return _LOG_FIELD.sub(spelled, self.log_format)

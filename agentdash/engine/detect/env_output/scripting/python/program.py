@@ -7,8 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
+from agentdash.engine.detect.env_output.hypotheses import Decisions
 from agentdash.engine.detect.env_output.patterns import ANY, Part
 from agentdash.engine.detect.env_output.scripting.machine import run_all
+from agentdash.engine.detect.env_output.scripting.python.effects import Syntax, syntax_of
 from agentdash.engine.detect.env_output.scripting.python.expressions import YIELDED, Expressions
 from agentdash.engine.detect.env_output.scripting.python.values import (
     MAX_CODE,
@@ -27,6 +29,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
 )
 from agentdash.engine.detect.env_output.scripting.values import (
     UNKNOWABLE,
+    UNMODELLED,
     Count,
     FailedError,
     LastError,
@@ -50,7 +53,12 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
     def run(started: Any) -> Callable[[], None]:
         return lambda: started.block(tree.body)
 
-    return run_all(lambda decisions: Python(call, holes, decisions), run)
+    def start(decisions: Decisions) -> Python:
+        machine = Python(call, holes, decisions)
+        machine.syntax = syntax_of(code)
+        return machine
+
+    return run_all(start, run)
 
 
 _PARENTS: Final = {
@@ -67,13 +75,35 @@ class Python(Expressions):
     """A run of a program under one hypothesis."""
 
     failure = ("Traceback (most recent call last):\n", ANY)
+    syntax: Syntax
 
     def block(self, statements: list[ast.stmt]) -> None:
         """Run statements."""
         for statement in statements:
             self.step()
-            if not (self._imports(statement) or self._binds(statement)):
-                self._flows(statement)
+            try:
+                if not (self._imports(statement) or self._binds(statement)):
+                    self._flows(statement)
+            except UNMODELLED:
+                self._pass_over(statement)
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of an expression; that of one which is not modelled is unknown."""
+        try:
+            return super().value(node)
+        except UNMODELLED:
+            self._pass_over(node)
+            return UNKNOWABLE
+
+    def _pass_over(self, part: ast.stmt | ast.expr) -> None:
+        """Do what a part of the program that is not modelled may do. Raises `UnknownError` if it is all."""
+        if self.is_exhausted or (effects := self.syntax.effects(part)) is None:
+            raise UnknownError
+        if effects.writes:
+            self.write_anything(before_all=effects.starts_children)
+        self.forget(effects.assigned, effects.mentioned)
+        self._may_have_written = True
+        self.may_fail()
 
     def _imports(self, statement: ast.stmt) -> bool:
         """Run an import; return False for other statements."""
@@ -202,6 +232,9 @@ class Python(Expressions):
             return self._names[YIELDED] if is_generator else value
 
         found = self.routine(node.args, run)
+        if any(isinstance(each, ast.Try | ast.With) for each in ast.walk(node)):
+            inner = found.run
+            found = Routine(lambda arguments, keywords: self.in_each_way(lambda: inner(arguments, keywords)))
         if not is_async:
             return found
         return Routine(lambda arguments, keywords: Pending(lambda: found.run(arguments, keywords)))
@@ -248,7 +281,7 @@ class Python(Expressions):
             case ast.Raise(exc=ast.Call(func=ast.Name(id=kind), args=[]) | ast.Name(id=kind)):
                 raise FailedError(kind)
             case ast.Try():
-                self._try(statement)
+                self.in_each_way(lambda: self._try(statement))
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 self._with(items, statement.body)
             case _:
@@ -270,7 +303,7 @@ class Python(Expressions):
         first = self.value(items[0].context_expr) if len(items) == 1 else None
         if isinstance(first, Suppressed):
             try:
-                self.block(body)
+                self._guarded(body)
             except FailedError as failed:
                 if not self._is_one_of(failed, {*first.kinds}):
                     raise
@@ -308,7 +341,7 @@ class Python(Expressions):
 
     def _try(self, statement: ast.Try) -> None:
         try:
-            self.block(statement.body)
+            self._guarded(statement.body)
         except FailedError as failed:
             handler = next((each for each in statement.handlers if self._catches(each, failed)), None)
             if handler is None:
@@ -320,6 +353,14 @@ class Python(Expressions):
         else:
             self.block(statement.orelse)
         self.block(statement.finalbody)
+
+    def _guarded(self, body: list[ast.stmt]) -> None:
+        """Run a block of which exceptions are handled."""
+        self.tries += 1
+        try:
+            self.block(body)
+        finally:
+            self.tries -= 1
 
     def _catches(self, handler: ast.ExceptHandler, failed: FailedError) -> bool:
         names = {"Exception"}

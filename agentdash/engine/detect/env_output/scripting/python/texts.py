@@ -18,7 +18,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     flat,
 )
 from agentdash.engine.detect.env_output.scripting.texts import Texts
-from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Written
+from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Unknowable, Written
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -48,6 +48,8 @@ class PythonTexts(Texts):
     def text(self, value: Any) -> str:
         """Return what `str` gives."""
         match value:
+            case Unknowable():
+                return self.word(ANY)
             case Quiet():
                 return self.word(QUIET_TEXT)
             case ExceptionValue(text=None):
@@ -177,6 +179,8 @@ class PythonTexts(Texts):
         """Return what `format` gives."""
         if not spec:
             return self.text(value)
+        if isinstance(value, Unknowable):
+            return self.word(ANY)
         if isinstance(value, Quiet | Count | ExceptionValue):
             return self.word(QUIET_TEXT)
         if isinstance(value, int) or (isinstance(value, str) and not has_placeholder(value + spec)):
