@@ -178,9 +178,8 @@ def _chosen(snapshot: Snapshot, target: str | None, limit: int) -> Snapshot:
 
 
 def _thread_lines(thread: ThreadReport) -> list[str]:
-    if thread.problem:
-        return [f"{thread.id} cannot be read: {thread.problem}"]
-    lines = [
+    lines = [f"{thread.id} cannot be read: {thread.problem}"] if thread.problem else []
+    lines += [
         f"{thread.id} {finding.kind} ({finding.direction}): {finding.message}"
         + (f" Remedy: {finding.remedy}" if finding.remedy else "")
         for finding in thread.findings

@@ -54,6 +54,8 @@ class AuditDigest(msgspec.Struct, array_like=True):
     """Paths that were denied."""
     cwds: tuple[str, ...] = ()
     """Working directories of the threads with denied paths: where none exists, the paths mean nothing."""
+    damage: str | None = None
+    """Which lines of the file were lost."""
 
 
 class _StoredDigest(AuditDigest, array_like=True):

@@ -52,7 +52,7 @@ class ThreadReport(msgspec.Struct):
     notes: list[str]
     """What was skipped or could not be parsed."""
     problem: str | None
-    """Why the file cannot be read."""
+    """Why the file cannot be read, or not whole."""
     host: str | None = None
     """The host that it was audited on; null: this machine."""
     cwd: str | None = None

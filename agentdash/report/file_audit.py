@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pickle
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -20,6 +22,7 @@ from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandb
 from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
+from agentdash.files import is_record, open_stream
 from agentdash.model.events import FileSeen, LocksSeen, ObservationsRecalled, PathsSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
@@ -39,6 +42,10 @@ _IMPORTED_LATE: Final = (
     "agentdash.engine.detect.shell",
 )
 _NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
+_DAMAGED: Final = {"malformed": "malformed", "oversized": "overlong"}
+"""What was skipped of a file and is not known to be harmless, as other kinds of lines are."""
+_MAX_TORN_BYTES: Final = 1 << 20
+"""Of a last line that may be a whole record without its newline."""
 
 
 class FileRead(NamedTuple):
@@ -124,6 +131,29 @@ def _lines(path: Path, failures: list[OSError]) -> Iterator[bytes]:
         failures.append(error)
 
 
+def _damage(path: Path, fleet: Fleet) -> str | None:
+    """Return which lines of a file were lost: a record may be in them. The last one may still be written."""
+    found = Counter({reason: count for thread in fleet.threads.values() for reason, count in thread.skipped})
+    if found["malformed"] and _ends_within_a_line(path):
+        found["malformed"] -= 1
+    lost = [
+        f"{count} {word} line{'s' * (count != 1)}"
+        for reason, word in _DAMAGED.items()
+        if (count := found[reason])
+    ]
+    return f"{' and '.join(lost)} skipped" if lost else None
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    try:
+        with open_stream(path) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_TORN_BYTES))
+            end = file.read().rpartition(b"\n")[2]
+    except OSError:
+        return False
+    return bool(end) and not is_record(end)
+
+
 def _file_seen(log: SessionLog, unreadable: str | None = None, at: float = 0.0) -> FileSeen:
     place = clean_line(str(log.path.absolute()))
     return FileSeen(at=at, thread=log.thread, path=place, size=0, modified=at, unreadable=unreadable)
@@ -142,6 +172,7 @@ def read_file(path: Path, memory: ThreadMemory) -> FileRead:
         report = unreadable_report(thread_name(path), clean_line(str(path)), problem)
         return FileRead(AuditDigest(report, inputs=b"", threads=()), is_kept=False)
     digest = _digest(fleet)
+    digest.damage = _damage(path, fleet)
     if digest.parents:
         return FileRead(digest, pickle.dumps(fleet), is_kept=error is None)
     judge_file(digest, fleet, lambda _: memory, {})
@@ -173,7 +204,7 @@ def judge_file(digest: AuditDigest, fleet: Fleet, recall: Recall, known: Mapping
     own = [worker for worker in workers if worker.id in fleet.threads]  # parents may be shown as well
     digest.report = thread_report(own[0], "") if own else None
     if digest.report is not None:
-        digest.report.problem = _problem(fleet)
+        digest.report.problem = _problem(fleet) or digest.damage
     digest.inputs = inputs.fingerprint()
 
 

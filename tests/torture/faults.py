@@ -141,6 +141,14 @@ def _session(place: Place, bad: bytes) -> None:
     place.bad.write_bytes(_GOOD_FILE.read_bytes().replace(GOOD.encode(), BAD.encode()) + bad)
 
 
+def _lost_block(place: Place) -> None:
+    """Write zeros where a block never reached the disk: what a power loss leaves."""
+    _session(place, b"")
+    with place.bad.open("r+b") as file:
+        file.seek(place.bad.stat().st_size // 2)
+        file.write(bytes(4_096))
+
+
 def _sparse(path: Path, size: int) -> None:
     with path.open("wb") as file:
         file.truncate(size)
@@ -348,6 +356,12 @@ FAULTS: Final = (
         "rollout has a line of 5 MB",
         lambda p: _session(p, _line("2026-11-20T22:04:00Z", '"' + "x" * 5_000_000 + '"')),
     ),
+    Fault(
+        "rollout has three lines of 10 MB",
+        lambda p: _session(p, _line("2026-11-20T22:04:00Z", '"' + "x" * 10_000_000 + '"') * 3),
+    ),
+    Fault("rollout lost a block in its middle", _lost_block, codes={"check": (2,)}, says="malformed"),
+    Fault("rollout has two names", lambda p: os.link(next(p.day.iterdir()), p.bad), codes=CLEAN),
     Fault("rollout has 3 GB of nothing", lambda p: _sparse(p.bad, 3 << 30), commands=_READERS[2:5]),
     Fault(
         "rollout's directory has a name that is no UTF-8",
@@ -621,6 +635,7 @@ FAULTS: Final = (
         )
         for what, arrange in (
             ("is a FIFO", lambda p: _fifo(_in_state(p, "memory.sqlite"))),
+            ("is a directory", lambda p: _in_state(p, "memory.sqlite").mkdir()),
             ("is a link to /dev/zero", lambda p: _link(_in_state(p, "memory.sqlite"), "/dev/zero")),
             ("is a loop of links", lambda p: _link(_in_state(p, "memory.sqlite"), "memory.sqlite")),
             ("is garbage", lambda p: _in_state(p, "memory.sqlite").write_bytes(b"\xff" * 9_000)),
@@ -643,6 +658,7 @@ FAULTS: Final = (
         Fault(f"digests.sqlite {what}", arrange, commands=("check --json", "check", "check --json"))
         for what, arrange in (
             ("is a FIFO", lambda p: _fifo(_in_state(p, "digests.sqlite"))),
+            ("is a directory", lambda p: _in_state(p, "digests.sqlite").mkdir()),
             ("is a link to /dev/zero", lambda p: _link(_in_state(p, "digests.sqlite"), "/dev/zero")),
             ("is garbage", lambda p: _in_state(p, "digests.sqlite").write_bytes(b"\xff" * 9_000)),
             ("is cut", lambda p: _cut_sqlite(_in_state(p, "digests.sqlite"))),

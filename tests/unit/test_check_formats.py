@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -504,3 +504,47 @@ def test_lines_of_files_that_are_not_here(tmp_path: Path) -> None:
         for at in ("t0", "t1", "t2", None)
     ]
     assert [each.line for each in with_lines(judged)] == [1, 3, *(None,) * 14]
+
+
+# ---------------------------------------------------------------- files that are read in part
+
+
+def damaged(tmp_path: Path, scenario: str, change: Callable[[bytes], bytes]) -> CheckReport:
+    """Return the audit of a recording whose content was changed."""
+    (original,) = files("0.169.0", scenario)
+    file = tmp_path / original.name
+    file.write_bytes(change(original.read_bytes()))
+    return audit([file])
+
+
+def lose_block(content: bytes) -> bytes:
+    """Return what is left where a block of the disk was never written, after a power loss."""
+    middle = len(content) // 2
+    return content[:middle] + bytes(512) + content[middle + 512 :]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lose_block, "1 malformed line skipped"),
+        (lambda content: content + b"\xff\n{}x\n", "2 malformed lines skipped"),
+        (lambda content: content + b'{"timestamp":"2026-', None),  # it may still be written
+        (lambda content: content + b'\xff\n{"timestamp":"2026-', "1 malformed line skipped"),
+        (lambda content: b"\xff\n" + content.rstrip(b"\n"), "1 malformed line skipped"),
+    ],
+    ids=["block", "lines", "end", "line and end", "no newline"],
+)
+def test_lost_lines_are_no_clean_result(
+    tmp_path: Path, change: Callable[[bytes], bytes], problem: str | None
+) -> None:
+    report = damaged(tmp_path, "full-access", change)
+    assert [each.problem for each in report.threads] == [problem]
+    assert report.exit_code == (2 if problem else 0)
+
+
+def test_results_of_a_damaged_file_are_kept(tmp_path: Path) -> None:
+    report = damaged(tmp_path, "kanban-board", lambda content: b"\xff\n" + content)
+    (result,) = judged(report)
+    assert (report.exit_code, result.kind, result.is_failing) == (2, "denied-filesystem", True)
+    (case,) = ET.fromstring(junit(report, [result], cwd=Path("/w"))).iter("testcase")
+    assert [each.tag for each in case] == ["error", "failure"]

@@ -13,6 +13,7 @@ from agentdash.agents.codex.home import CodexHome, locks, problem, read_names, t
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.line_events import oversized_lines
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
+from agentdash.collect.sources.log_copies import LogCopies
 from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
 from agentdash.model.clock import Clock
@@ -91,6 +92,7 @@ class SessionLogSource:
             known=self._restore if known is not None else None,
             batch=_BATCH_BYTES,
         )
+        self._copies = LogCopies(self._follower.reread)
         self._readers: dict[str, SessionLogReader] = {}
         self._skimmed: dict[str, Path] = {}
         """Files of which only head and tail were read, by thread; still to be read whole."""
@@ -188,16 +190,20 @@ class SessionLogSource:
         return self._restored.keys()
 
     def _events(self, change: Change) -> list[Event]:
-        if isinstance(change, FileKnown):
-            return [self._restored[change.path]]
-        now = self._clock.now()
         path = change.new if isinstance(change, FileMoved) else change.path
         thread = self._thread_id(path)
         if isinstance(change, FileUnreadable) and thread is None:
             return [self._health()]
         if thread is None:
             return []
+        changes = self._copies.changes(thread, change)
+        return [event for each in changes for event in self._events_of(thread, each)]
+
+    def _events_of(self, thread: str, change: Change) -> list[Event]:
+        now = self._clock.now()
         match change:
+            case FileKnown():
+                return [self._restored[change.path]]
             case FileGrown():
                 return self._grown(change, thread, now)
             case FileVanished():
@@ -205,9 +211,9 @@ class SessionLogSource:
                 self._skimmed.pop(thread, None)
                 return [FileGone(at=now, thread=thread)]
             case FileUnreadable():
-                return [self._file_seen(path, thread, now, unreadable=change.reason)]
+                return [self._file_seen(change.path, thread, now, unreadable=change.reason)]
             case FileMoved():
-                return [self._file_seen(path, thread, now)]
+                return [self._file_seen(change.new, thread, now)]
 
     def _grown(self, change: FileGrown, thread: str, now: float) -> list[Event]:
         events: list[Event] = []

@@ -226,6 +226,13 @@ class LogFollower:
             self._logs[key].restart(whole=True)
             yield from self._read(key)
 
+    def reread(self, path: Path) -> Iterator[Change]:
+        """Read a file from its beginning: its first `FileGrown` has `reset`."""
+        key = log_key(str(path))
+        if key in self._logs:
+            self._logs[key].restart()
+            yield from self._read(key)
+
     async def follow(self) -> AsyncIterator[list[Change]]:
         """Yield changes as they happen, beginning with a sweep, until closed.
 

@@ -51,14 +51,13 @@ def _case(thread: ThreadReport, judged: Iterable[Result], cwd: Path) -> ET.Eleme
     case = ET.Element("testcase", _attributes(name, f"agentdash.{thread.agent}"))
     if thread.problem is not None:
         _element(case, "error", type="unreadable", message=f"cannot be read: {thread.problem}")
-        return case
     failing = [result for result in judged if result.is_failing]
     others = [result for result in judged if not result.is_failing]
     if failing:
         kinds = ", ".join(dict.fromkeys(result.kind for result in failing))
         failure = _element(case, "failure", type=kinds, message=failing[0].message)
         failure.text = "\n\n".join(map(_text, failing))
-    elif thread.verdict == UNVERIFIED:
+    elif thread.verdict == UNVERIFIED and thread.problem is None:
         _element(case, "skipped", message=f"{UNVERIFIED}: {RESULT_KINDS[UNVERIFIED]}")
     if others:
         _element(case, "system-out").text = "\n\n".join(map(_text, others))

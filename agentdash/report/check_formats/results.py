@@ -53,10 +53,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def results(report: CheckReport) -> Iterator[Result]:
-    """Yield the results of all threads that could be read, none of them failing."""
+    """Yield the results of all threads, as far as they could be read, none of them failing."""
     for thread in report.threads:
-        if thread.problem is not None:
-            continue
         open_denials = [denial for denial in thread.denials if not denial.got_past]
         for finding in thread.findings:
             denial = next((each for each in open_denials if _is_about(finding, each)), None)
@@ -64,7 +62,7 @@ def results(report: CheckReport) -> Iterator[Result]:
                 open_denials.remove(denial)  # one cause, one result
             yield _of_finding(thread, finding, denial)
         yield from (_of_denial(thread, denial) for denial in open_denials)
-        if thread.verdict == UNVERIFIED:
+        if thread.verdict == UNVERIFIED and thread.problem is None:
             yield _of_unverified(thread)
 
 
