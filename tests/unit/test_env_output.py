@@ -291,6 +291,16 @@ def test_derived_values_are_not_shown(script: str, output: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "before", ["a=1 b(2);" * 6_000, "a=1 b(2)\n" * 6_000], ids=["one line", "many lines"]
+)
+def test_a_long_output_is_searched_once(before: str) -> None:
+    """With a search at each of its characters this takes half a minute."""
+    dump = "\nCODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1\n"
+    flags = read_flags("cat big.log; env | grep CODEX", before + dump, shell="bash", exit_code=0)
+    assert (flags.network, flags.sandbox) == ("1", None)  # the file may hold the other line
+
+
+@pytest.mark.parametrize(
     ("script", "output", "expected"),
     [
         (

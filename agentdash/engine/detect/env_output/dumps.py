@@ -7,8 +7,10 @@ value is known, or something else, and then it can be anything that the filters 
 from __future__ import annotations
 
 import re
+from collections import deque
 from enum import Enum
 from functools import lru_cache
+from itertools import islice, takewhile
 from typing import Final
 
 import msgspec
@@ -19,6 +21,9 @@ from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
 FLAG_STEM: Final = "CODEX_SANDBOX"
 """Text that names either flag."""
+
+Interval = tuple[int, int]
+"""The first and the last of some neighbouring offsets."""
 
 _OTHER_SAMPLES: Final = ("0", "other", "2x", "a b", "Zé-9", "none")
 """Values on which a filter is tried that has to let any value through."""
@@ -77,6 +82,23 @@ class LineFilter(msgspec.Struct, frozen=True):
             return True
         return (self.pattern.search(line) is None) is self.inverted
 
+    def may_pass_within(self, line: str) -> bool:
+        """Return whether the filter may let the end of a line through; False is certain."""
+        relaxed = None if self.inverted else _without_start(self.pattern)
+        if relaxed is None or (len(line) > _SHORT and not is_quick(relaxed, line, _MAX_STEPS)):
+            return True
+        return relaxed.search(line) is not None
+
+
+_LOOKS_BEHIND: Final = re.compile(r"(?<!\[)\^|\\[AbB]|\(\?<[=!]")
+
+
+@lru_cache(64)
+def _without_start(pattern: re.Pattern[str]) -> re.Pattern[str] | None:
+    """Return a pattern that need not begin where a line does; None where it depends on what is before."""
+    relaxed = pattern.pattern.removeprefix("^")
+    return None if _LOOKS_BEHIND.search(relaxed) else re.compile(relaxed, pattern.flags)
+
 
 class Style(msgspec.Struct, frozen=True):
     """How a dumper writes a variable: text before the value (in place of `NAME` its name), and behind it."""
@@ -124,6 +146,13 @@ _ENTRY: Final = re.compile(
     r"(?:\s*\d+(?:[:\t]| +))?(?:declare -\S+ |export |typeset -\S+ )?[A-Za-z_][\w%()]*\W"
 )
 """How the first line of a dump begins: behind text without a line break it is the only way to know it."""
+_MAX_PLACES: Final = 1_000
+"""Places within lines at which a dump can begin that are looked at one by one."""
+_MAX_NAMES: Final = 20
+"""Names of flags in a line that are looked at one by one."""
+_MAX_PREFIX: Final = 40
+"""Characters of an entry before its name: a line number, `declare -x `."""
+_STEM: Final = re.compile(FLAG_STEM)
 _OF_CODEX: Final = re.compile(r"CODEX_\w*=")
 _NUMBER: Final = re.compile(r"[#\[(]?\s*\d+(?:[:.)\]]?[ \t]+|:)")  # tabs of rollouts become blanks
 
@@ -162,7 +191,7 @@ class Dump(msgspec.Struct, frozen=True):
             for comma in ("", *self.style.closings)
         ]
 
-    def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
+    def ends(self, text: str, starts: list[Interval], is_prefix: bool) -> tuple[set[Interval], bool]:
         """Return where a dump that begins at `starts` can end, and whether the text can stop in it."""
         return _LineScan(self, text).run(starts, is_prefix=is_prefix)
 
@@ -195,6 +224,9 @@ class _State(msgspec.Struct, frozen=True):
         return _State(self.network or flag == 0, self.sandbox or flag == 1, lines=True)
 
 
+_SEEN: Final = ((False, False), (False, True), (True, False), (True, True))
+
+
 class _LineScan:
     """A walk over the lines of an output with all states in which a dump can be."""
 
@@ -206,42 +238,74 @@ class _LineScan:
         self._foreign = tuple(p.replace("NAME", name) for p in dump.style.foreign for name in FLAGS)
         self._needs_equals = dump.whole and not (dump.filters or dump.partial or dump.separator)
         self._needs_lines = dump.some or self._needs_equals
+        self._places = _MAX_PLACES
 
-    def run(self, starts: list[tuple[int, int]], *, is_prefix: bool) -> tuple[set[int], bool]:
+    def run(self, starts: list[Interval], *, is_prefix: bool) -> tuple[set[Interval], bool]:
         text, end = self._text, len(self._text)
-        ends: set[int] = set()
+        ends: set[Interval] = set()
         states: set[_State] = set()
         at = text.rfind("\n", 0, starts[0][0]) + 1
-        pending = list(starts)
+        pending = deque(starts)
         while True:
             stop = text.find("\n", at)
             stop = end if stop < 0 else stop
-            if _within(at, pending):
+            while pending and pending[0][1] < at:
+                pending.popleft()
+            if pending and pending[0][0] <= at:
                 states.add(_State())
             if any(self._accepts(state) for state in states):
-                ends.add(at)
+                ends.add((at, at))
             if at >= end:
                 break
             following = {after for state in states for after in self._after(state, text[at:stop])}
-            for offset in self._first_lines(at, stop, pending):
-                if self._accepts(_State()):
-                    ends.add(offset)
-                if _ENTRY.match(text, offset):
-                    following |= set(self._after(_State(), text[offset:stop]))
-            if is_prefix and stop == end:
-                return ends, bool(states) or _any_within(at, end, pending)
+            reached = list(takewhile(lambda interval: interval[0] <= stop, pending))  # noqa: B023
+            if within := [(max(low, at + 1), min(high, stop)) for low, high in reached if high > at]:
+                ends.update(within if self._accepts(_State()) else ())
+                following |= self._begun(within, stop)
+            if stop == end and is_prefix:
+                return ends, bool(states or reached)
             if stop == end:
-                ends |= {end} if any(self._accepts(state) for state in following) else set()
+                ends.update([(end, end)] if any(self._accepts(state) for state in following) else ())
                 break
             states = following
             at = stop + 1
-            if not states and at > pending[-1][1]:
+            if not states and not pending:
                 break
         return ends, is_prefix and at >= end and bool(states)
 
-    def _first_lines(self, start: int, stop: int, intervals: list[tuple[int, int]]) -> list[int]:
-        """Return offsets behind the start of a line at which a dump can begin."""
-        return [p for low, high in intervals for p in range(max(low, start + 1), min(high, stop) + 1)]
+    def _begun(self, within: list[Interval], stop: int) -> set[_State]:
+        """Return the states after a line within which a dump can begin.
+
+        Behind many other places they are those that it may have, in a time that does not grow with places.
+        """
+        rest = self._text[within[0][0] : stop]
+        is_as_filtered = not (self._dump.style.squeezed or self._dump.separator)
+        if is_as_filtered and not all(f.may_pass_within(rest) for f in self._dump.filters):
+            return set()
+        if FLAG_STEM not in rest and all(f.inverted for f in self._dump.filters):
+            return {_State(lines=not self._needs_equals or "=" in rest)}
+        self._places -= sum(high - low for low, high in within)
+        if self._places > 0:
+            return self._begun_at(within, stop)
+        names = list(islice(_STEM.finditer(self._text, within[0][0], stop), _MAX_NAMES))
+        if len(names) == _MAX_NAMES or (names and (self._dump.style.inline or self._dump.separator)):
+            return {_State(network, sandbox, lines=True) for network, sandbox in _SEEN}
+        near = [
+            (max(low, name.start() - _MAX_PREFIX), min(high, name.start()))
+            for name in names
+            for low, high in within
+        ]
+        return {_State(lines=True), *self._begun_at(near, stop)}
+
+    def _begun_at(self, within: list[Interval], stop: int) -> set[_State]:
+        """Return the states after a line, for each place within it at which a dump can begin."""
+        return {
+            state
+            for low, high in within
+            for offset in range(low, high + 1)
+            if _ENTRY.match(self._text, offset)
+            for state in self._after(_State(), self._text[offset:stop])
+        }
 
     def _accepts(self, state: _State) -> bool:
         if (self._required[0] and not state.network) or (self._required[1] and not state.sandbox):
@@ -323,14 +387,6 @@ class _LineScan:
 @lru_cache(64)
 def _prefixes(style: Style) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(p.replace("NAME", name) for p in style.prefixes) for name in FLAGS)
-
-
-def _within(at: int, intervals: list[tuple[int, int]]) -> bool:
-    return any(low <= at <= high for low, high in intervals)
-
-
-def _any_within(start: int, stop: int, intervals: list[tuple[int, int]]) -> bool:
-    return any(low <= stop and high >= start for low, high in intervals)
 
 
 def _unquoted(value: str) -> str:

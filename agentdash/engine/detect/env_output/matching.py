@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
-from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, Dump, Interval
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
@@ -30,7 +30,6 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.records import Record
 
-Interval = tuple[int, int]
 _WORD: Final = re.compile(r"[^\s\"'`=]+")
 _RANGE: Final = re.compile(r"\d+(?:,\d+)?[acd]\d+(?:,\d+)?$", re.MULTILINE)
 _BLANKS: Final = re.compile(r"[ \t]+")
@@ -126,8 +125,8 @@ class Text:
             case Names() | Words() | Dump(nul=True):
                 return self._hole(ANY, positions), False
             case Dump() | Record():
-                points, is_open = part.ends(self.text, positions, self.is_prefix)
-                return _merged((p, p) for p in points), is_open
+                reached, is_open = part.ends(self.text, positions, self.is_prefix)
+                return _merged(reached), is_open
 
     def _excerpt(self, excerpt: Excerpt, positions: list[Interval]) -> list[Interval]:
         """Return where an excerpt can end: behind the whole, or behind the last line that is kept."""

@@ -10,10 +10,18 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.dumps import FLAGS, JSON_STYLE, PYTHON_STYLE, Dump, Presence, Shown
+from agentdash.engine.detect.env_output.dumps import (
+    FLAGS,
+    JSON_STYLE,
+    PYTHON_STYLE,
+    Dump,
+    Interval,
+    Presence,
+    Shown,
+)
 
-_MAX_BRACES: Final = 300
-"""Braces of an output in which dictionaries are looked for: the time grows with the square."""
+_MAX_LOOKS: Final = 5_000_000
+"""Characters that are looked at for dictionaries: each bracket may be closed at the end of the output."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -43,14 +51,14 @@ class Record(msgspec.Struct, frozen=True):
             style = msgspec.structs.replace(JSON_STYLE, prefixes=(" " * self.indent + '"NAME": "',))
         return Dump(shown=(first, second), style=style, partial=None in self.required)
 
-    def ends(self, text: str, starts: list[tuple[int, int]], is_prefix: bool) -> tuple[set[int], bool]:
+    def ends(self, text: str, starts: list[Interval], is_prefix: bool) -> tuple[set[Interval], bool]:
         """Return where a dictionary that begins at `starts` can end, and whether the text can stop in it."""
-        ends: set[int] = set()
+        ends: set[Interval] = set()
         is_open = False
-        if text.count("{") > _MAX_BRACES:
-            return set(range(starts[0][0], len(text) + 1)), is_prefix
+        bracket = "[" if self.is_list else "{"
+        if text.count(bracket) * len(text) > _MAX_LOOKS:
+            return {(starts[0][0], len(text))}, is_prefix
         for low, high in starts:
-            bracket = "[" if self.is_list else "{"
             at = text.find(bracket, low)
             while 0 <= at <= high + len("environ("):
                 begin = at - len("environ(") if text.startswith("environ(", at - len("environ(")) else at
@@ -58,7 +66,8 @@ class Record(msgspec.Struct, frozen=True):
                 if stop < 0:
                     is_open = is_prefix
                 elif (low <= begin <= high or low <= at <= high) and self._is_instance(text[at:stop]):
-                    ends.add(stop + (begin < at and text.startswith(")", stop)))
+                    stop += begin < at and text.startswith(")", stop)
+                    ends.add((stop, stop))
                 at = text.find(bracket, at + 1)
         return ends, is_open
 
@@ -130,6 +139,7 @@ def _as_json(text: str) -> str:
     return re.sub(r",(\s*\})", r"\1", _INSPECTED.sub(quoted, text))
 
 
+@lru_cache(512)
 def _closing(text: str, start: int) -> int:
     """Return the offset behind the bracket that closes the one at `start`, -1 without."""
     depth = 0
