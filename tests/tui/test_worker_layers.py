@@ -1,6 +1,7 @@
 """The layers of a sandbox side by side: the marked cells are the findings' fields."""
 
 from collections import Counter
+from itertools import cycle, product
 from typing import get_args
 
 import pytest
@@ -64,11 +65,10 @@ def test_marked_cells_are_the_findings_fields_at_every_second_of_the_demo():
     assert checked > 20
 
 
-@pytest.mark.parametrize("kind", FindingKind)
-@pytest.mark.parametrize("reference", get_args(Reference))
 @pytest.mark.parametrize("layer", get_args(Layer))
-def test_a_finding_of_any_kind_marks_its_fields_and_no_others(kind, reference, layer):
-    for names in (*((name,) for name in LayerField), (LayerField.FILES, LayerField.NETWORK_FLAG)):
+def test_a_finding_of_any_kind_marks_its_fields_and_no_others(layer):
+    sets = [*((name,) for name in LayerField), (LayerField.FILES, LayerField.NETWORK_FLAG)]
+    for (kind, names), reference in zip(product(FindingKind, sets), cycle(get_args(Reference))):
         fields = tuple(
             DifferingField(name=name, expected="on", actual="1", layer=layer, reference=reference)
             for name in names
