@@ -265,7 +265,7 @@ class SnapshotApp(BaseApp[None]):
         )
 
     async def open_screen(self, screen: Screen[None]) -> None:
-        """Open a screen with its content: nothing is painted before (0.1.0 showed 200 ms of a blank one)."""
+        """Open a screen with its content: nothing is painted before, not even a blank screen."""
         with self.batch_update():
             await self.push_screen(screen)
             self.draw()

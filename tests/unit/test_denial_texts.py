@@ -85,7 +85,7 @@ def of_group(*groups: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", TEXTS, ids=lambda case: f"{case['group']}: {case['script']}")
 def test_the_text_of_a_program(case: dict[str, Any]) -> None:
-    """Findings A4, B1 to B3, B7 of the review, and the families of messages of many programs."""
+    """The families of messages of many programs."""
     macos = case["group"] == "macos"
     found = find(
         case["script"],

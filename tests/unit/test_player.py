@@ -81,6 +81,8 @@ def stepped_through(folder: Path) -> tuple[StreamIndex, list[tuple[float, tuple[
 def test_seek_equals_stepping(folder: Path, data: st.DataObject) -> None:
     index, seen = stepped_through(folder)
     assert len(seen) == len(index.times)
+    # a replayed process is known to be gone only at the end, also in a session that was killed
+    assert "exited" not in {worker.state for _, present in seen for worker in present}
     for number in data.draw(st.lists(st.integers(1, len(seen)), min_size=1, max_size=4)):
         sought = index.cursor(number)
         assert (sought.at, workers(sought)) == seen[number - 1]
@@ -155,16 +157,6 @@ async def test_end_equals_status_of_compressed_archive(scenario: str, tmp_path: 
     end = closed(find_family(CodexHome(tmp_path), thread_id(min(archive.iterdir())) or ""))
     assert by_id(end) == by_id(status)
     assert end.workers[0].name.startswith("named")
-
-
-@pytest.mark.parametrize(("version", "scenario"), scenarios())
-@pytest.mark.slow
-def test_no_worker_is_exited_before_the_end(version: str, scenario: str) -> None:
-    """Not even in a session that was killed: a replayed process is known to be gone only at the end."""
-    cursor = Cursor(family_stream(family_of(RECORDINGS / version / scenario)))
-    while cursor.advance():
-        assert all(worker.state != "exited" for worker in workers(cursor))
-    assert workers(cursor)
 
 
 @pytest.mark.parametrize(("version", "scenario"), scenarios("spawn-leaked-flags"))
@@ -360,7 +352,7 @@ def test_unindexed_position_is_skimmed_then_exact(big: Path) -> None:
 
 @pytest.mark.slow
 def test_skim_and_last_time_of_a_big_file(big: Path) -> None:
-    index = index_of(find_family(NO_HOME, str(big)), apart=0.001)
+    index = index_of(find_family(NO_HOME, str(big)), apart=60.0)
     assert index.times[-1] <= last_time(big) <= index.times[-1] + 1
     for number in (1, len(index.times) // 3, len(index.times) - 5):
         cursor = skim(family_stream(find_family(NO_HOME, str(big))), index.times[number])

@@ -64,7 +64,7 @@ def test_reports_are_as_by_whole_snapshots(folder: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("folder", FAMILIES, ids=lambda folder: f"{folder.parent.name}-{folder.name}")
 def test_reports_of_members_that_ran_at_other_times(
     folder: Path, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -36,19 +36,6 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View
 
-
-class QuerySuggester(Suggester):
-    """Completes keys and values in a filter, also by the directories and models of the sessions."""
-
-    def __init__(self, model: LibraryModel) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)  # the entries change; case is kept as typed
-        self._model = model
-
-    async def get_suggestion(self, value: str) -> str | None:
-        """Return the completed filter; None if there is nothing to complete."""
-        return complete(value, self._model.entries.values())
-
-
 _LISTED_FIRST: Final = 200
 """Sessions that are listed before the first paint: more than any screen shows."""
 _REPORT_INTERVAL_S: Final = 0.1
@@ -360,3 +347,15 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self._close_search()
         else:
             self.exit(None)
+
+
+class QuerySuggester(Suggester):
+    """Completes keys and values in a filter, also by the directories and models of the sessions."""
+
+    def __init__(self, model: LibraryModel) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)  # the entries change; case is kept as typed
+        self._model = model
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return the completed filter; None if there is nothing to complete."""
+        return complete(value, self._model.entries.values())
