@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 _FILE_POLL_INTERVAL_S: Final = 0.25
 """Between two reads of the status file; a writer pauses for a second after each write."""
+_NEW_PANE_S: Final = 8.0
+"""How long the status file may take to have a pane that has just been opened: 5 s between two writes, and
+what the writer takes to see it."""
 _SOURCE: Final = "status file"
 
 
@@ -83,6 +87,9 @@ def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) ->
         # it may be older than the sessions that are read at first
         now = _poll(replace(config, sessions=None), target, no_cache=no_cache)
         found = select_workers(now.snapshot, target)
+    if found is None and target is not None and is_pane(target) and now.via is not None:
+        now = _wait_for_pane(config, target, now)
+        found = select_workers(now.snapshot, target)
     if found is None and target is not None and now.via is not None and now.via.problem is not None:
         found = replace(now.snapshot, workers=(_unreachable_target(target, now),))
     if found is None:
@@ -90,6 +97,17 @@ def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) ->
     if found.failure is not None:
         click.echo(f"agentdash: engine: {found.failure.text} ({debug_log.hint()})", err=True)
     return FleetView(found, now.via)
+
+
+def _wait_for_pane(config: Config, target: str, now: FleetView) -> FleetView:
+    """Return the first view with a worker in the pane, or the last one: it may be younger than the file."""
+    until = time.monotonic() + _NEW_PANE_S
+    while now.via is not None and now.via.problem is None and time.monotonic() < until:
+        if select_workers(now.snapshot, target) is not None:
+            break
+        time.sleep(_FILE_POLL_INTERVAL_S)
+        now = _poll(config, target, no_cache=False)
+    return now
 
 
 def exit_code(snapshot: Snapshot) -> int:

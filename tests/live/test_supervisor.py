@@ -190,6 +190,7 @@ async def test_recipe_inside_of_the_sandbox(publish: Publish, supervisor: Superv
     publish(lab)
     await until(status_file(lab.home).exists)
     panes += [supervisor.start(task) for task in ("denied", "failing")]
+    assert sandboxed_state(supervisor, panes[-1])  # the status file may be older than its pane
     await until(lambda: rollouts(lab).count('"task_complete"') == 3)
     states = ["completed", "blocked-sandbox", "failed-provider"]
     # the status file is written once a second, and a state must have settled before
