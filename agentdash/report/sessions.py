@@ -43,6 +43,14 @@ _BATCH_LINES: Final = 1_000
 """Lines held in memory at a time."""
 _MAX_PROMPT_CHARS: Final = 200
 """More than a row shows, even on a wide screen."""
+_FROM_WIDTH: Final = {"STARTED": 60, "AGENT": 80, "TOKENS": 80, "SIZE": 140, "COST": 140, "DIRECTORY": 140}
+"""The width of a terminal from which a column is shown: enough is left for the prompt then."""
+_WHOLE_IDS_FROM_WIDTH: Final = 120
+_NUMBERS: Final = ("SIZE", "TOKENS", "COST")
+_TEXTS: Final = ("DIRECTORY", "PROMPT")
+"""Columns that are cut where there is no room; the others are whole."""
+_ID_PREFIX_CHARS: Final = 18
+"""Of an id on a narrow terminal: its time in milliseconds, and 12 random bits (UUIDv7)."""
 
 
 class SessionReport(msgspec.Struct):
@@ -166,22 +174,37 @@ def print_sessions(report: SessionsReport, console: Console) -> None:
     if not report.sessions:
         console.print(Text(report.problem or f"no sessions in {report.home}"))
         return
+    rows = list(map(_cells, report.sessions))
+    if console.width < _WHOLE_IDS_FROM_WIDTH:
+        rows = [{**row, "ID": row["ID"][:_ID_PREFIX_CHARS]} for row in rows]
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("STARTED", "ID", "AGENT", "SIZE", "TOKENS", "COST", "DIRECTORY", "PROMPT"):
-        is_number = column in ("SIZE", "TOKENS", "COST")
-        table.add_column(column, no_wrap=True, overflow="ellipsis", justify="right" if is_number else "left")
-    for session in report.sessions:
-        table.add_row(
-            Text((session.started_at or "")[:16].replace("T", " ")),
-            Text(session.id),
-            Text(f"{session.agent} {session.version or ''}"),
-            Text(f"{session.size / 1e6:.1f} MB"),
-            Text(f"{session.tokens.total:,}" if session.tokens else "-"),
-            Text(_cost(session.tokens) or "-"),
-            Text(session.cwd or "-"),
-            Text(session.problem or session.prompt or "-"),
+    columns = [name for name in rows[0] if console.width >= _FROM_WIDTH.get(name, 0)]
+    for column in columns:
+        table.add_column(
+            column,
+            no_wrap=True,
+            overflow="ellipsis",
+            justify="right" if column in _NUMBERS else "left",
+            min_width=None if column in _TEXTS else max(len(column), *(len(row[column]) for row in rows)),
+            max_width=console.width // 6 if column == "DIRECTORY" else None,
         )
+    for row in rows:
+        table.add_row(*(Text(row[column]) for column in columns))
     console.print(table)
+
+
+def _cells(session: SessionReport) -> dict[str, str]:
+    """Return the cells of a row of the table."""
+    return {
+        "STARTED": (session.started_at or "")[:16].replace("T", " "),
+        "ID": session.id,
+        "AGENT": f"{session.agent} {session.version or ''}",
+        "SIZE": f"{session.size / 1e6:.1f} MB" if session.size >= 1e6 else f"{session.size / 1e3:.0f} kB",
+        "TOKENS": f"{session.tokens.total:,}" if session.tokens else "-",
+        "COST": _cost(session.tokens) or "-",
+        "DIRECTORY": session.cwd or "-",
+        "PROMPT": session.problem or session.prompt or "-",
+    }
 
 
 def _cost(tokens: TokensReport | None) -> str:

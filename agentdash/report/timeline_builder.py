@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -31,8 +32,12 @@ _MAX_TEXT_CHARS: Final = 4_000
 """Longer texts are cut: browsers and issue trackers become slow with megabytes."""
 _STATELESS_EVENTS: Final = (e.TokensCounted, e.FileSeen, e.ThreadNamed)
 """Events that change neither state nor finding: no snapshot is built for them."""
+_ID_CHARS: Final = 6
+"""Of the end of a thread's id, which is random (UUIDv7)."""
 _PROGRESS_STEPS: Final = 500
 """Steps between two calls of `progress`."""
+_ANSWERED: Final = ("command", "question")
+"""Kinds of calls whose output is a part of the timeline."""
 _SUCCESSFUL: Final = ("ended", "running")
 """Outcomes of a call that are not failures by themselves."""
 
@@ -118,6 +123,7 @@ def build_report(
     builder.show(at, whole)
     shown = _workers(whole, builder.workers)
     workers = [builder.workers[worker.id] for worker in shown if worker.id in builder.workers]
+    _tell_apart(workers)
     names = {timeline.worker.id: timeline.worker.name for timeline in workers}
     builder.rows = [replace(row, worker=names.get(row.worker, row.worker[:8])) for row in builder.rows]
     for timeline in workers:
@@ -125,7 +131,7 @@ def build_report(
     rows, omitted = _without_middle(builder.rows)
     report = TimelineReport(
         thread=thread,
-        begun=begun,
+        begun=min((begun, *(each.worker.started for each in workers if each.worker.started))),
         ended=max((last, *(row.at for row in rows))),
         workers=workers,
         rows=rows,
@@ -141,6 +147,15 @@ def _workers(snapshot: Snapshot, known: Container[str]) -> list[Worker]:
     """Return the workers of a snapshot, with those known ones whose panes are gone."""
     past = (each.shown for each in snapshot.past)
     return [*snapshot.workers, *(worker for worker in past if worker is not None and worker.id in known)]
+
+
+def _tell_apart(workers: Sequence[WorkerTimeline]) -> None:
+    """Add to names that several workers have, as forks have that of their parent, the end of their ids."""
+    shared = Counter(timeline.worker.name for timeline in workers)
+    for timeline in workers:
+        worker = timeline.worker
+        if shared[worker.name] > 1:
+            timeline.worker = replace(worker, name=f"{worker.name} ({worker.id[-_ID_CHARS:]})")
 
 
 def _without_middle(rows: Sequence[TimelineRow]) -> tuple[list[TimelineRow], int]:
@@ -274,7 +289,7 @@ class _ReportBuilder:
                 yield _call_row(event, worker)
             case e.CallEnded():
                 call = self._calls.pop((event.thread, event.call), None)
-                if call is not None and (call.kind == "command" or event.outcome not in _SUCCESSFUL):
+                if call is not None and (call.kind in _ANSWERED or event.outcome not in _SUCCESSFUL):
                     yield _output_row(event, worker)
             case e.PolicySet() if event.policy is not None:
                 policy = event.policy

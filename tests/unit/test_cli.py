@@ -426,6 +426,12 @@ def test_sessions(home: Path) -> None:
         == 2
     )
     assert "no sessions" in agentdash("sessions", "--codex-home", str(home.parent)).stdout
+    newest = document["sessions"][0]
+    for columns, ident in ((45, newest["id"][:18]), (80, newest["id"][:18]), (140, newest["id"])):
+        table = agentdash("sessions", "--codex-home", str(home), COLUMNS=str(columns)).stdout.splitlines()
+        assert max(map(len, table)) <= columns
+        assert f"{ident}  " in table[1]
+        assert newest["prompt"][:12] in table[1]
 
 
 def test_closed_pipe_is_no_failure(home: Path) -> None:

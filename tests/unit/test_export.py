@@ -108,6 +108,27 @@ def test_report_has_all_workers_states_and_findings() -> None:
     assert {"prompt", "message", "command", "output", "policy", "turn", "state", "finding"} <= kinds
 
 
+def test_workers_of_the_same_name_have_their_ids(tmp_path: Path) -> None:
+    (first,) = session(tmp_path, "same", "true", "", "done").parent.iterdir()
+    other = f"{THREAD[:-6]}abcdef"
+    second = tmp_path / f"rollout-2026-11-20T19-59-47-{other}.jsonl"
+    second.write_bytes(first.read_bytes().replace(THREAD.encode(), other.encode()))
+    report = report_of(first, second)
+    assert {row.worker for row in report.rows} == {f"same ({THREAD[-6:]})", "same (abcdef)"}
+    assert report.title == f"same ({THREAD[-6:]})"
+
+
+def test_answers_of_the_user_are_in_the_timeline(tmp_path: Path) -> None:
+    lines = session(tmp_path, "p", "true", "", "done").read_bytes().split(b"\n")
+    asked = response("function_call", name="request_user_input", call_id="q", arguments='{"questions":[]}')
+    answer = response("function_call_output", call_id="q", output='{"answers":{"db":["SQLite"]}}')
+    path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
+    path.write_bytes(b"\n".join((*lines[:4], asked, answer, *lines[4:])))
+    assert [row.text for row in report_of(path).rows if "SQLite" in row.text] == [
+        '{"answers":{"db":["SQLite"]}}'
+    ]
+
+
 def test_finding_row_follows_the_output_that_shows_it() -> None:
     report = report_of(*SPAWN)
     assert report.workers

@@ -480,11 +480,14 @@ async def recording(folder: Path, events: Iterable[e.Event]) -> Path:
     return part
 
 
-async def test_recording_is_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_sight", [False, True])
+async def test_recording_is_listed(tmp_path: Path, in_sight: bool) -> None:
     part = await recording(tmp_path / "journal", PANES_ALONE)
     library = Library(CodexHome(tmp_path), VirtualClock(NOW + 100), recordings=tmp_path / "journal")
-    (entry,) = library.fill(list(library.entries()), tuple)
+    entries = list(library.entries())
+    (entry,) = library.fill(entries, lambda: [each.key for each in entries if in_sight])
     assert (entry.title, entry.recording, entry.begun) == ("recording of claude", True, BORN)
+    assert entry.problem is None
     assert entry.path == part
     assert entry.took == 65
     assert Query.parse("is:recording", NOW).matches(entry)

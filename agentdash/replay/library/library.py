@@ -232,6 +232,8 @@ class Library:
         """Return an entry judged by head and tail of its file; by all of it if it is small."""
         if entry.depth not in ("listed", "header"):
             return entry
+        if entry.recording:
+            return self.read_header(entry)
         return self._judge(entry, _SKIM_TRANSCRIPT_BYTES if entry.agent == "claude" else SKIM_ABOVE_BYTES)
 
     def read_whole(self, entry: Entry) -> Entry:
