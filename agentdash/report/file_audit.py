@@ -26,6 +26,7 @@ from agentdash.files import is_record, open_stream
 from agentdash.model.events import FileSeen, LocksSeen, ObservationsRecalled, PathsSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
+from agentdash.model.patterns import Pattern
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
@@ -59,9 +60,12 @@ class FileRead(NamedTuple):
 
 
 def import_late() -> None:
-    """Import what the first output that needs it would: worker processes share what exists before them."""
+    """Import and compile what the first output that needs it would: worker processes share what exists
+    before them."""
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
+    Pattern.compile_all()
+    may_show_denial("")
 
 
 # ---------------------------------------------------------------- reading

@@ -48,7 +48,9 @@ def texts() -> list[str]:
 def test_recorded_texts_are_searched_alike_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [suspects(text)[1] for text in texts()]
     assert sum(map(bool, found)) > 100
-    monkeypatch.setattr(lines, "_SEARCH", None)
+    monkeypatch.setattr(lines, "_search", lambda: None)
+    monkeypatch.setattr(lines, "_ascii_search", lambda: None)
+    suspects.cache_clear()
     assert [suspects(text)[1] for text in texts()] == found
 
 

@@ -13,6 +13,7 @@ from agentdash.engine.detect.denials.lines import Lines
 from agentdash.engine.detect.denials.sources import is_shells, prefix_of
 from agentdash.engine.detect.denials.targets import paths_in, without_paths
 from agentdash.model.denials import Operation
+from agentdash.model.patterns import Pattern
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class Message(msgspec.Struct, frozen=True):
     """Numbers of its lines."""
 
 
-_READING: Final = re.compile(
+_READING: Final = Pattern(
     r"for reading|can(?:no|')t (?:read|stat|statx|access|list|open directory)"
     r"|can't open file(?! for writing)|cannot open directory|could not open directory"
     r"|opendir|readdir|scandir|readlink|realpath|unable to access '|failed to read|(?:could not|couldn't"
@@ -40,27 +41,27 @@ _READING: Final = re.compile(
     r"|reading (?:file|from)|FileSystem\.(?:stat|read\w*|access)",
     re.IGNORECASE,
 )
-_OPERATIONS: Final[tuple[tuple[Operation, re.Pattern[str]], ...]] = (
-    ("sqlite", re.compile(r"database(?! \.git| directory)|SQLITE_|sqlite3?\.", re.IGNORECASE)),
+_OPERATIONS: Final[tuple[tuple[Operation, Pattern], ...]] = (
+    ("sqlite", Pattern(r"database(?! \.git| directory)|SQLITE_|sqlite3?\.", re.IGNORECASE)),
     (
         "mkdir",
-        re.compile(
+        Pattern(
             r"mkdir|creat(?:e|ing) (?:\w+ ){0,2}(?:director|folder)|create work tree dir"
             r"|make director|create_dir|makeDirectory"
             r"|can't make|mkdtemp|makedirs",
             re.IGNORECASE,
         ),
     ),
-    ("rename", re.compile(r"\brename|cannot move|can't move|\bmv: |cannot overwrite|moving ", re.IGNORECASE)),
+    ("rename", Pattern(r"\brename|cannot move|can't move|\bmv: |cannot overwrite|moving ", re.IGNORECASE)),
     (
         "delete",
-        re.compile(
+        Pattern(
             r"cannot (?:remove|delete|unlink)|can't remove|\bunlink|\brmdir|\brm: |delet|remov", re.IGNORECASE
         ),
     ),
     (
         "chmod",
-        re.compile(
+        Pattern(
             r"\bchmod|\bchown|\bchgrp|changing (?:permissions|ownership|group)|chang\w+ (?:mode|owner)"
             r"|setfacl|setxattr",
             re.IGNORECASE,
@@ -68,7 +69,7 @@ _OPERATIONS: Final[tuple[tuple[Operation, re.Pattern[str]], ...]] = (
     ),
     (
         "create",
-        re.compile(
+        Pattern(
             r"creat|mktemp|mkstemp|cannot touch|\btouch: |symlink|symbolic link|hard link|\blink |\bln: "
             r"|mkfifo|mknod|copyfile"
             r"|FileOutputStream|temporary file",
@@ -77,7 +78,7 @@ _OPERATIONS: Final[tuple[tuple[Operation, re.Pattern[str]], ...]] = (
     ),
     (
         "write",
-        re.compile(
+        Pattern(
             r"writ|\bappend|truncat|overwrit|\bsav(?:e|ing)\b|\block(?:ed|ing)?\b|setting times|utime"
             r"|cannot make|output file|log file"
             r"|\btee: |\bdd: |\binstall: |for (?:output|writing|appending)|failed to open (?:the file"
@@ -86,17 +87,17 @@ _OPERATIONS: Final[tuple[tuple[Operation, re.Pattern[str]], ...]] = (
         ),
     ),
 )
-_GIT: Final = re.compile(r"(?:^|/)\.git(?:/|$)|\.git/")
-_GIT_MESSAGE: Final = re.compile(
+_GIT: Final = Pattern(r"(?:^|/)\.git(?:/|$)|\.git/")
+_GIT_MESSAGE: Final = Pattern(
     r"^\s*(?:fatal|error|warning): .*(?:\.git\b|index\.lock|lock ref|object|repository|config file)"
     r"|^ ! \[remote rejected\]"
 )
 
-_CHAIN: Final = re.compile(
+_CHAIN: Final = Pattern(
     r"^\s*(?:caused? by\b|cause\b|because\b|reason\b|\d+: |[╰├└│|>*✗×·-])|^\s{2,}\S|^\t|^ \S",
     re.IGNORECASE,
 )
-_TROUBLE: Final = re.compile(
+_TROUBLE: Final = Pattern(
     r"fail|error|cannot|can't|could ?n[o']t|couldn't|unable|denied|refus|not (?:create|open|write)"
     r"|initiali[sz]",
     re.IGNORECASE,
@@ -106,16 +107,16 @@ _CHAIN_LINES: Final = 10
 _MAX_PATH: Final = 1_000
 _BLOCK_LINES: Final = 10
 """Lines of npm's and node's accounts of one error."""
-_NPM: Final = re.compile(
+_NPM: Final = Pattern(
     r"^npm (?:ERR!|error|warn|WARN) (?:(?P<key>code|syscall|path|dest|errno)\s+(?P<value>.+))?"
 )
-_APT: Final = re.compile(r"[EWN]: ")
+_APT: Final = Pattern(r"[EWN]: ")
 """Each of apt's lines is a message of its own."""
-_OUTPUT_FILE: Final = re.compile(r"zip error: Could not create output file \((?P<path>[^()]+)\)")
-_PUSHED: Final = re.compile(r"(?:To |error: failed to push some refs to ')(?P<path>[^\s:']+)'?$")
+_OUTPUT_FILE: Final = Pattern(r"zip error: Could not create output file \((?P<path>[^()]+)\)")
+_PUSHED: Final = Pattern(r"(?:To |error: failed to push some refs to ')(?P<path>[^\s:']+)'?$")
 """Where git pushed to: a path, where it is neither a URL nor `HOST:PATH`."""
-_NODE_FIELD: Final = re.compile(r"^\s*['\"]?(?P<key>path|dest)['\"]?: ['\"](?P<value>[^'\"]+)['\"]")
-_FIELD: Final = re.compile(
+_NODE_FIELD: Final = Pattern(r"^\s*['\"]?(?P<key>path|dest)['\"]?: ['\"](?P<value>[^'\"]+)['\"]")
+_FIELD: Final = Pattern(
     r"^\s*['\"]?(?:code|errno|syscall|path|dest|address|port)['\"]?: |^npm (?:ERR!|error) (?:code|errno"
     r"|syscall|path|dest) "
 )
@@ -124,15 +125,15 @@ _FUNCTIONS: Final = frozenset(
     ("open", "openat", "fopen", "creat", "tmpfile", "mkstemp", "mkostemp", "mkdtemp", "mktemp", "write")
 ) | frozenset(("rename", "renameat", "unlink", "mkdir", "rmdir", "link", "symlink", "truncate", "utimensat"))
 """Functions of the C library, which `perror` puts in the place of a file."""
-_RUBY_PLACE: Final = re.compile(r"^\S+:\d+:in [`'][^`']*': ")
+_RUBY_PLACE: Final = Pattern(r"^\S+:\d+:in [`'][^`']*': ")
 """Where Ruby raised an error: `/usr/lib/ruby/3.1.0/fileutils.rb:243:in `mkdir': `."""
-_RUBY_PATHS: Final = re.compile(r" @ \w+ - (?P<paths>.+?)(?: \(Errno::\w+\))?$")
-_BARE: Final = re.compile(r"(?:^|: |cannot create )([\w.@+~-]+)$")
-_TAR: Final = re.compile(r"^(?:bsd)?tar: (?P<path>.+?): (?:Cannot|Can't) \w+(?: \w+)*: $")
+_RUBY_PATHS: Final = Pattern(r" @ \w+ - (?P<paths>.+?)(?: \(Errno::\w+\))?$")
+_BARE: Final = Pattern(r"(?:^|: |cannot create )([\w.@+~-]+)$")
+_TAR: Final = Pattern(r"^(?:bsd)?tar: (?P<path>.+?): (?:Cannot|Can't) \w+(?: \w+)*: $")
 """What tar says of a member, whose name is relative to where it extracts."""
-_SENTENCE: Final = re.compile(r" (?:is|was|are|not|cannot|could|can't|failed|because)\b")
+_SENTENCE: Final = Pattern(r" (?:is|was|are|not|cannot|could|can't|failed|because)\b")
 """Words behind a path which are no part of its name."""
-_HERE: Final = re.compile(r" \./: $")
+_HERE: Final = Pattern(r" \./: $")
 """The working directory: gcc's `Cannot create temporary file in ./: `."""
 
 

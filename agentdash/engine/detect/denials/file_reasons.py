@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from agentdash.engine.detect.denials.translations import READ_ONLY_PATTERN
+from agentdash.model.patterns import Pattern
 
 
 class Reason(StrEnum):
@@ -30,11 +31,11 @@ class Reason(StrEnum):
 
 
 _REASONS: Final = (
-    (Reason.READ_ONLY, re.compile(rf"read-only file ?system|\bEROFS\b|{READ_ONLY_PATTERN}", re.IGNORECASE)),
-    (Reason.NOT_PERMITTED, re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)),
+    (Reason.READ_ONLY, Pattern(rf"read-only file ?system|\bEROFS\b|{READ_ONLY_PATTERN}", re.IGNORECASE)),
+    (Reason.NOT_PERMITTED, Pattern(r"operation not permitted|\bEPERM\b", re.IGNORECASE)),
     (
         Reason.PERMISSION,
-        re.compile(
+        Pattern(
             r"permission denied(?! \(publickey|, please try again)|\bEACCES\b|PermissionDenied\b"
             r"|AccessDeniedException"
             r"|insufficient permission|Access to the path .{1,300} is denied",
@@ -43,7 +44,7 @@ _REASONS: Final = (
     ),
     (
         Reason.DATABASE,
-        re.compile(
+        Pattern(
             r"unable to open (?:the )?database(?: file)?|attempt to write a readonly database"
             r"|readonly database"
             r"|SQLITE_(?:READONLY|CANTOPEN)",
@@ -52,7 +53,7 @@ _REASONS: Final = (
     ),
     (
         Reason.UNWRITABLE,
-        re.compile(
+        Pattern(
             r"(?:is|are) not writ(?:e-?)?able|Could not create local repository at"
             r"|due to an error writing to the directory"
             r"|does not exist and could not be created|Please check your permissions"
@@ -69,7 +70,7 @@ _REASONS: Final = (
     ),
     (
         Reason.MISSING,
-        re.compile(
+        Pattern(
             r"ENOENT: no such file or directory(?=, mkdir ['\"])"
             r"|^install: cannot change permissions of .{1,300}: No such file or directory$"
             r"|^go: writing go env config: open .{1,300}: no such file or directory$"
@@ -77,7 +78,7 @@ _REASONS: Final = (
     ),
 )
 
-_WORDS: Final = re.compile(
+_WORDS: Final = Pattern(
     r"read-only file ?system|operation not permitted|permission denied"
     rf"|unable to open|readonly database|\bnot writ(?:e-?)?able|{READ_ONLY_PATTERN}",
     re.IGNORECASE,

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from agentdash.engine.detect.denials.network_translations import NO_NAME_PATTERN
+from agentdash.model.patterns import Pattern
 
 _HOST: Final = (
     r"\[?(?P<host>[A-Za-z0-9_](?:[\w-]*\w)?(?:\.[\w-]+)*|[0-9a-fA-F]*(?:::?[0-9a-fA-F]+)+|::1?)\]?"
@@ -14,7 +15,7 @@ _HOST: Final = (
 
 
 _HOSTS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    Pattern(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?:resolve (?:host(?:name| address)?(?: name)?|proxy(?: name)?)"
         rf"|resolve):? +['\"‘“]?{_HOST}(?=['\"’”:;/,\s.)]|$)",
@@ -54,8 +55,8 @@ _HOSTS: Final = tuple(
 
 
 _LOOSE_HOSTS: Final = (
-    re.compile(rf"(?:server at|address) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE),
-    re.compile(
+    Pattern(rf"(?:server at|address) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE),
+    Pattern(
         rf"(?:connect to|connection to|connecting to) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE
     ),
 )
@@ -63,10 +64,10 @@ _LOOSE_HOSTS: Final = (
 
 
 _SCRIPT_HOSTS: Final = (
-    re.compile(rf"\b[a-z][\w+.-]*://(?:[^/@\s'\"]*@)?{_HOST}", re.IGNORECASE),
-    re.compile(rf"/dev/(?:tcp|udp)/{_HOST}/"),
-    re.compile(r"\b[\w.-]+@(?P<host>[\w-]+(?:\.[\w-]+)+)(?=[:\s'\"]|$)"),
-    re.compile(
+    Pattern(rf"\b[a-z][\w+.-]*://(?:[^/@\s'\"]*@)?{_HOST}", re.IGNORECASE),
+    Pattern(rf"/dev/(?:tcp|udp)/{_HOST}/"),
+    Pattern(r"\b[\w.-]+@(?P<host>[\w-]+(?:\.[\w-]+)+)(?=[:\s'\"]|$)"),
+    Pattern(
         r"(?:getaddrinfo|getaddr|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*|TCPSocket\.(?:new"
         r"|open)|Dial|new Socket)"
         rf"\(\s*\(?\s*(?:\d+\s*,\s*)?(?:\w+\s*[=:]\s*)?(?:~c)?['\"]{_HOST}(?::\d+)?['\"]",
@@ -117,7 +118,7 @@ _TAKE_HOSTS: Final = frozenset(
 """Programs that take a host without a scheme."""
 
 
-_OPERAND_HOST: Final = re.compile(rf"^(?:[\w.-]+@)?{_HOST}(?=[:/]|$)")
+_OPERAND_HOST: Final = Pattern(rf"^(?:[\w.-]+@)?{_HOST}(?=[:/]|$)")
 
 
 _NO_HOSTS: Final = frozenset(
@@ -180,16 +181,16 @@ _NO_HOSTS: Final = frozenset(
 """Words of messages in the place of a host."""
 
 
-_FILE_ENDINGS: Final = re.compile(
+_FILE_ENDINGS: Final = Pattern(
     r"\.(?:py|js|mjs|cjs|ts|rb|go|rs|java|c|h|cc|cpp|php|pl|sh|json|toml|lock|html?|txt|md)$"
 )
 
 
-_ERROR_CODE: Final = re.compile(r"E\d+")
+_ERROR_CODE: Final = Pattern(r"E\d+")
 """Subversion's: `svn: E670003: Temporary failure in name resolution`."""
 
 
-_LOOPBACK: Final = re.compile(
+_LOOPBACK: Final = Pattern(
     r"(?:localhost|.+\.localhost|ip6-localhost|localhost\.localdomain|127(?:\.\d+){1,3}|::1|0\.0\.0\.0|::)",
     re.IGNORECASE,
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from agentdash.engine.detect.denials.network_translations import NETWORK_WORDS
 from agentdash.engine.detect.denials.translations import READ_ONLY
+from agentdash.model.patterns import Pattern
 from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block
+
+if TYPE_CHECKING:
+    from ahocorasick_rs import AhoCorasick, BytesAhoCorasick
 
 MAX_DENIALS: Final = 20
 """Of one output: one with more repeats one cause."""
@@ -20,7 +24,7 @@ _MAX_LINES: Final = 200
 """Different lines that are read of one output."""
 
 _FRAGMENTS: Final = {
-    fragment: re.compile(confirmed, re.IGNORECASE)
+    fragment: Pattern(confirmed, re.IGNORECASE)
     for fragment, confirmed in {
         "-only file": r"read-only file",
         **dict.fromkeys(("ermission d", "ermission D"), r"permission denied"),
@@ -87,8 +91,8 @@ _FRAGMENTS: Final = {
 All are searched for at once; where one is found, its pattern decides whether the line is read.
 """
 _IN_LOWER_CASE: Final = {
-    fragment: re.compile(
-        re.sub(r"\\.|[A-Z]", lambda part: part[0] if len(part[0]) > 1 else part[0].lower(), confirmed.pattern)
+    fragment: Pattern(
+        re.sub(r"\\.|[A-Z]", lambda part: part[0] if len(part[0]) > 1 else part[0].lower(), confirmed.text)
     )
     for fragment, confirmed in _FRAGMENTS.items()
 }
@@ -115,17 +119,6 @@ _AS_PRINTED: Final = (
 )
 """One of these is in every ASCII text that has a fragment or a word after it was cleaned: the same, with tabs
 for spaces at the ends, and the control characters that are removed."""
-
-try:
-    from ahocorasick_rs import AhoCorasick, BytesAhoCorasick, Implementation
-except ImportError:  # there is no wheel for every platform; the search is then ten times as slow
-    _SEARCH = _ASCII_SEARCH = _PRINTED_SEARCH = None
-else:
-    _PRINTED_SEARCH = BytesAhoCorasick([n.encode() for n in _AS_PRINTED], implementation=Implementation.DFA)
-    _SEARCH = AhoCorasick(_NEEDLES, implementation=Implementation.ContiguousNFA)
-    """Of other text: slower than a DFA by two thirds, which takes 6 MB."""
-    _ASCII_SEARCH = BytesAhoCorasick([n.encode() for n in _ASCII_NEEDLES], implementation=Implementation.DFA)
-    """Twice as fast: places in bytes are those in the text."""
 
 _SGR: Final = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
 _TRIES_PER_LINE: Final = 6
@@ -159,8 +152,9 @@ def may_have_suspects(printed: str) -> bool:
     """Return whether a text has suspicious lines once it is cleaned."""
     if "\x1b" in printed:
         printed = clean_block(printed)
-    if _PRINTED_SEARCH is not None and printed.isascii() and len(printed) <= MAX_BLOCK_CHARS:
-        found = _PRINTED_SEARCH.find_matches_as_indexes(printed.encode(), overlapping=True)
+    search = _printed_search()
+    if search is not None and printed.isascii() and len(printed) <= MAX_BLOCK_CHARS:
+        found = search.find_matches_as_indexes(printed.encode(), overlapping=True)
         if not found:
             return False
         is_clean = "\t" not in printed and "\r" not in printed
@@ -245,19 +239,54 @@ class _LineSearch:
 
 def _occurrences(output: str) -> Iterator[tuple[str, int]]:
     """Yield the fragments and words in an output and their places, those of each one in their order."""
-    if _SEARCH is not None and _ASCII_SEARCH is not None:
-        if output.isascii():
-            for number, start, _ in _ASCII_SEARCH.find_matches_as_indexes(output.encode(), overlapping=True):
-                yield _ASCII_NEEDLES[number], start
-        else:
-            for number, start, _ in _SEARCH.find_matches_as_indexes(output, overlapping=True):
-                yield _NEEDLES[number], start
-        return
-    for needle in _NEEDLES:
-        at = output.find(needle)
-        while at >= 0:
-            yield needle, at
-            at = output.find(needle, at + 1)
+    if output.isascii() and (ascii_search := _ascii_search()) is not None:
+        for number, start, _ in ascii_search.find_matches_as_indexes(output.encode(), overlapping=True):
+            yield _ASCII_NEEDLES[number], start
+    elif (search := _search()) is not None:
+        for number, start, _ in search.find_matches_as_indexes(output, overlapping=True):
+            yield _NEEDLES[number], start
+    else:
+        for needle in _NEEDLES:
+            at = output.find(needle)
+            while at >= 0:
+                yield needle, at
+                at = output.find(needle, at + 1)
+
+
+# ---------------------------------------------------------------- the searches, built when first used
+
+
+@cache
+def _search() -> AhoCorasick | None:
+    """Return the search for all needles; None where there is no wheel: it is then ten times as slow."""
+    try:
+        from ahocorasick_rs import AhoCorasick, Implementation  # noqa: PLC0415
+    except ImportError:
+        return None
+    return AhoCorasick(_NEEDLES, implementation=Implementation.ContiguousNFA)  # a DFA takes 6 MB
+
+
+@cache
+def _ascii_search() -> BytesAhoCorasick | None:
+    """Return the search in ASCII text: places in bytes are those in the text, and it is twice as fast."""
+    return _search_in_bytes(_ASCII_NEEDLES)
+
+
+@cache
+def _printed_search() -> BytesAhoCorasick | None:
+    """Return the search in ASCII text that was not cleaned."""
+    return _search_in_bytes(_AS_PRINTED)
+
+
+def _search_in_bytes(needles: Iterable[str]) -> BytesAhoCorasick | None:
+    try:
+        from ahocorasick_rs import BytesAhoCorasick, Implementation  # noqa: PLC0415
+    except ImportError:
+        return None
+    return BytesAhoCorasick([n.encode() for n in needles], implementation=Implementation.DFA)
+
+
+# ---------------------------------------------------------------- lines
 
 
 def _clean(line: str) -> str:

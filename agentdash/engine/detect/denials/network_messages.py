@@ -14,6 +14,7 @@ from agentdash.engine.detect.denials.lines import Lines
 from agentdash.engine.detect.denials.network_translations import NO_NAME_PATTERN, NO_NETWORK_PATTERN
 from agentdash.engine.detect.denials.targets import without_paths
 from agentdash.model.denials import Operation
+from agentdash.model.patterns import Pattern
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -34,45 +35,45 @@ class Message(msgspec.Struct, frozen=True):
     """What a package index does not have."""
 
 
-_PROXY: Final = re.compile(
+_PROXY: Final = Pattern(
     r"""Network access (?:to ["'“]?(?P<host>[\w.-]+)["'”]?(?: \S+)? )?(?:was|is) (?:denied|blocked)"""
     r"|Domain not in allowlist|blocked-by-allowlist",
     re.IGNORECASE,
 )
 """Answers of Codex's own proxy."""
-_PROXY_HOST: Final = re.compile(r""""host"\s*:\s*"(?P<host>[\w.-]+)\"""")
-_TUNNEL: Final = re.compile(
+_PROXY_HOST: Final = Pattern(r""""host"\s*:\s*"(?P<host>[\w.-]+)\"""")
+_TUNNEL: Final = Pattern(
     r"CONNECT tunnel failed, response 403|HTTP code 403 from proxy after CONNECT"
     r"|Tunnel connection failed: 403"
 )
 """A proxy refused the host: the sandbox's, where the network goes through one."""
 
-_NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b|FailedToOpenSocket", re.IGNORECASE)
-_NET_WORD: Final = re.compile(
+_NOT_PERMITTED: Final = Pattern(r"operation not permitted|\bEPERM\b|FailedToOpenSocket", re.IGNORECASE)
+_NET_WORD: Final = Pattern(
     r"\bsockets?\b|\bSocket\w*Exception\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b|\bsend(?:to|msg)\b|\btcp\b"
     r"|\budp\b|\bdial\b|\bnetlink\b|OpenSocket"
     r"|\b(?:Udp|Tcp)(?:Socket|Stream|Listener)\b|\burllib|\bhttps?\b|sending request",
     re.IGNORECASE,
 )
-_BIND: Final = re.compile(
+_BIND: Final = Pattern(
     r"\bbind(?:ing)?\b|\blisten(?:ing)?\b|server_bind|\bfor address\b|start_server|serve_forever",
     re.IGNORECASE,
 )
-_SOCKET: Final = re.compile(
+_SOCKET: Final = Pattern(
     r"(?:error connecting to |connect EPERM |listen EPERM: operation not permitted |dial unix "
     r"|unix:(?://)?)(?P<path>/[^\s:()'\"]+)"
     r"|(?P<file>/[\w./@+-]+\.sock)\b"
 )
-_BARE_NOT_PERMITTED: Final = re.compile(
+_BARE_NOT_PERMITTED: Final = Pattern(
     r"(?:PermissionError|OSError|socket\.error): \[Errno 1\] Operation not permitted\s*$|\(os error 1\)\s*$"
     r"|\bOs \{ code: 1, kind: PermissionDenied",
     re.IGNORECASE,
 )
-_WRAPPED: Final = re.compile(r"^[\s│|]*operation not permitted\W*$", re.IGNORECASE)
-_RAW_SOCKET: Final = re.compile(r"^(?:ping|ping6|traceroute|arping|nmap|tcpdump|mtr)\b.*: ", re.IGNORECASE)
+_WRAPPED: Final = Pattern(r"^[\s│|]*operation not permitted\W*$", re.IGNORECASE)
+_RAW_SOCKET: Final = Pattern(r"^(?:ping|ping6|traceroute|arping|nmap|tcpdump|mtr)\b.*: ", re.IGNORECASE)
 """Programs that need a privilege for their sockets anywhere."""
 
-_RESOLVE: Final = re.compile(
+_RESOLVE: Final = Pattern(
     r"could ?n(?:o|')t resolve (?:host|proxy)|could not resolve (?:host|proxy)|unable to resolve host"
     r"|failed to resolve ['\"]"
     r"|failed to resolve host|failed to resolve address|resolving timed out"
@@ -90,7 +91,7 @@ _RESOLVE: Final = re.compile(
     rf"|{NO_NAME_PATTERN}",
     re.IGNORECASE,
 )
-_CONNECT: Final = re.compile(
+_CONNECT: Final = Pattern(
     r"network is unreachable|network unreachable|\bENETUNREACH\b|no route to host|host is unreachable"
     r"|\bEHOSTUNREACH\b"
     r"|failed to connect to \S+ port|could(?: not|n't) connect to (?!the endpoint|the docker)|nc: connect to"
@@ -104,7 +105,7 @@ _CONNECT: Final = re.compile(
     rf"|{NO_NETWORK_PATTERN}",
     re.IGNORECASE,
 )
-_GENERIC: Final = re.compile(
+_GENERIC: Final = Pattern(
     r"failed to establish a new connection|NewConnectionError|error sending request"
     r"|could not connect to the endpoint url"
     r"|error connecting to (?!/)[\w.-]+\s*$|all attempts to connect to"
@@ -114,27 +115,27 @@ _GENERIC: Final = re.compile(
     r"|ConnectionRefused\b|connection error",
     re.IGNORECASE,
 )
-_NO_SOCKETS: Final[tuple[tuple[Operation, bool, re.Pattern[str]], ...]] = (
-    ("connect", True, re.compile(r"uv_interface_addresses returned Unknown system error 1\b")),
-    ("connect", True, re.compile(r"^(?:nc|ncat|socat): Operation not permitted$", re.IGNORECASE)),
-    ("connect", True, re.compile(r"Can't create TCP/IP socket \(1\)")),
-    ("bind", False, re.compile(r"Failed to listen on \S+ \(reason: \?\)")),
-    ("bind", False, re.compile(r"Could not determine a usable (?:local|wildcard) IP")),
+_NO_SOCKETS: Final[tuple[tuple[Operation, bool, Pattern], ...]] = (
+    ("connect", True, Pattern(r"uv_interface_addresses returned Unknown system error 1\b")),
+    ("connect", True, Pattern(r"^(?:nc|ncat|socat): Operation not permitted$", re.IGNORECASE)),
+    ("connect", True, Pattern(r"Can't create TCP/IP socket \(1\)")),
+    ("bind", False, Pattern(r"Failed to listen on \S+ \(reason: \?\)")),
+    ("bind", False, Pattern(r"Could not determine a usable (?:local|wildcard) IP")),
 )
 """What Node, netcat, MySQL, PHP and Gradle print where the sandbox refuses every socket (EPERM): operation,
 whether nothing else has these words, and the words."""
-_EMPTY_INDEX: Final = re.compile(
+_EMPTY_INDEX: Final = Pattern(
     r"requirement (?P<package>\S+) \(from versions: none\)"
     r"|No matching distribution found for (?P<missing>\S+)",
     re.IGNORECASE,
 )
 """pip's and uv's last words after their retries; also of a package that does not exist, so only where no
 index can be reached."""
-_NEEDS_HOST: Final = re.compile(
+_NEEDS_HOST: Final = Pattern(
     r"refused|reset|timed out|timeout|ETIMEDOUT|unable to connect|could(?: not|n't) connect|connection error",
     re.IGNORECASE,
 )
-_EXPLAINED: Final = re.compile(
+_EXPLAINED: Final = Pattern(
     r"read timed out|readtimeout|with \d+(?: out of -?\d+)? bytes received|certificate|ssl routines"
     r"|wrong version number|handshake fail"
     r"|tlsv1|\bNXDOMAIN\b|the requested URL returned error|command timed out|is the docker daemon running"

@@ -16,7 +16,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.shell import commands
 from agentdash.engine.judge.findings import remedy_forms
 from agentdash.engine.judge.findings.claude_remedies import claude_remedy
 from agentdash.engine.judge.findings.remedy_places import PROTECTED_NAMES, Place, place_of
@@ -211,6 +210,8 @@ def _is_socket(entry: LedgerEntry | Denial, script: str) -> bool:
 
 def _programs(script: str) -> set[str]:
     """Return the names of the programs that a script runs."""
+    from agentdash.engine.detect.shell import commands  # noqa: PLC0415 - few remedies read a script
+
     found = commands(script) if script else None
     return {command.argv[0].text.rpartition("/")[2] for command in found or () if command.argv}
 
