@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import on
 from textual.command import CommandPalette
@@ -25,6 +25,9 @@ from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.worker.findings import remedies
 from agentdash.tui.worker.panel import WorkerPanel
 from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
+
+if TYPE_CHECKING:
+    from agentdash.tui.matrix.screen import MatrixScreen
 
 __all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 
@@ -173,20 +176,17 @@ class AgentDash(SnapshotApp):
 
     async def action_findings(self) -> None:
         """Open all findings."""
-        self._to_root()
-        await self.open_screen(FindingsScreen(self.glyphs))
+        await self._open_view(FindingsScreen)
 
     async def action_matrix(self) -> None:
         """Open the matrix of workers and aspects of their sandboxes."""
-        self._to_root()
         from agentdash.tui.matrix.screen import MatrixScreen  # noqa: PLC0415 - the first picture comes first
 
-        await self.open_screen(MatrixScreen(self.glyphs))
+        await self._open_view(MatrixScreen)
 
     async def action_lanes(self) -> None:
         """Open the lanes of all workers."""
-        self._to_root()
-        await self.open_screen(LanesScreen(self.glyphs))
+        await self._open_view(LanesScreen)
 
     def action_zoom(self, step: int) -> None:
         """Show less (1) or more (-1) time in the lanes."""
@@ -255,6 +255,12 @@ class AgentDash(SnapshotApp):
             self.exit()
         else:
             await self.action_back()
+
+    async def _open_view(self, view: type[FindingsScreen | MatrixScreen | LanesScreen]) -> None:
+        """Open a view of all workers on the root screen; one that is open keeps its cursor."""
+        if not isinstance(self.screen, view):
+            self._to_root()
+            await self.open_screen(view(self.glyphs))
 
     def _to_root(self) -> None:
         while self.screen is not self.root:

@@ -139,6 +139,17 @@ async def test_all_columns_and_the_legend_are_in_sight(size):
         assert "observed, no finding" in text
 
 
+async def test_the_key_of_an_open_matrix_keeps_its_cursor():
+    app = app_of()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("m", "l", "j")
+        cursor = app.screen.table.cursor_coordinate
+        await pilot.press("m")
+        assert app.screen.table.cursor_coordinate == cursor
+        await pilot.press("escape")
+        assert app.screen is app.root
+
+
 async def test_cursor_begins_on_the_worst_cell_and_enter_quotes_both_sides():
     app = app_of()
     async with app.run_test(size=(120, 36)) as pilot:
