@@ -5,9 +5,12 @@ Off by default. It holds no message bodies and no secrets.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -42,6 +45,21 @@ class _Formatter(logging.Formatter):
         return "\n".join(_trace(error)) if error is not None else ""
 
 
+class _LogFile(logging.FileHandler):
+    """Appends to the file. Where that fails, such as on a full disk, it ends, and states it at exit: by then
+    no screen is drawn."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        del record
+        error = sys.exception()
+        _ROOT.removeHandler(self)
+        with suppress(OSError):  # what it did not write is still in its buffer
+            self.close()
+        reason = clean_line(getattr(error, "strerror", None) or str(error))
+        file = clean_line(self.baseFilename)
+        atexit.register(click.echo, f"agentdash: --debug-log: {file} cannot be written: {reason}", err=True)
+
+
 def _trace(error: BaseException) -> list[str]:
     """Return the frames of an exception, of those it groups and of its cause, and their masked messages."""
     lines: list[str] = []
@@ -69,7 +87,7 @@ def start(file: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600))
         if not path.is_file():
             raise click.UsageError(f"--debug-log: {clean_line(str(path))} is not a regular file")
-        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         reason = error.strerror or str(error)
         raise click.UsageError(f"--debug-log: {clean_line(str(path))} cannot be written: {reason}") from error

@@ -544,3 +544,24 @@ def test_output_that_cannot_be_written(target: str, code: int, message: str) -> 
         ["bash", "-c", script, "bash", sys.executable], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", message)
+
+
+_LOG_ON_A_FULL_DISK = """
+import logging, resource, sys
+from pathlib import Path
+from agentdash.cli import debug_log
+debug_log.start(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+for _ in range(5):
+    logging.getLogger("agentdash.test").warning("x" * 60)
+"""
+
+
+@pytest.mark.slow
+def test_debug_log_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "debug.log"
+    done = subprocess.run(
+        [sys.executable, "-c", _LOG_ON_A_FULL_DISK, file], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == f"agentdash: --debug-log: {file} cannot be written: File too large\n"
+    assert file.stat().st_size == 100
