@@ -10,6 +10,7 @@ from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
 from agentdash.cli.output import console
 from agentdash.cli.print_document import print_document
+from agentdash.config import config_file
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
 
@@ -29,7 +30,8 @@ def doctor(as_json: bool, **given: Any) -> int:
     config, settings = settings_of(given)
     from_file = sum(setting.source == "file" for setting in settings)
     hosts = [carrier_named(name, config) for name in config.hosts]
-    report = diagnose(config, f"sets {from_file} options" if from_file else "sets nothing", hosts)
+    nothing = "sets nothing" if config_file().exists() else "there is none, and none is needed"
+    report = diagnose(config, f"sets {from_file} options" if from_file else nothing, hosts)
     if as_json:
         print_document(report)
     else:

@@ -93,7 +93,7 @@ def explain(
     if target is None:
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
     if not as_json and (meaning := section(target)) is not None:
-        click.echo(f"{target}\n\n{meaning}")
+        console().print(f"{target}\n\n{meaning}", markup=False)
         return 0
     snapshot, via = read_fleet(config_of(given), target)
     if as_json:

@@ -16,17 +16,19 @@ from agentdash.model.sanitize import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MAX_SECONDS: Final = 10 * 365 * 86_400.0
-"""Ten years. Event loops and calendars fail at times that are no times."""
+"""Ten years, the longest time of any option. Event loops and calendars fail at times that are no times."""
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers without `nan`, which no bound excludes."""
+    """A range of numbers without `nan`, which no bound excludes, and without endless times."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; fail where it is none, or out of range."""
         number = super().convert(value, param, ctx)
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)
+        if number > _MAX_SECONDS:
+            self.fail(f"{value!r} is more than ten years.", param, ctx)
         return number
 
 
@@ -36,7 +38,7 @@ def _host_names(context: click.Context, parameter: click.Parameter, prefix: str)
     return list(host_names(context, parameter, prefix))
 
 
-SECONDS: Final = FiniteRange(0, _MAX_SECONDS)
+SECONDS: Final = FiniteRange(0)
 """A time span on the command line."""
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)

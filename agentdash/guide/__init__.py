@@ -10,13 +10,20 @@ from importlib.resources import files
 from typing import Final
 
 PAGES: Final = ("states.md", "findings.md")
+_LINE_BREAK: Final = re.compile(r"(?<!\n)\n(?!\n)")
+"""A line break within a paragraph."""
 _SECTION: Final = re.compile(r"(?ms)^## `([\w-]+)`\n\n(.*?)(?=^## |\Z)")
 
 
 def sections() -> dict[str, str]:
-    """Return the text of each section, in Markdown, by the name of its state or kind of finding."""
+    """Return the text of each section, in Markdown, by the name of its state or kind of finding.
+
+    A paragraph is one line: where it breaks depends on the width of what shows it.
+    """
     texts = (files(__package__).joinpath(page).read_text("utf-8") for page in PAGES)
-    return {name: text.strip() for page in texts for name, text in _SECTION.findall(page)}
+    return {
+        name: _LINE_BREAK.sub(" ", text.strip()) for page in texts for name, text in _SECTION.findall(page)
+    }
 
 
 def section(name: str) -> str | None:

@@ -116,7 +116,7 @@ def kinds(cells: int) -> list[Section]:
 def _kind(name: str, text: str, cells: int) -> list[Line]:
     lines: list[Line] = [(Span(f"  {name}", "key"),)]
     for block in text.replace("**", "").replace("`", "").split("\n\n"):
-        lines += paragraph(" ".join(block.split()), cells, head=(Span("    "),))
+        lines += paragraph(block, cells, head=(Span("    "),))
     return lines
 
 

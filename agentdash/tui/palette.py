@@ -13,7 +13,7 @@ from agentdash.tui.keys import KEYS, Key
 from agentdash.tui.theme import state_name
 
 if TYPE_CHECKING:
-    from agentdash.tui.app import AgentDash
+    from agentdash.tui.snapshot_app import SnapshotApp
 
 _ACTION_KEYS: Final = tuple(
     key.id
@@ -44,7 +44,7 @@ class ActionProvider(Provider):
 
     def _keys(self) -> list[Key]:
         """Return the keys that this app has an action for."""
-        app: AgentDash = self.app  # type: ignore[assignment]
+        app: SnapshotApp = self.app  # type: ignore[assignment]
         return [
             key
             for key in map(app.keys.__getitem__, _ACTION_KEYS)
@@ -60,7 +60,7 @@ class WorkerProvider(Provider):
 
     async def search(self, query: str) -> Hits:
         """Yield the workers with a matching name or id."""
-        app: AgentDash = self.app  # type: ignore[assignment]
+        app: SnapshotApp = self.app  # type: ignore[assignment]
         matcher = self.matcher(query)
         for worker in app.snapshot.workers if app.snapshot else ():
             if (score := max(matcher.match(worker.name), matcher.match(worker.id) / 2)) > 0:

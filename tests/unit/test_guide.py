@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -27,5 +28,7 @@ def test_other_names() -> None:
 
 def test_explain_prints_a_section() -> None:
     run = [sys.executable, "-m", "agentdash", "explain", "stale-network-flag"]
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert done.stdout == f"stale-network-flag\n\n{section('stale-network-flag')}\n"
+    environ = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(run, capture_output=True, text=True, check=True, env=environ)
+    assert done.stdout.split() == ["stale-network-flag", *(section("stale-network-flag") or "").split()]
+    assert 60 < max(map(len, done.stdout.splitlines())) <= 80
