@@ -33,6 +33,8 @@ _TEST_INFRASTRUCTURE: Final = re.compile(
 _TRACEBACK_LINES: Final = 60
 _STACK_LINES: Final = 10
 """Lines of a stack that follow a message (node's)."""
+_STACK: Final = re.compile(r"^\s+at \S.*:\d+:\d+\)?$", re.MULTILINE)
+"""A line of a JavaScript stack, which an agent's CLI prints of its own failure."""
 _MESSAGE_LINES: Final = 3
 _TOOL_FAILURE_LINES: Final = 40
 """An account of a tool's own failure is not longer; what it read is."""
@@ -122,7 +124,7 @@ class Call:
             line, paths, phrase, account, network=network, alone=self._is_alone(line)
         )
         if source.strength is Strength.NONE:
-            source = self._of_agent(line, paths) or self._of_tests(paths) or source
+            source = self._of_agent(line, paths, account) or self._of_tests(paths) or source
         # last, since it looks through all lines
         if source.strength is not Strength.NONE and line.strip() in self._announced:
             return Attribution(Strength.NONE)
@@ -159,12 +161,13 @@ class Call:
         """The commands that a trace, make or npm shows before they run: what they print is in them."""
         return "\n".join(line for line in self.lines.range(0, len(self.lines)) if _COMMAND_SHOWN.match(line))
 
-    def _of_agent(self, line: str, named: tuple[str, ...]) -> Attribution | None:
+    def _of_agent(self, line: str, named: tuple[str, ...], account: str) -> Attribution | None:
         """Attribute the account of a failure to the coding agent's CLI that the script starts."""
         found = self.origin.agent()
         if found is None or self.origin.shows_text or not is_account(line):
             return None
-        if len(self.lines) > _TOOL_FAILURE_LINES or not all(_is_state(path) for path in named):
+        is_long = len(self.lines) > _TOOL_FAILURE_LINES and not _STACK.search(account)
+        if is_long or not all(_is_state(path) for path in named):
             return None  # an answer, which may quote
         return Attribution(Strength.TIED, found[1])
 

@@ -42,6 +42,7 @@ _FRAGMENTS: Final = {
         "|SSL_ERROR)|onnectionrefused"
         r"|(?:failed|unable|cannot|not|n't|error|attempts) (?:\w+ ){0,3}(?:re)?connect(?:ing)? to"
         r"|your network connection|failed_connect"
+        r"|connect to host \S+ port \d+: failure"
         r"|connection (?:error|failed)|\(connect\)|connect error|error connect|NewConnection",
         "nreachable": r"(?:network|host)(?: is)? unreachable",
         "known": r"not known|unknown host|UnknownHost|known hosts|Unknown: File"
@@ -142,6 +143,13 @@ class Lines:
         if number not in self._cleaned:
             self._cleaned[number] = _clean(self._raw[number])
         return self._cleaned[number]
+
+    def with_line(self, number: int, text: str) -> Lines:
+        """Return the lines with another text of one of them."""
+        copy = Lines("")
+        copy._raw = self._raw
+        copy._cleaned = {**self._cleaned, number: text}
+        return copy
 
     def range(self, first: int, last: int) -> list[str]:
         """Return the lines from `first` to `last`, both included, as far as there are any."""

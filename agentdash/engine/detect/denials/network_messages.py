@@ -94,6 +94,7 @@ _RESOLVE: Final = Pattern(
 _CONNECT: Final = Pattern(
     r"network is unreachable|network unreachable|\bENETUNREACH\b|no route to host|host is unreachable"
     r"|\bEHOSTUNREACH\b"
+    r"|^ssh: connect to host \S+ port \d+: failure"  # it got no socket
     r"|failed to connect to \S+ port|could(?: not|n't) connect to (?!the endpoint|the docker)|nc: connect to"
     r"|curl: \((?:7|28|35|56)\) (?!.*HTTP).*(?:connect|SSL_ERROR_SYSCALL|reset by peer in connection)"
     r"|connect(?:ion)? (?:to|at|timed)[^\n]*(?:timed out|timeout)|\bETIMEDOUT\b|connection timed out"

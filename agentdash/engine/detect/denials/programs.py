@@ -33,13 +33,18 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-AGENTS: Final = _names("opencode claude codex gemini qwen aider goose crush cursor-agent amp copilot droid")
+AGENTS: Final = _names(
+    "opencode claude codex gemini qwen aider goose crush cursor-agent amp copilot droid kilo cline kimi "
+    "auggie"
+)
 _AGENT_PACKAGES: Final = {
     "opencode-ai": "opencode",
     "@anthropic-ai/claude-code": "claude",
     "@openai/codex": "codex",
     "@google/gemini-cli": "gemini",
     "@qwen-code/qwen-code": "qwen",
+    "@github/copilot": "copilot",
+    "@kilocode/cli": "kilo",
 }
 """npm packages of these CLIs, for `npx PACKAGE`."""
 
