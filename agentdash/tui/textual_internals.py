@@ -5,10 +5,15 @@ Tried with Textual 8.2.8, the version that pyproject.toml pins for tests.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from rich.style import Style
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from textual.widgets import DataTable
 
 
 def rendered_strips(screen: Screen[object]) -> list[Strip]:
@@ -30,3 +35,12 @@ def part_style(node: DOMNode, name: str) -> Style:
     part._attach(node)
     node.app.stylesheet.apply(part)
     return part.rich_style
+
+
+def forget_drawn_cells(table: DataTable[Any]) -> None:
+    """Clear the caches of a table whose cells are about to change.
+
+    `DataTable._clear_caches`: with each cell that is updated all that were drawn before are never used again,
+    and kept until there are 10,000 of them.
+    """
+    table._clear_caches()

@@ -15,6 +15,7 @@ from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Span
+from agentdash.tui.textual_internals import forget_drawn_cells
 from agentdash.tui.theme import ASCII, TONES_OF_STATES, Look
 
 _LONG_HEADS_FROM_CELLS = 84
@@ -36,9 +37,14 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         self._tones = tones
         """A widget that resolves tones."""
         self._rows: list[MatrixRow] = []
-        self._drawn: list[tuple[str, list[Span]]] = []
+        self._drawn: list[list[Span]] = []
         self._is_ascii = False
-        self._layout: tuple[int, str] | None = None
+        self._layout: tuple[int, str, int] | None = None
+        """Width, theme, and number of rows of what is drawn."""
+        self._pointed: str | None = None
+        """The worker that was under the cursor last."""
+        self._is_filled = False
+        """Whether rows are being added: with each, the cursor is set again."""
 
     @property
     def aspect(self) -> Aspect:
@@ -61,14 +67,20 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         before = self.row.worker.id if self.row else None
         self._rows = rows
         self._is_ascii = look.glyphs is ASCII
-        layout = (self.size.width, self.app.theme)
-        drawn = [(row.worker.id, self._spans(row, look)) for row in rows]
-        if layout != self._layout or [name for name, _ in drawn] != [name for name, _ in self._drawn]:
+        layout = (self.size.width, self.app.theme, len(rows))
+        drawn = [self._spans(row, look) for row in rows]
+        if layout != self._layout:
             self._rebuild(drawn, before or selected, first=self._layout is None)
             self._layout = layout
         else:
             self._update(drawn)
+            if (place := self._place_of(before)) != self.cursor_coordinate.row:
+                self.move_cursor(row=place)
         self._drawn = drawn
+
+    def _place_of(self, worker: str | None) -> int:
+        """Return the number of a worker's row; 0 where it has none."""
+        return next((number for number, row in enumerate(self._rows) if row.worker.id == worker), 0)
 
     def _spans(self, row: MatrixRow, look: Look) -> list[Span]:
         """Return the name and the signs of a row, padded to their columns."""
@@ -99,15 +111,16 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         columns = sum(len(head) + self._gap for head in self._heads.values())
         return max(8, min(_MAX_NAME_CELLS, self.scrollable_content_region.width - columns - self._gap))
 
-    def _rebuild(self, drawn: list[tuple[str, list[Span]]], selected: str | None, *, first: bool) -> None:
+    def _rebuild(self, drawn: list[list[Span]], selected: str | None, *, first: bool) -> None:
         column = self.cursor_coordinate.column
+        self._is_filled = True
         self.clear(columns=True)
         self.add_column("worker", key="worker", width=self._name_cells + self._gap)
         for aspect, head in self._heads.items():
             self.add_column(head, key=aspect, width=len(head) + self._gap)
-        for name, spans in drawn:
-            self.add_row(*map(self._text, spans), key=name)
-        at = next((number for number, (name, _) in enumerate(drawn) if name == selected), 0)
+        self.add_rows(map(self._text, spans) for spans in drawn)
+        self._is_filled = False
+        at = self._place_of(selected)
         if first and drawn:
             if not any(cell.findings for cell in self._rows[at].cells.values()):
                 at = 0
@@ -115,8 +128,12 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
             column = 1 + next((number for number, cell in enumerate(cells) if cell.findings), 0)
         self.move_cursor(row=at, column=max(1, column))
 
-    def _update(self, drawn: list[tuple[str, list[Span]]]) -> None:
-        for row, ((_, new), (_, old)) in enumerate(zip(drawn, self._drawn, strict=True)):
+    def _update(self, drawn: list[list[Span]]) -> None:
+        """Replace the cells that differ: also where rows have changed places, as they do every second."""
+        if drawn == self._drawn:
+            return
+        forget_drawn_cells(self)
+        for row, (new, old) in enumerate(zip(drawn, self._drawn, strict=True)):
             for column, (span, was) in enumerate(zip(new, old, strict=True)):
                 if span != was:
                     self.update_cell_at(Coordinate(row, column), self._text(span))
@@ -164,7 +181,8 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         self.action_select_cursor()
 
     def watch_cursor_coordinate(self, old: Coordinate, new: Coordinate) -> None:
-        """Post the worker under the cursor."""
+        """Post the worker under the cursor, where it is another one."""
         super().watch_cursor_coordinate(old, new)
-        if self.row is not None:
-            self.post_message(WorkerPointed(self.row.worker.id))
+        if self.row is not None and self.row.worker.id != self._pointed and not self._is_filled:
+            self._pointed = self.row.worker.id
+            self.post_message(WorkerPointed(self._pointed))
