@@ -11,6 +11,8 @@ from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.matrix.cells import Aspect, MatrixCell, aspects, legend, matrix_rows
 from agentdash.tui.matrix.screen import CellScreen, MatrixScreen
+from agentdash.tui.matrix.table import MatrixTable
+from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.theme import ASCII, UNICODE
 from tests import demo_day
 
@@ -202,6 +204,33 @@ async def test_cursor_stays_on_its_cell_when_rows_move():
             await pilot.pause()
             await pilot.pause()
             assert (table.row.worker.name, table.aspect) == before
+
+
+async def test_rows_that_move_are_not_built_again_and_point_at_one_worker(monkeypatch):
+    built, pointed = [], []
+    add_rows, post = MatrixTable.add_rows, MatrixTable.post_message
+    feed = sample_fleet.QueueFeed()
+    app = AgentDash(feed, sample_fleet.frozen())
+    monkeypatch.setattr(MatrixTable, "add_rows", lambda *given: built.append(1) or add_rows(*given))
+    monkeypatch.setattr(MatrixTable, "post_message", lambda *given: pointed.append(given[1]) or post(*given))
+    async with app.run_test(size=(120, 36)) as pilot:
+        feed.push(MINUTE)
+        await pilot.pause()
+        await pilot.press("m")
+        await pilot.pause()
+        table = app.screen.table
+        at = table.row.worker.id
+        shown = [row.worker.id for row in table._rows]
+        feed.push(replace(MINUTE, workers=MINUTE.workers[::-1]))
+        await pilot.pause()
+        await pilot.pause()
+        assert [row.worker.id for row in table._rows] != shown
+        assert table.row.worker.id == at
+        names = [str(table.get_cell_at((row, 0))).strip() for row in range(table.row_count)]
+        assert len(names) == len(shown)
+        assert all(row.worker.name[:6] in name for row, name in zip(table._rows, names, strict=True))
+    assert len(built) == 1
+    assert [message.worker for message in pointed if isinstance(message, WorkerPointed)] == [at]
 
 
 async def test_ascii_matrix_is_ascii():
