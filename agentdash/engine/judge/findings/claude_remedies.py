@@ -8,12 +8,11 @@ stay read-only.
 from __future__ import annotations
 
 import json
-import posixpath
 import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentdash.engine.judge.findings.remedy_places import place_of
+from agentdash.engine.judge.findings.remedy_places import absolute, is_at_or_below, place_of
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.policy import Filesystem, Policy
 from agentdash.model.remedies import PathFacts, Remedy
@@ -39,13 +38,13 @@ def claude_remedy(entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts)
 
 
 def _filesystem_remedy(entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts) -> Remedy | None:
-    path = _absolute(entry.target or "", facts)
+    path = absolute(entry.target or "", facts)
     if not path.startswith("/") or any(mark in path for mark in _INEXACT):
         return None
     if policy.filesystem is not Filesystem.WORKSPACE or policy.may_write(path):
         return None
     place = place_of(path, entry.operation, facts)
-    root = next((root for root in policy.writable_roots if _is_at_or_below(path, root)), None)
+    root = next((root for root in policy.writable_roots if is_at_or_below(path, root)), None)
     if root is not None:
         return Remedy(f"Claude Code keeps {path} read-only in every sandbox: write elsewhere, {_OUTSIDE}")
     if place.obstacle:
@@ -69,13 +68,3 @@ def _settings(sandbox: Mapping[str, Any], facts: PathFacts) -> Remedy:
         where=f"{home}/settings.json, merged with what is there; then start Claude Code again",
         once=f"claude --settings {shlex.quote(json.dumps({'sandbox': sandbox}, separators=(',', ':')))}",
     )
-
-
-def _absolute(path: str, facts: PathFacts) -> str:
-    if path.startswith("~/") and len(facts.homes) == 1:
-        return facts.homes[0] + path[1:]
-    return posixpath.normpath(path) if path.startswith("/") else path
-
-
-def _is_at_or_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")

@@ -18,7 +18,13 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings import remedy_forms
 from agentdash.engine.judge.findings.claude_remedies import claude_remedy
-from agentdash.engine.judge.findings.remedy_places import PROTECTED_NAMES, Place, place_of
+from agentdash.engine.judge.findings.remedy_places import (
+    PROTECTED_NAMES,
+    Place,
+    absolute,
+    is_at_or_below,
+    place_of,
+)
 from agentdash.model.denials import Denial, LedgerEntry, Operation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, Remedy, with_directories
@@ -82,7 +88,7 @@ def filesystem_remedy(
         policy: the one in force; None where it is not known.
         facts: what is known of the disk.
     """
-    path = _absolute(path, facts)
+    path = absolute(path, facts)
     if not path.startswith("/") or any(mark in path for mark in _INEXACT):
         return None
     if policy is not None and policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN):
@@ -92,7 +98,7 @@ def filesystem_remedy(
     if policy is not None and any(rule.access == "deny" and _covers(rule, path) for rule in policy.rules):
         return Remedy(f"the permission profile denies {path}: remove its `deny` entry, if that is meant")
     if policy is not None and not policy.writable_roots:
-        is_workspace = any(_is_at_or_below(path, workspace) for workspace in facts.workspaces)
+        is_workspace = any(is_at_or_below(path, workspace) for workspace in facts.workspaces)
         if is_workspace and not set(path.split("/")) & set(PROTECTED_NAMES):
             return remedy_forms.workspace_write(facts)
         return _instead("a read-only sandbox writes nothing", policy, is_file=True)
@@ -178,27 +184,17 @@ def _instead(reason: str, policy: Policy | None, *, is_file: bool = False) -> Re
     return Remedy(f"{', '.join(choices)}, or run it yourself outside of the sandbox: {reason}")
 
 
-def _absolute(path: str, facts: PathFacts) -> str:
-    if path.startswith("~/") and len(facts.homes) == 1:
-        return facts.homes[0] + path[1:]
-    return posixpath.normpath(path) if path.startswith("/") else path
-
-
 def _is_protected(path: str, policy: Policy) -> bool:
     """Return whether Codex keeps the path read-only in a writable root; old policies do not list it."""
     return any(
-        _is_at_or_below(path, posixpath.join(root, name))
+        is_at_or_below(path, posixpath.join(root, name))
         for root in policy.writable_roots
         for name in PROTECTED_NAMES
     )
 
 
 def _covers(rule: PolicyRule, path: str) -> bool:
-    return not rule.glob and _is_at_or_below(path, rule.path)
-
-
-def _is_at_or_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
+    return not rule.glob and is_at_or_below(path, rule.path)
 
 
 def _is_socket(entry: LedgerEntry | Denial, script: str) -> bool:

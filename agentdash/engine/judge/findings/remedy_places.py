@@ -173,7 +173,7 @@ def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
     homes = _homes(directory, path, facts)
     if directory in homes:
         return f"{directory} is a home directory"
-    if directory == "/" or any(home.startswith(directory.rstrip("/") + "/") for home in homes):
+    if directory == "/" or any(_is_below(home, directory) for home in homes):
         return f"{directory} contains home directories" if directory != "/" else "it is the whole disk"
     if private := _private_part(directory, facts):
         return private
@@ -219,6 +219,18 @@ def _with_parents(path: str) -> Iterator[str]:
         if parent == path:
             return
         path = parent
+
+
+def absolute(path: str, facts: PathFacts) -> str:
+    """Return a path with its `~` replaced, where a single home is known, and normalised; else as it is."""
+    if path.startswith("~/") and len(facts.homes) == 1:
+        return facts.homes[0] + path[1:]
+    return posixpath.normpath(path) if path.startswith("/") else path
+
+
+def is_at_or_below(path: str, directory: str) -> bool:
+    """Return whether a path is a directory, or lies in it."""
+    return path == directory or _is_below(path, directory)
 
 
 def _is_below(path: str, directory: str) -> bool:
