@@ -30,7 +30,7 @@ def doctor(as_json: bool, **given: Any) -> int:
     config, settings = settings_of(given)
     from_file = sum(setting.source == "file" for setting in settings)
     hosts = [carrier_named(name, config) for name in config.hosts]
-    nothing = "sets nothing" if config_file().exists() else "there is none, and none is needed"
+    nothing = "sets nothing" if config_file().exists() else "no such file, defaults apply"
     report = diagnose(config, f"sets {from_file} options" if from_file else nothing, hosts)
     if as_json:
         print_document(report)
