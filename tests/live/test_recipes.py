@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -180,5 +181,12 @@ def test_screens(machine: Machine, line: str) -> None:
 
 @pytest.mark.parametrize("line", ENDLESS)
 def test_endless(machine: Machine, line: str) -> None:
-    done = machine.run(f"{line.replace('jq -r', 'jq --unbuffered -r')} | head -n 1")
-    assert done.stdout.startswith(ENDLESS[line]), done.stderr
+    command = ["bash", "-c", line.replace("jq -r", "jq --unbuffered -r")]
+    with subprocess.Popen(
+        command, env=machine.env, cwd=machine.home, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        try:
+            assert running.stdout.readline().startswith(ENDLESS[line])
+        finally:  # a reader that goes would only be noticed by the next change
+            os.killpg(running.pid, signal.SIGTERM)
