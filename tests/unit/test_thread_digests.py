@@ -35,9 +35,9 @@ def read_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     original = RolloutReader.__init__
 
-    def begin(self: RolloutReader, thread: str) -> None:
+    def begin(self: RolloutReader, thread: str, *, counts_tokens: bool) -> None:
         found.append(thread)
-        original(self, thread)
+        original(self, thread, counts_tokens=counts_tokens)
 
     monkeypatch.setattr(RolloutReader, "__init__", begin)
     return found

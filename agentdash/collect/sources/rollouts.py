@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
 from agentdash.agents.codex.home import CodexHome, locks, problem, read_names, thread_id
-from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.line_events import oversized_lines
+from agentdash.agents.session_logs import LogReader, reader_of_log
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
 from agentdash.collect.sources.log_copies import LogCopies
 from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
@@ -39,14 +39,6 @@ _RECENT_S: Final = 86_400.0
 """Sessions changed within a day are read at first even beyond the configured number, up to a bound."""
 _NAMES_INTERVAL_S: Final = 10.0
 """Between two readings of the session index: names change seldom, and by hand."""
-
-
-class SessionLogReader(Protocol):
-    """Parses the lines of one session log."""
-
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
-        """Return the events of lines; `first` is the number of the first one, 0 where it is unknown."""
-        ...
 
 
 class KnownThreads(Protocol):
@@ -93,7 +85,7 @@ class SessionLogSource:
             batch=_BATCH_BYTES,
         )
         self._copies = LogCopies(self._follower.reread)
-        self._readers: dict[str, SessionLogReader] = {}
+        self._readers: dict[str, LogReader] = {}
         self._skimmed: dict[str, Path] = {}
         """Files of which only head and tail were read, by thread; still to be read whole."""
         self._has_skimmed = asyncio.Event()
@@ -102,10 +94,6 @@ class SessionLogSource:
         """Why names that stand in no log cannot be read."""
 
     # ------------------------------------------------------------ of one CLI
-
-    def _reader(self, thread: str, path: Path) -> SessionLogReader:
-        """Return a new reader for the log of a thread."""
-        raise NotImplementedError
 
     def _thread_id(self, path: PurePath) -> str | None:
         """Return the thread whose log a file is; None where it is none."""
@@ -219,7 +207,7 @@ class SessionLogSource:
         events: list[Event] = []
         if change.reset or thread not in self._readers:
             events += [FileReset(at=now, thread=thread)] if thread in self._readers else []
-            self._readers[thread] = self._reader(thread, change.path)
+            self._readers[thread] = reader_of_log(change.path, thread)
             events += [self._names[thread]] if thread in self._names else []
         events.append(self._file_seen(change.path, thread, now, change))
         if change.skimmed and change.first == 0 and thread not in self._skimmed:
@@ -309,10 +297,6 @@ class RolloutSource(SessionLogSource):
         if self._locked is None:
             self._locked = frozenset(locks(self._home, 0.0).holders)
         return bool(self._locked) and thread_id(PurePath(path)) in self._locked
-
-    def _reader(self, thread: str, path: Path) -> RolloutReader:
-        del path
-        return RolloutReader(thread)
 
     def _thread_id(self, path: PurePath) -> str | None:
         return thread_id(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 
 from agentdash.agents.claude.home import ClaudeHome, last_record_at, problem, thread_id
-from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.rollouts import SessionLogSource
 from agentdash.model.clock import Clock
@@ -26,9 +25,6 @@ class TranscriptSource(SessionLogSource):
     def __init__(self, home: ClaudeHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:
         super().__init__([home.projects], newest, clock, scheduler)
         self._home = home
-
-    def _reader(self, thread: str, path: Path) -> TranscriptReader:
-        return TranscriptReader(thread, path)
 
     def _age_key(self, path: str) -> float:
         return last_record_at(path) or 0.0  # their names are random

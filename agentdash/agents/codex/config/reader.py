@@ -93,10 +93,10 @@ class CodexRequests:
 @lru_cache(maxsize=256)
 def _home_of(folder: str) -> str | None:
     """Return the Codex home that a directory of rollouts belongs to."""
-    path = Path(folder)
-    above = (path, *path.parents)
-    roots = ("sessions", "archived_sessions")
-    return next((str(parent.parent) for parent in above if parent.name in roots), None)
+    parts = folder.split("/")
+    above = (n for n in range(len(parts) - 1, -1, -1) if parts[n] in ("sessions", "archived_sessions"))
+    found = next(above, None)
+    return None if found is None else "/".join(parts[:found]) or ("/" if folder.startswith("/") else ".")
 
 
 def read_request(
