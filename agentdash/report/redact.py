@@ -1,7 +1,8 @@
 """Redact reports: remove quoted texts, keep what explains a worker.
 
 Replaced are prompts, messages, outputs, errors, screens and names, and every word of theirs wherever it is
-quoted, unless a command or one of agentdash's own sentences contains it as well. Commands, directories,
+quoted, unless a command or one of agentdash's own sentences contains it as well; of words in a row that all
+of these contain, those that stand side by side in none of them. Commands, directories,
 policies, times, states and kinds of findings stay; in all of them homes, their owners and host names are
 replaced (`scrub.py`). `model.registry.TEXTS` has the treatment of each field.
 """
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +39,9 @@ _PLACEHOLDER: Final = "[redacted]"
 _ADJACENT_PLACEHOLDERS: Final = re.compile(
     rf"{re.escape(_PLACEHOLDER)}(?:[^\w\[]{{0,4}}{re.escape(_PLACEHOLDER)})+"
 )
+_WITHIN_PHRASE: Final = re.compile(r"[,;.]?\s+")
+_PHRASE_CHARS: Final = 500
+"""Characters at both ends of a text of which pairs of words are learnt: states quote beginnings and ends."""
 _SHOWN_WHOLE: Final = (Policy, PredictedDenials, Got)
 """What explains a finding: paths and flags, no texts of the session."""
 _SHOWN_FIELDS: Final = (
@@ -58,6 +63,9 @@ class Redaction:
         self.scrubber = scrubber or Scrubber()
         self._quoted_words: set[str] = set()
         self._kept_words = set(_our_words())
+        self._quoted_pairs: set[int] = set()
+        self._command_words: set[str] = set()
+        """Words of commands and paths, which are shown anyway."""
         self._pseudonyms: dict[str, str] = {}
         """By thread: its nickname, which Codex chose, or the start of its id, long enough for siblings."""
 
@@ -128,11 +136,14 @@ class Redaction:
         """Remove the words of this text from now on."""
         for word in _WORD.findall(text.casefold()):
             self._quoted_words.update(_pieces(word))
+        for part in (text[:_PHRASE_CHARS], text[_PHRASE_CHARS:][-_PHRASE_CHARS:]):
+            self._quoted_pairs.update(map(_hash, _pairs(part)))
 
     def _keep(self, text: str) -> None:
         """Keep the words of this text, even where they are quoted."""
         for word in _WORD.findall(text.casefold()):
             self._kept_words.update(_pieces(word))
+            self._command_words.add(word)
 
     def _pseudonym(self, worker: str) -> str:
         return self._pseudonyms.get(worker, _short_id(worker))
@@ -142,12 +153,24 @@ class Redaction:
     def text(self, text: str) -> str:
         """Return a text without the words that are quoted from messages, outputs and screens."""
         last = len(text.rstrip("\u2026"))
+        in_phrase = self._quoted_phrases(text)
 
         def redact_word(match: re.Match[str]) -> str:
             is_cut = match.end() == last < len(text)  # the start of a word is not found among the whole ones
-            return _PLACEHOLDER if is_cut or self._is_quoted(match[0].casefold()) else match[0]
+            is_hidden = is_cut or match.start() in in_phrase or self._is_quoted(match[0].casefold())
+            return _PLACEHOLDER if is_hidden else match[0]
 
         return _ADJACENT_PLACEHOLDERS.sub(_PLACEHOLDER, _WORD.sub(redact_word, text))
+
+    def _quoted_phrases(self, text: str) -> set[int]:
+        """Return the places of the words of quoted phrases, those of commands excepted: as many pairs in a
+        row as are quoted, one of them at least in no sentence of agentdash."""
+        words: list[re.Match[str]] = []
+        for is_quoted, run in groupby(_pairs(text), key=lambda pair: _hash(pair) in self._quoted_pairs):
+            pairs = list(run)
+            if is_quoted and not _our_pairs().issuperset(map(_hash, pairs)):
+                words += (word for pair in pairs for word in pair)
+        return {word.start() for word in words if word[0].casefold() not in self._command_words}
 
     def _is_quoted(self, word: str) -> bool:
         return any(piece in self._quoted_words and piece not in self._kept_words for piece in _pieces(word))
@@ -224,18 +247,44 @@ def _pieces(word: str) -> Iterator[str]:
         yield from (word[i : i + 2] for i in range(max(1, len(word) - 1)))
 
 
+_Pair = tuple[re.Match[str], re.Match[str]]
+
+
+def _pairs(text: str) -> Iterator[_Pair]:
+    """Yield each two words of a phrase; parts of a path, and what stands before a colon, are none."""
+    for first, second in pairwise(_WORD.finditer(text)):
+        if _WITHIN_PHRASE.fullmatch(text, first.end(), second.start()):
+            yield first, second
+
+
+def _hash(pair: _Pair) -> int:
+    """Return what is kept of a pair: sets of numbers are smaller than those of texts."""
+    return hash((pair[0][0].casefold(), pair[1][0].casefold()))
+
+
 @cache
 def _our_words() -> frozenset[str]:
-    """Return every word that a sentence of agentdash may contain: those of all string literals of model and
-    engine."""
-    words: set[str] = set()
+    """Return every word that a sentence of agentdash may contain."""
+    return frozenset(word for text in _our_texts() for word in _WORD.findall(text.casefold()))
+
+
+@cache
+def _our_pairs() -> frozenset[int]:
+    """Return every pair of words that a sentence of agentdash may contain."""
+    return frozenset(_hash(pair) for text in _our_texts() for pair in _pairs(text))
+
+
+@cache
+def _our_texts() -> tuple[str, ...]:
+    """Return all string literals of model and engine."""
     package = Path(str(files("agentdash")))
-    for part in ("model", "engine"):
-        for source in package.joinpath(part).rglob("*.py"):
-            for node in ast.walk(ast.parse(source.read_text("utf-8"))):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    words.update(_WORD.findall(node.value.casefold()))
-    return frozenset(words)
+    return tuple(
+        node.value
+        for part in ("model", "engine")
+        for source in package.joinpath(part).rglob("*.py")
+        for node in ast.walk(ast.parse(source.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 def _redact_call(call: Call) -> Call:

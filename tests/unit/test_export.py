@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentdash.cli import app
+from agentdash.model import events as e
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
 from agentdash.report.export_html import html
@@ -265,6 +266,18 @@ def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
     assert "touch /srv/board.db" in text
     assert "blocked-sandbox" in text
     assert "denied-filesystem" in text
+
+
+def test_a_sentence_of_words_that_are_kept_is_omitted() -> None:
+    """Each of its words is in a sentence of agentdash or in a command; the latter are shown anyway."""
+    question = "Which database should I use, SQLite or one of the files"
+    redaction = Redaction()
+    said = e.MessageLogged(at=1.0, thread=THREAD, role="agent", text=f"{question} or yours")
+    run = e.CallStarted(at=1.0, thread=THREAD, call="c", tool="exec", kind="command", text="ls yours")
+    redaction.events([said, run])
+    assert redaction.text(f"asks: {question}") == "asks: [redacted]"
+    assert redaction.text(f"asks: {question} or yours") == "asks: [redacted] yours"
+    assert redaction.text("its turn is complete") == "its turn is complete"
 
 
 def test_a_word_that_is_cut_off_is_omitted() -> None:
