@@ -1,5 +1,8 @@
 """Whole shell scripts, typed in rounds before it was tried what is read of them, and what each wrote.
 
+Round 11 is by an author who had never seen this program. What it shows is measured, not judged: a run
+shows a flag where no environment with another value of it gives the same output.
+
 They ran in bash, zsh and dash under each of the truths of `env_probes`; what they wrote is recorded below
 `tests/data/env_shells`, one script a line, equal runs of several shells once. `hostile` are
 scripts that imitate, hide or change the flags: nothing is expected to be read of them. By hand:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from agentdash.engine.detect.env_output.dumps import FLAGS
+from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete
 from agentdash.engine.detect.env_output.world import State
 from agentdash.engine.detect.env_output.zsh import IS_SET, IS_SET_OF
@@ -78,6 +78,11 @@ def _unknown_after(text: str, state: State) -> State:
     ):
         state = state.with_variable(match[1] or match[2], (Hole(Kind.DIGITS),))
     return state
+
+
+def sets_flag(subscript: str) -> bool:
+    """Return whether a subscript of an array, which is an expression, may set a flag."""
+    return FLAG_STEM in subscript and re.search(r"=|\+\+|--", subscript) is not None
 
 
 class _Reader:

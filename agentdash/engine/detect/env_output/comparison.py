@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.env_output.dumps import ENV_STYLE, Dump, Presence, Shown, Style
+from agentdash.engine.detect.env_output.dumps import (
+    ENV_STYLE,
+    Dump,
+    LineFilter,
+    Presence,
+    Shown,
+    Style,
+)
 from agentdash.engine.detect.env_output.inputs import UNKNOWN, errors_reading, input_of, single_dump
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete, errors_of
 from agentdash.engine.detect.env_output.streams import Call, Result
@@ -16,6 +23,11 @@ _DIFFERENCES: Final = Hole(
     Kind.MARKED, exclude=("<", ">", "---", "\\", "diff ", "Only ", "Files ", "Binary ")
 )
 _UNIFIED: Final = Hole(Kind.MARKED, exclude=(" ", "+", "-", "@", "\\", "diff ", "Only ", "Files ", "Binary "))
+_ANY_MARK: Final = {
+    "<": re.compile(rf"^(?:{'|'.join(map(re.escape, _DIFFERENCES.exclude))}|\d+(?:,\d+)?[acd]\d)"),
+    "-": re.compile(rf"^(?:{'|'.join(map(re.escape, _UNIFIED.exclude))})"),
+}
+"""The beginning of a line of `diff`, by one of its marks."""
 
 
 def diff(call: Call) -> list[Result]:
@@ -44,7 +56,8 @@ def _marked(call: Call, marks: tuple[str, str]) -> Parts:
         style = Style(prefixes=(f"{mark}{blank}NAME=",), foreign=(f"{other}{blank}NAME=",))
         shown = _shown_lines(dumps[kept])
         is_partial = any(dump.partial for dump in dumps)
-        return (Dump(shown=shown, style=style, partial=is_partial),)
+        marked = LineFilter(_ANY_MARK["<" if blank else "-"])
+        return (Dump(shown=shown, style=style, filters=(marked,), partial=is_partial),)
     return ()
 
 

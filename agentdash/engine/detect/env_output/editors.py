@@ -35,6 +35,7 @@ from agentdash.engine.detect.env_output.inputs import (
 )
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
+    Choice,
     Hole,
     Kind,
     Names,
@@ -226,8 +227,8 @@ def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) 
         return [Result(out=by_line(content, program.change, script, keeps_names=program.keeps_names))]
     if dump is None or dump.nul:
         return [Result(out=(ANY,))]
-    if (pinned := re.fullmatch(r"-n s([/,|#])\^(\w+)=\1\1p", text)) and pinned[2] in FLAGS:
-        return fields((filtered(dump, LineFilter(re.compile(rf"^{pinned[2]}="))),), "2-")
+    if is_silent and program is not None and program.names() <= set(FLAGS):
+        return [Result(out=_written_lines(dump, program, script))]
     if re.fullmatch(r"s([/,|])=\.\*\$?\1\1", text):
         return fields(content, "1")
     if match := re.fullmatch(
@@ -244,6 +245,16 @@ def _edited(content: Parts, script: str, *, is_extended: bool, is_silent: bool) 
     if re.fullmatch(r"-n (?:\d+|\$)(?:,(?:\d+|\$))?p|\d+q", text):
         return [Result(out=(msgspec.structs.replace(dump, partial=True, some=False),))]
     return [Result(out=(ANY,))]
+
+
+def _written_lines(dump: Dump, program: SedProgram, script: str) -> Parts:
+    """Return what a silent program writes of a dump of which it reads the lines of flags alone."""
+    lines = [pinned_line(filtered(dump, LineFilter(re.compile(f"^{name}=")))) for name in FLAGS]
+    if None in lines:
+        return (ANY,)
+    first, second = (by_line(line or (), program.change, script, keeps_names=False) for line in lines)
+    orders = tuple(dict.fromkeys((joined((*first, *second)), joined((*second, *first)))))
+    return orders[0] if len(orders) == 1 else (Choice(orders),)
 
 
 def _written_by(program: SedProgram) -> str:

@@ -146,6 +146,9 @@ class _Walk:
             self._found.names.add(assignment.name)
             given = (assignment.value, *(assignment.elements or ()), *(assignment.element or ())[1:])
             self._words(tuple(word for word in given if isinstance(word, Word)))
+            self._arithmetic(assignment.element[0] if assignment.element else "")
+            for word in assignment.elements or ():
+                self._arithmetic(word.raw.partition("]=")[0] if word.raw.startswith("[") else "")
         if not node.words:
             return
         if not node.words[0].literal:
@@ -183,6 +186,7 @@ class _Walk:
                 elif isinstance(piece, Parameter):
                     if "::=" in piece.raw:
                         raise _AnyEffectError
+                    self._arithmetic(piece.index or "")
                     if piece.operator in ("=", ":="):
                         if piece.prefix:
                             raise _AnyEffectError

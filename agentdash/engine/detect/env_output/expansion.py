@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.arithmetic import evaluated
+from agentdash.engine.detect.env_output.arithmetic import evaluated, sets_flag
 from agentdash.engine.detect.env_output.braces import braced
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
 from agentdash.engine.detect.env_output.emptiness import is_many, is_set
@@ -260,6 +260,8 @@ class Expander:
 
     def _element(self, parameter: Parameter) -> Parts:
         """Return `${name[number]}`; the first number is 0 in bash and 1 in zsh, dash has no elements."""
+        if sets_flag(parameter.index or ""):
+            raise UnreadableError
         self.bashism = self.bashism or self.state.dialect not in ("bash", "zsh")
         if not parameter.prefix and (key := self.key((parameter.index or "")[1:-1])) is not None:
             name = f"{parameter.name}[{key}]"
@@ -270,8 +272,9 @@ class Expander:
             counted = elements is not None and not any(map(is_many, elements))
             return (str(len(elements or ())),) if counted else (Hole(Kind.DIGITS),)
         index = (parameter.index or "")[1:-1].strip()
-        if (index, parameter.prefix, parameter.operator) == ("*", "", ""):
-            return self._listed(elements)
+        if index == "*" and not parameter.prefix and parameter.operator.lstrip(":") in ("", "-", "+", "?"):
+            is_unset = elements == () and parameter.operator != ""
+            return self._operated(parameter, parameter.name, None if is_unset else self._listed(elements))
         if match := re.fullmatch(r"\$\{?(\w+)\}?|([A-Za-z_]\w*)", index):
             index = concrete(self.state.value(match[1] or match[2]) or (ANY,)) or ""
         if elements is None or not index.isdecimal() or parameter.prefix not in ("", "!"):

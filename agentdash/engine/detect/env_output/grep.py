@@ -179,7 +179,11 @@ def _matched(content: Parts, read: _Grep) -> list[Result]:
     inverted = "v" in letters or "--invert-match" in longs
     if is_noise(content):
         return [Result(out=content, status=1 if content == () and not inverted else None)]
-    dump = single_dump(content)
+    match content:
+        case (Hole(kind=Kind.MARKED),) if not letters.strip("ivEFPwx") and not longs:
+            return [Result(out=content, status=None)]
+        case _:
+            dump = single_dump(content)
     if dump is not None:
         return _matched_dump(dump, read, inverted=inverted)
     if len(content) == 1 and isinstance(content[0], Names):

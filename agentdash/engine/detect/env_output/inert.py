@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM
@@ -124,6 +125,11 @@ _QUIET_SUBCOMMANDS: Final[dict[str, tuple[str, ...]]] = {
         "init",
         "add",
         "clone",
+        "commit",
+        "push",
+        "pull",
+        "checkout",
+        "switch",
     ),
     "pip": ("install", "download", "index", "list", "freeze"),
     "pip3": ("install", "download", "index", "list", "freeze"),
@@ -175,6 +181,8 @@ def inert(call: Call) -> list[Result] | None:
         if subcommand not in _QUIET_SUBCOMMANDS[call.name]:
             return None
         return [Result(out=(QUIET,), err=(QUIET,), status=None)]
+    if call.name == "ps" and any(o == "-o" and _FIELDS.fullmatch(f or "?") for o, f in pairwise(texts)):
+        return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
     if call.name in _QUIET or call.name == "find":
         if any(text is not None and text.startswith(_PRINTING_OPTIONS) for text in texts):
             return None
@@ -184,6 +192,8 @@ def inert(call: Call) -> list[Result] | None:
     return None
 
 
+_FIELDS: Final = re.compile(r"(?:(?:pid|ppid|pgid|sid|tty|user|uid|stat|etime|comm|ucomm)=?(?:,|$))+")
+"""Fields of `ps` that hold no arguments of a process."""
 _ONE_FORMAT: Final = 2
 _STAMP: Final = re.compile(r"\+(?:%[FTYmdHMSsNj]|[-:/._TZ+])+")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.declarations import dump_of, not_found, variables
 from agentdash.engine.detect.env_output.dumps import SET_STYLE
-from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete, errors_of
+from agentdash.engine.detect.env_output.patterns import QUIET, Hole, Kind, Parts, concrete, errors_of
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 
@@ -20,6 +20,8 @@ def set_options(call: Call) -> list[Result]:
     if not call.arguments:
         return [Result(out=dump_of(variables(call.state), call.state, SET_STYLE))]
     words = [concrete(argument) for argument in call.arguments]
+    if words in (["-o"], ["+o"]):
+        return [Result(out=(QUIET,))]  # the options and their states
     state = call.state
     number = 0
     while number < len(words):

@@ -27,6 +27,8 @@ _DECLARATION: Final = re.compile(r"\^?(?:declare|typeset|export) (?:-x )?")
 _MASK: Final = re.compile(r"\^?(?:\\\(|\()[^()]*(?:\([^()]*\)[^()]*)?(?:\\\)|\))=\.[*+]\$?")
 """Patterns of `(…)=.*`: what stands before the equals sign is written again as `\\1`."""
 _ALTERNATIVES: Final = re.compile(r"\([A-Za-z_]+(?:\|[A-Za-z_]+)+\)")
+_START: Final = re.compile(r"\^(?P<name>\w+)=(?!.*\|)")
+"""The beginning of a pattern that matches the line of one variable alone."""
 _MAX_COMMANDS: Final = 20
 
 
@@ -47,6 +49,17 @@ class SedProgram(msgspec.Struct, frozen=True):
     is_silent: bool
     keeps_names: bool
     """Of `NAME=value` it leaves the name as it is, and where it is."""
+
+    def names(self) -> set[str]:
+        """Return the variables whose lines alone are changed or written; an empty text for any line."""
+        patterns = (
+            step.wants[0][0] if step.wants and step.wants[0][1] else step.pattern for step in self.steps
+        )
+        starts = [
+            _START.match(pattern.pattern) if pattern and not pattern.flags & re.IGNORECASE else None
+            for pattern in patterns
+        ]
+        return {start["name"] if start else "" for start in starts}
 
     def change(self, line: str) -> str | None:
         """Return what is written of a line, without the line break at its end; None for nothing."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from agentdash.engine.detect.env_output.arithmetic import sets_flag
 from agentdash.engine.detect.env_output.builtins import BUILTINS
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dumps import FLAGS
@@ -148,11 +149,16 @@ def _with_keys(assignment: Assignment, expander: Expander) -> State:
     """Return the state with the elements that have a key: `name[key]=value`, `name=([key]=value)`."""
     state = expander.state
     if assignment.element is not None:
-        index, value = assignment.element
+        index, word = assignment.element
         if (key := expander.key(index)) is None:
             raise UnreadableError
-        return state.with_variable(f"{assignment.name}[{key}]", expander.word(value))
+        name, value = f"{assignment.name}[{key}]", expander.word(word)
+        if assignment.append:
+            value = joined((*(dict(state.variables).get(name) or (ANY,)), *value))
+        return state.with_variable(name, value)
     for word in assignment.elements or ():
+        if word.raw.startswith("[") and sets_flag(word.raw.partition("]=")[0]):
+            raise UnreadableError
         parts = expander.word(word)
         first = parts[0] if parts and isinstance(parts[0], str) else ""
         if match := _KEYED.match(first):

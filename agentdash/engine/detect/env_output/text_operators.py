@@ -7,13 +7,17 @@ from collections.abc import Callable
 from typing import Final
 
 from agentdash.engine.detect.env_output.dump_maps import mapped_text
-from agentdash.engine.detect.env_output.patterns import ANY, Parts
+from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts
 from agentdash.engine.detect.shell import Parameter, Text
+
+_CUTTING: Final = ("#", "##", "%", "%%", ":")
 
 
 def operated_text(value: Parts, parameter: Parameter) -> Parts:
     """Return what an expansion makes of a value."""
     operator = parameter.operator
+    if operator in _CUTTING and all(isinstance(p, Hole) and p.kind is Kind.QUIET_LINE for p in value):
+        return value  # a part of a line in which no flag is named is another one
     argument: str | None = "" if parameter.argument is None else _literal(parameter)
     if not argument and operator in ("/", "//"):  # the grammar has no argument for one with backslashes
         argument = parameter.raw.partition(operator)[2].removesuffix("}")

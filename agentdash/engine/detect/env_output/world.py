@@ -75,6 +75,14 @@ _MAX_FILES: Final = 20
 Files = tuple[tuple[Parts, Parts], ...]
 
 
+def _differ(first: Parts, second: Parts) -> bool:
+    """Return whether two paths are known to be different ones: `/tmp/a.$$` and `/tmp/b.$$` are."""
+    if concrete(first) is not None and concrete(second) is not None:
+        return first != second
+    starts = [path[0] if path and isinstance(path[0], str) else "" for path in (first, second)]
+    return not any(a.startswith(b) for a, b in (starts, starts[::-1]))
+
+
 def _bounded(files: Files) -> Files:
     if len(files) > _MAX_FILES:
         raise UnreadableError
@@ -212,11 +220,7 @@ class State(msgspec.Struct, frozen=True):
 
     def with_file(self, path: Parts, content: Parts) -> State:
         """Return the state after a file was written."""
-        others = [
-            (p, c)
-            for p, c in self.files
-            if p != path and concrete(p) is not None and concrete(path) is not None
-        ]
+        others = [(p, c) for p, c in self.files if _differ(p, path)]
         return msgspec.structs.replace(self, files=_bounded((*others, (path, content))))
 
     def with_process(self, path: Parts, content: Parts) -> State:

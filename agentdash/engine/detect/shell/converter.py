@@ -389,7 +389,7 @@ class Converter(WordConverter):
         if name.type != "variable_name":
             base, _, index = self.text(name.start_byte, name.end_byte).partition("[")
             words = self.words(value, depth)
-            plain = operator.type == "=" and len(words) <= 1 and index.endswith("]")
+            plain = len(words) <= 1 and index.endswith("]")
             element = (index[:-1], words[0] if words else Word((), "")) if plain else None
             return Assignment(base, None, append=operator.type == "+=", element=element)
         words = self.words(value, depth)
