@@ -25,7 +25,12 @@ class Recovery(Machine):
         if self.tries:
             if self.decide():
                 raise FailedError("?")
-        elif self.ending is None:
+        else:
+            self.may_end()
+
+    def may_end(self) -> None:
+        """Note that the program may end here with an exception."""
+        if self.ending is None:
             is_inside = self._looped or self._present  # the output of a round is not that of the program
             out = (ANY,) if is_inside else joined((*self.out, ANY))
             err = (ANY,) if is_inside else joined((*self.err, ANY, *self.failure))

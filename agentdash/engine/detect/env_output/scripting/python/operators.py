@@ -86,7 +86,7 @@ class Operators(Library):
                 )
             case str() | Bytes(text=str()):
                 return self.contains(self.without_bytes(right), self.without_bytes(left))
-            case dict() | Members() if not isinstance(left, tuple):
+            case dict() if not isinstance(left, tuple):
                 return self.plain(left) in right
             case list() | tuple():
                 return any(self.equal(left, each) for each in right)

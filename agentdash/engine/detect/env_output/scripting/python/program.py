@@ -343,7 +343,7 @@ class Python(Expressions):
         try:
             self._guarded(statement.body)
         except FailedError as failed:
-            handler = next((each for each in statement.handlers if self._catches(each, failed)), None)
+            handler = self._handler(statement.handlers, failed)
             if handler is None:
                 self.block(statement.finalbody)
                 raise
@@ -361,6 +361,14 @@ class Python(Expressions):
             self.block(body)
         finally:
             self.tries -= 1
+
+    def _handler(self, handlers: list[ast.ExceptHandler], failed: FailedError) -> ast.ExceptHandler | None:
+        """Return the handler of an exception; where it is one of the system, the last may not be for it."""
+        if failed.kind != "?" or self.tries or not handlers:
+            return next((each for each in handlers if self._catches(each, failed)), None)
+        self.may_end()
+        *others, last = handlers
+        return next((each for each in others if self._catches(each, failed)), last)
 
     def _catches(self, handler: ast.ExceptHandler, failed: FailedError) -> bool:
         names = {"Exception"}
