@@ -8,6 +8,7 @@ expected.
 
 from __future__ import annotations
 
+import platform
 import random
 import re
 import socket
@@ -21,11 +22,12 @@ import msgspec
 from tests.oracle.env_probes import TRUTHS, environment_of, run_script
 from tests.oracle.env_scripts import NAMES, NETWORK, SANDBOX
 
-_VALUES = {NETWORK: ("1", None, "", "0"), SANDBOX: ("seatbelt", None, "", "docker")}
-"""Values of each flag; an empty one counts as unset."""
-_MACHINE = re.compile(
-    rf"/root|\b{re.escape(socket.gethostname())}\b" if len(socket.gethostname()) > 2 else "/root"
-)
+_VALUES = {NETWORK: ("1", None, "", "0", "2"), SANDBOX: ("seatbelt", None, "", "docker", "0", "none")}
+"""Values of each flag; an empty one counts as unset. `0` is false in some languages; `none` is a default."""
+_OWN: tuple[tuple[str | None, ...], ...] = (("1", None), ("seatbelt", None))
+"""Those of which is known what a run shows of them."""
+_HOST = rf"\b{re.escape(socket.gethostname())}\b" if len(socket.gethostname()) > 2 else "/root"
+_MACHINE = re.compile(f"/root|{re.escape(platform.release())}|{_HOST}")
 """What a recorded output must not show of the machine; a host name of one letter is in every text."""
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d[\d.,:]*\d")
 
@@ -57,8 +59,11 @@ def _runs(number: int, script: str, path: str) -> list[Run]:
             environment["PATH"] = path
             return run_script("bash", script, environment, Path(folder) / "work")
 
-        first = {pair: run(_flags(pair)) for pair in product(*_VALUES.values())}
-        again = {_pair(flags): run(flags)[0] for flags in TRUTHS}
+        pairs = dict.fromkeys(map(_pair, TRUTHS)) | dict.fromkeys(product(_VALUES[NETWORK], _OWN[1]))
+        first = {
+            pair: run(_flags(pair)) for pair in pairs | dict.fromkeys(product(_OWN[0], _VALUES[SANDBOX]))
+        }
+        again = {pair: run(_flags(pair))[0] for pair in product(*_OWN)}
     outputs = {pair: output for pair, (output, _) in first.items()}
     compared = _comparable(outputs, again)
     return [
@@ -90,6 +95,8 @@ def _comparable(outputs: Outputs, again: Outputs) -> Outputs | None:
 def _shown(pair: tuple[str | None, ...], outputs: Outputs) -> tuple[str, ...]:
     """Return the flags of which the output is another one for each value that is not their own."""
     found: list[str] = []
+    if any((own or None) not in known for own, known in zip(pair, _OWN, strict=True)) or "" in pair:
+        return ()
     for at, (name, own) in enumerate(zip(NAMES, pair, strict=True)):
         others = [value for value in _VALUES[name] if (value or None) != (own or None)]
         changed = [(*pair[:at], value, *pair[at + 1 :]) for value in others]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cmp_to_key
 from typing import Any
 
-from agentdash.engine.detect.env_output.patterns import Hole, Kind
+from agentdash.engine.detect.env_output.patterns import Hole, Kind, joined
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.javascript.promises import Promise
 from agentdash.engine.detect.env_output.scripting.javascript.text_methods import TextMethods
@@ -191,6 +191,13 @@ class Calls(TextMethods):
                 return self.json(value, layout)
             case "util.inspect", [value, *_] if not isinstance(value, str):
                 return Written(tuple(self.inspected(value)))
+            case "util.format", values:
+                outer, self.out = self.out, []
+                try:
+                    self.print(values)
+                    return self.word(*joined(self.out[:-1]))
+                finally:
+                    self.out = outer
             case "Map", [values]:
                 return Pairs(self.list_of(values)) if isinstance(values, list) else self.mapping_of(values)
             case (("Map" | "Set"), []):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.scripting.javascript.tokens import (
@@ -28,6 +29,18 @@ _BINARY: Final[tuple[tuple[str, ...], ...]] = (
 Tree = tuple[Any, ...]
 ASYNC: Final[Tree] = ("async",)
 """The first statement of a function that gives a promise."""
+
+
+def words_of(tree: object) -> Iterator[str]:
+    """Yield all names and texts in a part of a program."""
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        is_labelled = bool(tree) and isinstance(tree[0], str)  # by its kind
+        for each in tree[1:] if is_labelled else tree:
+            yield from words_of(each)
+    elif isinstance(tree, dict):
+        yield from words_of(list(tree.items()))
 
 
 class ExpressionParser(TokenCursor):

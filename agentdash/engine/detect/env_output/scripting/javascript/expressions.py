@@ -14,6 +14,7 @@ from agentdash.engine.detect.env_output.scripting.javascript.promises import Pro
 from agentdash.engine.detect.env_output.scripting.javascript.values import (
     NULL,
     QUIET_VALUES,
+    TEXT_METHODS,
     Caught,
     Class,
     Method,
@@ -22,6 +23,7 @@ from agentdash.engine.detect.env_output.scripting.javascript.values import (
     Path,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
+    UNKNOWABLE,
     Count,
     FailedError,
     Function,
@@ -40,6 +42,10 @@ _GLOBALS: Final = frozenset(
     )
 )
 _CONSTANTS: Final = {"undefined": None, "null": NULL, "true": True, "false": False}
+
+
+def _has_try(tree: object) -> bool:
+    return isinstance(tree, tuple | list) and (tree[:1] == ("try",) or any(map(_has_try, tree)))
 
 
 class Expressions(Calls):
@@ -153,9 +159,12 @@ class Expressions(Calls):
 
             return self.returned(place, inside)
 
+        started = run
+        if _has_try(body):  # what its ways have in common is enough
+            started = lambda arguments: self.in_each_way(lambda: run(arguments))  # noqa: E731
         if body[:1] == (ASYNC,):
-            return Function(lambda arguments: self.promised(lambda: run(arguments)))
-        return Function(run)
+            return Function(lambda arguments: self.promised(lambda: started(arguments)))
+        return Function(started)
 
     def _new(self, made: Any, arguments: list[Any]) -> Any:
         if isinstance(made, Path):
@@ -171,18 +180,19 @@ class Expressions(Calls):
 
         self.scoped(fill)
         if ("function", "constructor") in made.members:
-            self._member_of(made.members["function", "constructor"], found).run(arguments)
+            self.method_of(made.members["function", "constructor"], found).run(arguments)
         return found
 
     def _of_class(self, owner: Any, members: dict[tuple[str, str], Tree], prefix: str, name: str) -> Any:
         """Return what a getter of a class gives, or a method."""
         if (f"{prefix}get", name) in members:
-            return self._member_of(members[f"{prefix}get", name], owner).run([])
+            return self.method_of(members[f"{prefix}get", name], owner).run([])
         if (f"{prefix}function", name) in members:
-            return self._member_of(members[f"{prefix}function", name], owner)
+            return self.method_of(members[f"{prefix}function", name], owner)
         return None
 
-    def _member_of(self, member: Tree, owner: Any) -> Function:
+    def method_of(self, member: Tree, owner: Any) -> Function:
+        """Return a function of a class with what it belongs to."""
         parameters, body = member
         return self.function(parameters, body, owner)
 
@@ -241,6 +251,8 @@ class Expressions(Calls):
                 return owner[key] if 0 <= key < len(owner) else None
             case dict() if self.plain(key) in owner or key != "hasOwnProperty":
                 return owner.get(self.plain(key))
+            case str() if self.hole(owner) is not None and key not in TEXT_METHODS:
+                return UNKNOWABLE  # an attribute of a value that is not known
             case str() | list() | dict() | Selection() | Pattern() | Lines() | Written() | int() | Count():
                 return Method(owner, key)
             case _:

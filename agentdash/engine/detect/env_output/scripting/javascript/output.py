@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.patterns import ANY, Choice, Hole, Kind, Part
+from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
 from agentdash.engine.detect.env_output.scripting.javascript.promises import Promises
-from agentdash.engine.detect.env_output.scripting.javascript.values import NULL, Null, Pairs, written_key
+from agentdash.engine.detect.env_output.scripting.javascript.values import (
+    NULL,
+    Class,
+    Null,
+    Pairs,
+    written_key,
+)
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
-from agentdash.engine.detect.env_output.scripting.values import Function, Written
+from agentdash.engine.detect.env_output.scripting.values import Function, Unknowable, Written
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -28,9 +36,18 @@ class Output(Promises):
         """Return a value as JavaScript writes it into a text."""
         if isinstance(value, Null):
             return "null"
+        if isinstance(value, Instance) and isinstance(value.of, Class):
+            member = value.of.members.get(("function", "toString"))
+            if member is None:
+                raise UnknownError
+            return self.text(self.call(self.method_of(member, value), []))
         if isinstance(value, list) and not isinstance(value, Pairs):
             return ",".join("" if each in (None, NULL) else self.text(each) for each in value)
         return super().text(value)
+
+    @abstractmethod
+    def method_of(self, member: Tree, owner: Any) -> Function:
+        """Return a function of a class with what it belongs to."""
 
     def text_of_none(self) -> str:
         """Return `undefined` as text."""
@@ -158,13 +175,23 @@ class Output(Promises):
             case Instance(attributes=attributes):
                 return self._plain(attributes)
             case dict():
-                if any(isinstance(each, str) and not self.is_text(each) for each in value.values()):
-                    raise UnknownError  # left out where it is unset
-                return {key: self._plain(each) for key, each in value.items() if each is not None}
+                kept = {
+                    key: each
+                    for key, each in value.items()
+                    if each is not None and not self._is_left_out(each)
+                }
+                return {key: self._plain(each) for key, each in kept.items()}
             case list():
                 return [None if each is None else self._plain(each) for each in value]
             case _:
                 return value
+
+    def _is_left_out(self, value: Any) -> bool:
+        """Return whether a value is `undefined`, which JSON leaves out; one that is not known may be."""
+        if value is None:
+            return True
+        is_open = isinstance(value, Unknowable) or (isinstance(value, str) and not self.is_text(value))
+        return is_open and self.decide()
 
     def is_text(self, value: str) -> bool:
         """Return whether a text is one: another variable may be unset."""

@@ -7,13 +7,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from agentdash.engine.detect.env_output.hypotheses import Decisions
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part
+from agentdash.engine.detect.env_output.scripting.javascript.effects import Syntax, may_run, words_of
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
 from agentdash.engine.detect.env_output.scripting.javascript.expressions import Expressions
 from agentdash.engine.detect.env_output.scripting.javascript.syntax import parse_expression, parse_script
 from agentdash.engine.detect.env_output.scripting.javascript.values import Caught, Class
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import (
+    UNKNOWABLE,
+    UNMODELLED,
     Count,
     ExitError,
     FailedError,
@@ -40,7 +44,14 @@ def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> lis
     def run(started: Any) -> Callable[[], None]:
         return lambda: started.program(tree)
 
-    return run_all(lambda decisions: Javascript(call, holes, decisions), run)
+    syntax = Syntax(tree)
+
+    def start(decisions: Decisions) -> Javascript:
+        machine = Javascript(call, holes, decisions)
+        machine.syntax = syntax
+        return machine
+
+    return run_all(start, run)
 
 
 class Javascript(Expressions):
@@ -53,13 +64,40 @@ class Javascript(Expressions):
         if self.exit_code:
             raise ExitError(self.exit_code)
 
+    syntax: Syntax
+
+    def value(self, tree: Tree) -> Any:
+        """Return the value of an expression; that of one which is not modelled is unknown."""
+        try:
+            return super().value(tree)
+        except UNMODELLED:
+            self._pass_over(tree)
+            return UNKNOWABLE
+
+    def _pass_over(self, part: Tree) -> None:
+        """Do what a part of the program that is not modelled may do. Raises `UnknownError` if it is all."""
+        holds_functions = any(
+            may_run(self._names.get(word)) and not self.syntax.names_function(word) for word in words_of(part)
+        )
+        effects = self.syntax.effects(part, holds_functions=holds_functions)
+        if self.is_exhausted or effects is None:
+            raise UnknownError
+        if effects.writes:
+            self.write_anything()
+        self.forget(effects.assigned, effects.mentioned)
+        self._may_have_written = True
+        self.may_fail()
+
     def block(self, statements: tuple[Tree, ...]) -> None:
         """Run statements."""
         for statement in statements:
             if statement[0] == "function":
                 self.declare(statement[1], self.function(statement[2], statement[3]))
         for statement in statements:
-            self._statement(statement)
+            try:
+                self._statement(statement)
+            except UNMODELLED:
+                self._pass_over(statement)
 
     def _statement(self, statement: Tree) -> None:
         self.step()
@@ -108,7 +146,7 @@ class Javascript(Expressions):
             case ("switch", subject, cases):
                 self._switch(self.value(subject), cases)
             case ("try", body, name, handler, final):
-                self._try(body, name, handler, final)
+                self.in_each_way(lambda: self._try(body, name, handler, final))
             case _:
                 raise UnknownError
 
@@ -181,7 +219,11 @@ class Javascript(Expressions):
             self.block(handler)
 
         try:
-            self._inside(body)
+            self.tries += 1
+            try:
+                self._inside(body)
+            finally:
+                self.tries -= 1
         except FailedError as failed:
             self.scoped(partial(handled, failed))
         finally:

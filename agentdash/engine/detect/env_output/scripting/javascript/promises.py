@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agentdash.engine.detect.env_output.scripting.texts import Texts
-from agentdash.engine.detect.env_output.scripting.values import ExitError, FailedError
+from agentdash.engine.detect.env_output.scripting.values import UNMODELLED, ExitError, FailedError
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _Written = tuple[int, int]
@@ -57,11 +57,17 @@ class Promises(Texts):
 
     def _settle(self, promise: Promise, run: Callable[[], Any], *, is_late: bool) -> None:
         self.promises.append(promise)
+        self.tries += 1
         try:
             value = run()
             promise.value = self.awaited(value) if isinstance(value, Promise) else value
         except (FailedError, ExitError) as failure:
             promise.failure = failure
+        except UNMODELLED:
+            self.promises.remove(promise)
+            raise
+        finally:
+            self.tries -= 1
         promise.end = self._length()
         promise.is_late = is_late
 

@@ -66,6 +66,17 @@ ATTEMPTS: Final = re.compile(
 """Functions that change or open something of the system, and give nothing."""
 
 
+TEXT_METHODS: Final = frozenset(
+    (
+        *("at", "charAt", "charCodeAt", "codePointAt", "concat", "endsWith", "includes", "indexOf", "match"),
+        *("lastIndexOf", "localeCompare", "matchAll", "normalize", "padEnd", "padStart", "repeat", "replace"),
+        *("replaceAll", "search", "slice", "split", "startsWith", "substring", "substr", "toLowerCase"),
+        *("toUpperCase", "toString", "trim", "trimEnd", "trimStart", "valueOf", "toLocaleUpperCase"),
+    )
+)
+"""Functions that every text has."""
+
+
 def written_key(key: str) -> str:
     """Return the key of an object as Node writes it."""
     return key if re.fullmatch(r"[A-Za-z_$][\w$]*", key) else f"'{key}'"

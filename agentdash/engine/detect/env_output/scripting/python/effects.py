@@ -30,6 +30,7 @@ _WRITING: Final = _set(
 )
 _CHILDREN: Final = _set("system subprocess Popen popen posix_spawn spawnv spawnl startfile")
 """What a child writes stands before the text that Python has not written out yet."""
+_ENDING: Final = _set("exit quit SystemExit")
 _CHANGING: Final = _set("update pop setdefault clear popitem __setitem__")
 _READING: Final = _set("get items keys values copy")
 _READERS: Final = _set("dict sorted list set len iter filter any tuple bool print repr str")
@@ -88,6 +89,8 @@ class Syntax:
                 seen.add(name)
                 words |= self._functions[name]
                 todo += [word for word in self._functions[name] if word in self._functions]
+        if words & _ENDING:
+            return None
         return Effects(
             assigned=frozenset(_assigned(part)) | frozenset(self._shared & words if has_call else ()),
             mentioned=frozenset(words),
