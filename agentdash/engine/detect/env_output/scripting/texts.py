@@ -83,7 +83,8 @@ class Texts(Collections):
         options |= re.DOTALL if ("m" if is_ruby else "s") in flags else 0
         own: str | None = source
         if self.regex_dialect != "python":
-            own = translated(source, ends_at_line_break=self.regex_dialect != "javascript")
+            is_very_end = self.regex_dialect == "javascript" and "m" not in flags
+            own = translated(source, ends_at_line_break=not is_very_end)
         found = None if own is None else compiled(own, "perl", ignores_case="i" in flags, options=options)
         if found is None:
             raise UnknownError
