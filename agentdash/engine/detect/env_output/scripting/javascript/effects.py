@@ -195,7 +195,7 @@ def _aliases(program: tuple[Tree, ...]) -> Iterator[str]:
     """Yield names of variables and parameters that stand for the environment."""
     for tree in _pairs(program):
         match tree:
-            case (("name", name), owner) if owner == _ENVIRONMENT:
+            case (("name", str(name)), owner) if owner == _ENVIRONMENT:
                 yield name
             case _:
                 pass

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from agentdash.engine.detect.env_output.hypotheses import Decisions
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part
-from agentdash.engine.detect.env_output.scripting.javascript.effects import Syntax, may_run, words_of
-from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
+from agentdash.engine.detect.env_output.scripting.javascript.effects import Syntax, may_run
+from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree, words_of
 from agentdash.engine.detect.env_output.scripting.javascript.expressions import Expressions
 from agentdash.engine.detect.env_output.scripting.javascript.syntax import parse_expression, parse_script
 from agentdash.engine.detect.env_output.scripting.javascript.values import Caught, Class
