@@ -28,7 +28,7 @@ UNSEEN = ("unseen_1", "unseen_2", "unseen_3", "unseen_4")
 """Programs in all languages, typed before they were read for the first time; rounds one after another.
 
 Those of `unseen_4` were typed by an author who had not seen the readers; what they show was measured
-(`measured_probes`). On the first look .784 of 1,094 was read, and of one program of 160 the truth was ruled out.
+(`measured_probes`). On the first look .784 of 1,094 was read; of one program of 160 the truth was ruled out.
 """
 MEASURED = "unseen_4"
 _PATH = "/usr/local/bin:/usr/bin:/bin"
