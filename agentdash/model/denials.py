@@ -78,5 +78,8 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Index into the thread's policies: the one in force when the newest of its calls was made; -1 before the
     first."""
     source: EvidenceSource = EvidenceSource.OUTPUT
+    by_mcp: bool = False
+    """Whether the newest of its calls is one of an MCP server: Codex (through 0.169) and Claude Code start
+    these outside of their sandbox, so that something else refused it."""
     remedy: Remedy | None = None
     """What would have avoided it, as judged."""

@@ -66,6 +66,11 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """The denials that its output shows, where the policy explains them."""
 
     @property
+    def is_mcp(self) -> bool:
+        """Return whether an MCP server is called: `server.tool` of Codex, `mcp__server__tool` of others."""
+        return self.kind == "other" and ("." in self.tool or self.tool.startswith("mcp__"))
+
+    @property
     def denial(self) -> Denial | None:
         """Return the denial that counts most: the last certain one, else the last."""
         if not self.denials:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from agentdash.engine.judge.findings.remedies import MCP_SERVER
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.pane import Pane, PaneKey
@@ -217,6 +218,32 @@ def test_denied_last_command_blocks() -> None:
     (finding,) = found.sandbox.findings
     assert finding.remedy is not None
     assert finding.remedy.text == '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]'
+
+
+def hand_off(call: str, output: str, *, at: float) -> list[e.Event]:
+    """A call of an MCP server's tool, with its answer."""
+    started = e.CallStarted(
+        thread=T, at=at, line=5, call=call, kind="other", tool="board.complete", text='{"task": 7}'
+    )
+    return [started, ended(call, output, at=at + 0.5, exit_code=None)]
+
+
+def test_denied_hand_off_by_an_mcp_server_blocks_and_no_root_of_the_sandbox_is_its_remedy() -> None:
+    events = [
+        called(),
+        ended(),
+        *hand_off("c2", "Error: EROFS: read-only file system, open '/srv/x'", at=102.2),
+    ]
+    found = worker(begun(), *events, done(), polled(110))
+    assert found.state is State.BLOCKED_SANDBOX
+    assert found.assessment.why.startswith("its last MCP call was likely denied /srv/x")
+    (finding,), (entry,) = found.sandbox.findings, found.sandbox.denials
+    assert finding.remedy is entry.remedy is MCP_SERVER
+
+
+def test_denied_mcp_call_that_was_repeated_with_success_does_not_block() -> None:
+    events = [*hand_off("c1", f"Error: {DATABASE}", at=101.0), *hand_off("c2", "closed", at=102.0)]
+    assert worker(begun(), *events, done(), polled(110)).state is State.COMPLETED
 
 
 def test_denial_before_a_success_does_not_block() -> None:

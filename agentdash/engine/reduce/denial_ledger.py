@@ -80,6 +80,7 @@ def _enter(
             days=old.days if call.id in old.calls else _counted(old.days, at),
             calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_CALLS:],
             policy=policy,
+            by_mcp=call.is_mcp,
             got_past=False,
         )
         return (*entries[:index], *entries[index + 1 :], merged)
@@ -96,6 +97,7 @@ def _enter(
         nested=denial.nested,
         policy=policy,
         source=denial.source,
+        by_mcp=call.is_mcp,
     )
     return (*entries, entry)
 

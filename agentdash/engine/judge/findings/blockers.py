@@ -52,7 +52,7 @@ def ledger_remedies(thread: Thread, places: PathFacts) -> Iterator[LedgerEntry]:
     for entry in thread.denials:
         policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
         script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
-        yield replace(entry, remedy=remedy_for(entry, policy, places, script=script))
+        yield replace(entry, remedy=remedy_for(entry, policy, places, script=script, by_mcp=entry.by_mcp))
 
 
 def _has_full_access(thread: Thread, call: Call) -> bool:
@@ -106,7 +106,7 @@ def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> F
         [call],
         kind=DENIAL_KINDS[denial.what],
         message=f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
-        remedy=remedy_for(denial, policy, places, script=call.script or call.text),
+        remedy=remedy_for(denial, policy, places, script=call.script or call.text, by_mcp=call.is_mcp),
     )
 
 

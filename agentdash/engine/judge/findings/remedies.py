@@ -37,6 +37,9 @@ OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
 SERVER_OUTSIDE: Final = Remedy(
     "start the tmux server from a shell outside of the sandbox: tmux kill-server, then tmux"
 )
+MCP_SERVER: Final = Remedy(
+    "MCP servers run outside of the agent's sandbox: what is around the agent refuses this, or file modes do"
+)
 
 _SOCKET_PROGRAMS: Final = frozenset(
     ("tmux", "screen", "zellij", "docker", "podman", "docker-compose", "ssh-add", "ssh-agent", "gpg",
@@ -56,7 +59,12 @@ _INEXACT: Final = ("…", "\ufffd")
 
 
 def remedy_for(
-    entry: LedgerEntry | Denial, policy: Policy | None, facts: PathFacts, *, script: str = ""
+    entry: LedgerEntry | Denial,
+    policy: Policy | None,
+    facts: PathFacts,
+    *,
+    script: str = "",
+    by_mcp: bool = False,
 ) -> Remedy | None:
     """Return the remedy for a denial; None where none is known to work.
 
@@ -65,7 +73,10 @@ def remedy_for(
         policy: the one in force; None where it is not known.
         facts: what is known of the disk, and where the configuration is.
         script: the shell script of the denied call, as written; empty where it is not known.
+        by_mcp: whether the denied call is one of an MCP server.
     """
+    if by_mcp:
+        return MCP_SERVER
     if policy is not None and not policy.has_agent_sandbox:
         return None
     if policy is not None and policy.enforced_by == "agent":

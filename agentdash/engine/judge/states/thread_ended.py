@@ -160,20 +160,25 @@ def last_attempt_denied(facts: ThreadFacts) -> Assessment | None:
 
 
 def _last_attempt(thread: Thread, turn: Turn) -> Call | None:
-    """Return the newest command or patch of the model in this turn."""
-    attempts = (
-        call for call in reversed(thread.calls) if call.kind in ("command", "patch") and not call.by_user
-    )
-    return next((call for call in attempts if turn.has(call)), None)
+    """Return the model's newest command, patch, or denied MCP call that was not repeated, of this turn."""
+    repeated: set[str] = set()
+    for call in reversed(thread.calls):
+        if call.by_user or not turn.has(call):
+            continue
+        if call.kind in ("command", "patch") or (call.is_mcp and call.denial and call.tool not in repeated):
+            return call
+        repeated.add(call.tool)
+    return None
 
 
 def _denied(call: Call, denial: Denial) -> Assessment:
     where = f" {denial.target}" if denial.target else ""
     was = "was denied" if denial.is_certain else "was likely denied"
+    last = "MCP call" if call.is_mcp else "command"
     return conclude(
         State.BLOCKED_SANDBOX,
         since=call.ended_at or call.at,
-        why=f"its last command {was}{where}: {denial.quote}",
+        why=f"its last {last} {was}{where}: {denial.quote}",
         source=denial.source,
         rule=f"denied-{denial.what}",
         text=f"`{call.text}` -> {denial.quote}",
