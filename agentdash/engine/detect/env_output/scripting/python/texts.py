@@ -235,12 +235,14 @@ class PythonTexts(Texts):
             template = re.sub(r"%\(\w+\)", "%", template)
             right = tuple(right[name] for name in names)
         values = list(right) if isinstance(right, tuple) else [right]
+        is_known = not isinstance(right, Quiet | Unknowable)
+        mismatch = FailedError("TypeError") if is_known else UnknownError()  # it may be a tuple
 
         def spelled(match: re.Match[str]) -> str:
             if match["kind"] == "%":
                 return "%"
             if not values:
-                raise FailedError("TypeError")
+                raise mismatch
             value = values.pop(0)
             if match["kind"] not in "srd" or (match["kind"] == "d" and not isinstance(value, int)):
                 raise UnknownError
@@ -250,7 +252,7 @@ class PythonTexts(Texts):
 
         text = _CONVERSION.sub(spelled, self.plain(template))
         if values:
-            raise FailedError("TypeError")
+            raise mismatch
         return text
 
     def joined(self, values: Any, separator: Any) -> Any:
