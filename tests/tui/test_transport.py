@@ -301,6 +301,7 @@ async def found_text(stage, *keys):
 
 async def test_find_in_this_session(stage):
     first = await found_text(stage, "/", *"seatbelt", "enter")
+    assert "feed" in {worker.name for worker in stage.app.workers if worker.is_running}
     match = re.match(r"(\d+) of (\d+): output: .*seatbelt", first)
     assert match, first
     count = int(match[2])

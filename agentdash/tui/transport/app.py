@@ -194,7 +194,9 @@ class ReplayApp(AgentDash):
             self.draw()
             return
         self._found = None
-        self.run_worker(partial(self._run_search, words), thread=True, name="find", exclusive=True)
+        self.run_worker(
+            partial(self._run_search, words), thread=True, name="find", group="find", exclusive=True
+        )
         self.show_message(f"Searching for {words} ...")
 
     def _run_search(self, words: str) -> None:
