@@ -69,9 +69,8 @@ _CODEX_HOME = "/.codex/"
 def home_directory(fleet: FleetView, thread: Thread) -> str | None:
     """Return the home directory of a thread's commands, by the best evidence; None where there is none.
 
-    That is `HOME` of its processes; else the home that its working directory lies in by the customs of Linux
-    and macOS; else the directory that has its `.codex`; else that of this machine's user, where its rollout
-    lies in it.
+    That is `HOME` of its processes; else the home that its working directory lies in by custom; else the
+    directory that has its `.codex`; else that of this machine's user, where its rollout lies in it.
     """
     for process in _processes(fleet, thread.id):
         home = (process.env or {}).get("HOME", "")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.judge.findings.requests import newest_request
 from agentdash.model.denials import Operation
 from agentdash.model.fleet_draft import FleetView
@@ -30,10 +31,6 @@ _SYSTEM: Final = re.compile(
     r"|/mnt/[a-z]/(?:Windows|Program[^/]*)(?:/|$)"
 )
 """Directories of the system, of installed programs, and of whole disks."""
-_HOME: Final = re.compile(
-    r"/(?:(?:home|Users|var/home|export/home|usr/home|mnt/[a-z]/Users)/[^/]+|root|var/root)"
-)
-"""The usual places of home directories."""
 _SHARED_IN_HOME: Final = frozenset(
     (
         ".config", ".config/systemd", ".config/autostart", ".config/git", ".config/fish",
@@ -205,7 +202,7 @@ def _homes(directory: str, path: str, facts: PathFacts) -> set[str]:
     """Return the home directories at, above and below a directory, as far as they are known."""
     homes = set(facts.homes)
     for above in _with_parents(path):
-        if facts.kinds.get(above) is PathKind.HOME or _HOME.fullmatch(above.removeprefix("/private")):
+        if facts.kinds.get(above) is PathKind.HOME or home_of(above) == above:
             homes.add(above)
     if posixpath.dirname(path) == directory and _SHELL_FILES.fullmatch(posixpath.basename(path)):
         homes.add(directory)
