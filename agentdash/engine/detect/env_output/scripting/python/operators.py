@@ -95,6 +95,8 @@ class Operators(Library):
 
     def binary(self, op: ast.operator, left: Any, right: Any) -> Any:
         """Return what an operator gives."""
+        if isinstance(left, Unknowable) or isinstance(right, Unknowable):
+            raise UnknownError
         match op:
             case ast.Mod() if isinstance(left, str):
                 return self.percent(left, right)

@@ -228,7 +228,7 @@ class PythonTexts(Texts):
 
     def percent(self, template: str, right: Any) -> str:
         """Return `template % values`."""
-        if isinstance(right, Selection):
+        if isinstance(right, Selection | Unknowable):
             raise UnknownError
         if isinstance(right, dict):
             names = re.findall(r"%\((\w+)\)", self.plain(template))
@@ -260,6 +260,8 @@ class PythonTexts(Texts):
         if isinstance(values, Selection | Lines):
             return super().joined(values, separator)
         if not isinstance(values, list | tuple) or isinstance(values, Members):
+            raise UnknownError
+        if any(isinstance(value, Unknowable) for value in values):
             raise UnknownError
         if not all(isinstance(value, str) for value in values):
             raise FailedError("TypeError")
