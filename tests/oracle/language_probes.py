@@ -24,13 +24,14 @@ from tests.oracle.measured_probes import measured
 PROGRAMS = Path(__file__).with_name("languages")
 RECORDED = Path(__file__).parent.parent / "data" / "env_languages"
 LANGUAGES = ("awk", "jq", "lua", "node", "perl", "php", "python", "ruby")
-UNSEEN = ("unseen_1", "unseen_2", "unseen_3", "unseen_4")
+UNSEEN = ("unseen_1", "unseen_2", "unseen_3", "unseen_4", "unseen_5")
 """Programs in all languages, typed before they were read for the first time; rounds one after another.
 
-Those of `unseen_4` were typed by an author who had not seen the readers; what they show was measured
-(`measured_probes`). On the first look .784 of 1,094 was read; of one program of 160 the truth was ruled out.
+Those of `unseen_4` and `unseen_5` were typed by authors who had not seen the readers; what they show was
+measured (`measured_probes`). On the first look .784 of 1,094 was read of `unseen_4`, and of one program of 160
+the truth was ruled out; of `unseen_5`, tried after the mends, .960 of 706 and none.
 """
-MEASURED = "unseen_4"
+MEASURED = ("unseen_4", "unseen_5")
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -75,7 +76,7 @@ def recorded(language: str) -> Iterator[Probe]:
                 shown=frozenset(run.get("shown", _declared(program, flags))),
                 forms=(program.subject,),
             )
-    if typed and language != MEASURED:  # those that show the machine are left out
+    if typed and language not in MEASURED:  # those that show the machine are left out
         raise ValueError(f"not recorded: {list(typed)}")
 
 
@@ -102,7 +103,7 @@ def main() -> None:
     given = parser.parse_args()
     for language in given.languages:
         if given.record:
-            record_measured(language) if language == MEASURED else record(language)
+            record_measured(language) if language in MEASURED else record(language)
         comparison = Comparison()
         for probe in live(language) if given.live else recorded(language):
             comparison.add(probe)

@@ -250,6 +250,31 @@ def test_a_cut_dump_shows_what_stands_before_the_cut() -> None:
     assert read_flags("env", f"{SB}=seatbelt\n", truncated=True) == read_flags("", "")
 
 
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        (f"env | grep -q '^{NET}=1$'", "1"),
+        (f"env | grep -qx {NET}=1", "1"),
+        (f"env | grep -q '^{NET}='", None),
+        (f"env | grep -q {NET}=1", None),
+        (f"env | grep -qi '^{NET}=1$'", None),
+        (f"env | grep -qE '^{NET}=1$|^X='", None),
+        (f"cat .env | grep -q '^{NET}=1$'", None),
+    ],
+)
+def test_success_of_a_quiet_grep_shows_the_value_that_only_a_flag_can_match(
+    condition: str, value: str | None
+) -> None:
+    assert read(f"{condition} && echo offline || echo online", "offline\n") == (value, None)
+    assert read(f"if {condition}; then echo offline; fi", "offline\n") == (value, None)
+
+
+def test_zsh_ends_at_a_word_that_matches_no_file() -> None:
+    script = f'echo "net: $(printenv {NET} || echo enabled?)"'
+    assert read(script, "zsh:1: no matches found: enabled?\nnet: \n") == ("unset", None)
+    assert read(script, "net: 1\n") == ("1", None)
+
+
 # ---------------------------------------------------------------- review A2: derived values
 
 

@@ -85,8 +85,8 @@ class Expander:
         self.errors: Stream = ()
         self.status: int | None = 0
         """The exit code of the last substitution, 0 without one."""
-        self.unset_at = ""
-        """A variable that may be unset, where the shell ends at that."""
+        self.may_end: AbortedError | None = None
+        """An expansion at which the shell ends, or not."""
         self.bashism = False
         """An expansion was used that some shells end at."""
         self.is_of_bash = False
@@ -116,12 +116,12 @@ class Expander:
         if not quoted and parts == ():
             return []
         unquoted = "".join(p.text if not p.quoted else "\0" for p in word.pieces if isinstance(p, Text))
-        if re.search(r"[*?]|^~", unquoted):
-            return (
-                [(Choice((parts, (Hole(Kind.QUIET),))),)]
-                if unquoted[0] != "~"
-                else [(Hole(Kind.QUIET_LINE),)]
-            )
+        if unquoted.startswith("~"):
+            return [(Hole(Kind.QUIET_LINE),)]
+        if re.search(r"[*?]", unquoted):
+            if self.state.dialect not in ("bash", "dash"):
+                self.may_end = AbortedError("", ("no matches found: ", Hole(Kind.QUIET_LINE)))
+            return [(Choice((parts, (Hole(Kind.QUIET),))),)]
         if re.search(r"\{[^{}]*(?:,|\.\.)[^{}]*\}", unquoted):
             return [(ANY,)]
         text = concrete(parts)
@@ -218,7 +218,7 @@ class Expander:
         for name in re.findall(r"(?<![\w$])[A-Za-z_]\w*", arithmetic):
             value = self.state.value(name)
             if value is None or (len(value) == 1 and isinstance(value[0], Hole) and value[0].key == name):
-                self.unset_at = name
+                self.may_end = AbortedError(name)
 
     def _parameter(self, parameter: Parameter) -> Parts:
         name = parameter.name
@@ -351,7 +351,7 @@ class Expander:
                 raise AbortedError(name)
             match value:
                 case (Hole(key=key),) if key == name and self.state.nounset and name not in FLAGS:
-                    self.unset_at = name
+                    self.may_end = AbortedError(name)
                 case _:
                     pass
             if not operator or not value:

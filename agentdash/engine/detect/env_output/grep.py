@@ -39,6 +39,8 @@ from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.streams import Call, Result
 
 _SAMPLES: Final = ("0", "other", "2x", "a b", "Zé-9", "none")
+_FLAG_LINE: Final = re.compile(rf"(?:\(\?:)*(?:\^|\\A)(?:\(\?:|\^)*(?:{'|'.join(FLAGS)})=")
+"""The beginning of a pattern that matches lines of one flag alone: `^NAME=`."""
 _GREP_VALUE: Final = "eAfBCmdD"
 _RG_VALUE: Final = "eAfBCmgtTrEjM"
 
@@ -167,8 +169,8 @@ def _grepped(call: Call, read: _Grep | None) -> list[Result]:
         return [Result(out=(ANY,), err=errors, status=None)]
     if "q" in letters or any(name in longs for name in _SILENT):
         # under `pipefail` the end of `grep -q` can stop the dumper before it
-        is_found = all(r.status == 0 for r in results) and not errors and not call.state.pipefail
-        return [Result(err=errors, status=0 if is_found else None)]
+        found = {r.status for r in results} if not errors and not call.state.pipefail else set()
+        return [Result(err=errors, status=found.pop() if len(found) == 1 else None)]
     if errors:
         return [msgspec.structs.replace(r, err=errors, status=None) for r in results]
     return results
@@ -276,8 +278,17 @@ def _matched_dump(dump: Dump, read: _Grep, *, inverted: bool) -> list[Result]:
         return [Result(out=(result,), status=None)]
     if True in required:
         return [Result(out=(result,))]
+    if required == [False, False] and _is_of_flags(read.pattern):
+        return [Result(status=1)]
     some = msgspec.structs.replace(result, some=True)
     return [Result(out=(some,)), Result(status=1)]
+
+
+def _is_of_flags(pattern: re.Pattern[str] | None) -> bool:
+    """Return whether only lines of the flags can match: it begins with the name of one and `=`."""
+    if pattern is None or "|" in pattern.pattern or pattern.flags & re.IGNORECASE:
+        return False
+    return bool(_FLAG_LINE.match(pattern.pattern))
 
 
 def _matches_to_the_end(pattern: re.Pattern[str] | None) -> bool:

@@ -90,7 +90,7 @@ def run_simple(
         substitutes = any(a.value and a.value.expansions for a in node.assignments) or bool(node.words)
         status = expander.status if substitutes else 0
         outcomes = [Outcome(stream=(), status=status, state=expander.state)]
-    ended = [aborted_outcome(AbortedError(expander.unset_at), state)] if expander.unset_at else []
+    ended = [aborted_outcome(expander.may_end, state)] if expander.may_end else []
     errors = expander.errors
     if expander.is_of_bash and state.dialect in ("zsh", "dash"):
         return bad_substitution(expander, state)
