@@ -28,8 +28,8 @@ UNSEEN = ("unseen_1", "unseen_2", "unseen_3", "unseen_4", "unseen_5")
 """Programs in all languages, typed before they were read for the first time; rounds one after another.
 
 Those of `unseen_4` and `unseen_5` were typed by authors who had not seen the readers; what they show was
-measured (`measured_probes`). On the first look .784 of 1,094 was read of `unseen_4`, and of one program of 160
-the truth was ruled out; of `unseen_5`, tried after the mends, .960 of 706 and none.
+measured (`measured_probes`). On the first look .784 of 1,094 was read of `unseen_4`, and of one program of
+160 the truth was ruled out; of `unseen_5`, after the mends, .960 of 706, and of none.
 """
 MEASURED = ("unseen_4", "unseen_5")
 _PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from agentdash.engine.detect.env_output.unknown import UnknownError
+
 
 class Class(msgspec.Struct, frozen=True):
     """A class of the program: its functions as the grammar gives them, and values, by name."""
@@ -58,11 +60,7 @@ class Variables:
     def restore(self, names: dict[str, Any]) -> None:
         """Put all variables back."""
         for place, value in self._objects.items():
-            value.clear()
-            if isinstance(value, list):
-                value.extend(self._contents[place])
-            else:
-                value.update(self._contents[place])
+            _fill(value, self._contents[place])
         names.clear()
         names.update(self._names)
 
@@ -80,19 +78,40 @@ class Variables:
                 names.pop(name, None)
 
     def assign(self, names: dict[str, Any], place: Any, value: Any) -> None:
-        """Give another value to a variable, or to all that stand for a list or mapping."""
+        """Give another value to a variable, or to all that stand for a list or mapping.
+
+        Raises:
+            UnknownError: the attributes of an object have become something else.
+        """
         if isinstance(place, str):
             names[place] = value
             return
         changed = self._objects[place]
+        if type(value) is type(changed):
+            _fill(changed, value)
+            return
+        is_held = False
         for holder in (names, *self._objects.values()):
             for key, inner in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
                 if inner is changed:
                     holder[key] = value
+                    is_held = True
+        if not is_held:
+            raise UnknownError
 
 
 def _items(value: Any) -> Iterator[Any]:
     yield from value.values() if isinstance(value, dict) else value
+
+
+def _fill(value: Any, content: Any) -> None:
+    """Replace the content of a list or a mapping."""
+    content = _copied(content)
+    value.clear()
+    if isinstance(value, list):
+        value.extend(content)
+    else:
+        value.update(content)
 
 
 def _copied(value: Any) -> Any:
