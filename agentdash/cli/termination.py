@@ -156,4 +156,12 @@ def _exit_by_force(code: int, done: threading.Event) -> None:
     for cleanup in reversed(_state.cleanups):
         with suppress(Exception):  # the exit must not depend on it
             cleanup()
+    _kill_worker_processes()
     os._exit(code)
+
+
+def _kill_worker_processes() -> None:
+    """Kill the processes of a pool, which would wait for its work without end."""
+    if multiprocessing := sys.modules.get("multiprocessing"):
+        for process in multiprocessing.active_children():
+            process.kill()

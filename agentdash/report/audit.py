@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -226,28 +227,28 @@ def _read_all(wanted: Sequence[tuple[Path, ThreadMemory]]) -> Iterator[FileRead]
     is_much = sum(file_size(path) for path, _ in wanted) >= _MIN_PARALLEL_BYTES
     if processors > 1 and is_much:
         import_late()
-    pool = _started_pool(processors) if processors > 1 and is_much else None
-    if pool is None:
-        yield from (read_file(path, memory) for path, memory in wanted)
-        return
-    with pool:
-        yield from pool.imap(_read_wanted, wanted, chunksize=4)
+        with _worker_processes(processors) as pool:
+            if pool is not None:
+                yield from pool.imap(_read_wanted, wanted, chunksize=4)
+                return
+    yield from (read_file(path, memory) for path, memory in wanted)
 
 
-def _started_pool(processors: int) -> Pool | None:
-    """Return worker processes; None where there can be none, such as without a writable `/dev/shm`."""
+@contextmanager
+def _worker_processes(processors: int) -> Iterator[Pool | None]:
+    """Yield worker processes; None where there can be none, such as without a writable `/dev/shm`."""
     import multiprocessing  # noqa: PLC0415 - few homes are large
 
     # the children inherit the mask: ctrl-c interrupts this process alone, which terminates them
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
     gc.freeze()  # what exists already is not looked through in each process
     try:
-        return multiprocessing.Pool(processors)
+        pool = multiprocessing.Pool(processors)
     except OSError:
-        return None
-    finally:
+        pool = None
+    with pool or nullcontext():  # ctrl-c while they were being started comes in here
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        yield pool
 
 
 def _read_wanted(wanted: tuple[Path, ThreadMemory]) -> FileRead:

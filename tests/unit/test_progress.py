@@ -105,4 +105,41 @@ def test_interrupt_of_check(tmp_path: Path) -> None:
             assert running.poll() is None
         os.killpg(running.pid, signal.SIGINT)
         out, err = running.communicate(timeout=60)
-        assert (running.returncode, out, err) == (130, b"", b"\n")  # click ends the line that ^C is on
+        # click ends the line that ^C is on, unless the workers take too long to end
+        assert (running.returncode, out, err.strip()) == (130, b"", b"")
+
+
+_SLOW_TO_END = """
+import multiprocessing, os, signal, sys, time
+from agentdash.cli import main
+from agentdash.report import audit
+
+started = multiprocessing.Pool
+
+def interrupted(processes):
+    pool = started(processes)
+
+    def stuck():
+        for process in multiprocessing.active_children():
+            os.kill(process.pid, signal.SIGSTOP)  # as one that waits for the lock of a process that was ended
+        time.sleep(100)
+
+    pool.terminate = stuck
+    os.kill(os.getpid(), signal.SIGINT)
+    return pool
+
+multiprocessing.Pool = interrupted
+os.cpu_count = lambda: 3
+audit._MIN_PARALLEL_BYTES = 0
+sys.argv = ["agentdash", "check", "--no-cache", *sys.argv[1:]]
+main()
+"""
+
+
+def test_interrupt_of_check_by_force_leaves_no_worker_process() -> None:
+    """A process that is left keeps the output open."""
+    code = [sys.executable, "-c", _SLOW_TO_END, *map(str, RECORDINGS[:3])]
+    ended = subprocess.run(
+        ["env", "--default-signal=INT", *code], capture_output=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (130, b"")
