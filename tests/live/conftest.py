@@ -15,6 +15,10 @@ from tests.live.codex import Lab, install
 from tests.live.patience import scaled, slowness
 from tests.live.scripted_server import Script
 
+# readline, which pytest imports, sets them for the workers of xdist: each terminal would be drawn as 80x24
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
 collect_ignore = [] if os.environ.get("AGENTDASH_PODMAN") else ["test_podman.py"]
 OpenLab = Callable[..., Lab]
 """`codex(script, config="", version=...) -> Lab`"""
