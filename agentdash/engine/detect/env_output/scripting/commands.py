@@ -68,11 +68,15 @@ def versions(call: Call, flags: tuple[str, ...]) -> list[Result] | None:
     return None
 
 
-def run_grammar(machine: Any, code: str, grammar: str, call: Call, holes: Holes) -> list[Result]:
-    """Run a program of a language that has a grammar."""
-    root = parse_program(grammar, code)
+def run_grammar(call: Call, code: Parts | None, machine: Any, grammar: str) -> list[Result]:
+    """Return the results of a program of a language that has a grammar."""
 
-    def run(started: Any) -> Callable[[], None]:
-        return lambda: started.program(root)
+    def run(text: str, command: Call, holes: Holes) -> list[Result]:
+        root = parse_program(grammar, text)
 
-    return run_all(lambda decisions: machine(call, holes, decisions), run)
+        def program(started: Any) -> Callable[[], None]:
+            return lambda: started.program(root)
+
+        return run_all(lambda decisions: machine(command, holes, decisions), program)
+
+    return run_text(call, code, run)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from agentdash.engine.detect.env_output.patterns import ANY, joined
 from agentdash.engine.detect.env_output.scripting.machine import Machine
 from agentdash.engine.detect.env_output.scripting.values import UNKNOWABLE, FailedError
@@ -14,11 +16,36 @@ from agentdash.engine.detect.env_output.streams import Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
+class Effects(msgspec.Struct, frozen=True):
+    """What a part of a program that is not modelled can do."""
+
+    assigned: frozenset[str]
+    """Names that it can give other values to."""
+    mentioned: frozenset[str]
+    """Names of what it can reach, and change in place."""
+    writes: bool
+    starts_children: bool = False
+
+
 class Recovery(Machine):
     """A run that goes on behind what is not modelled."""
 
     tries = 0
     """Blocks around the place where the program is that handle exceptions."""
+
+    def pass_over(self, effects: Effects | None) -> None:
+        """Do what a part of the program may do.
+
+        Raises:
+            UnknownError: it may do anything, or the program has run for too long.
+        """
+        if self.is_exhausted or effects is None:
+            raise UnknownError
+        if effects.writes:
+            self.write_anything(before_all=effects.starts_children)
+        self.forget(effects.assigned, effects.mentioned)
+        self._may_have_written = True
+        self.may_fail()
 
     def may_fail(self) -> None:
         """Run something that may raise an exception of any class."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
-
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree, words_of
 from agentdash.engine.detect.env_output.scripting.javascript.values import Class
+from agentdash.engine.detect.env_output.scripting.recovery import Effects
 from agentdash.engine.detect.env_output.scripting.values import Function, Unknowable
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 
@@ -40,14 +39,6 @@ def may_run(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(may_run, value.values()))
     return isinstance(value, Function | Class | Instance | Unknowable)
-
-
-class Effects(msgspec.Struct, frozen=True):
-    """What a part of a program that is not modelled can do."""
-
-    assigned: frozenset[str]
-    mentioned: frozenset[str]
-    writes: bool
 
 
 class Syntax:

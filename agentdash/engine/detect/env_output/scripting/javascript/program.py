@@ -75,18 +75,11 @@ class Javascript(Expressions):
             return UNKNOWABLE
 
     def _pass_over(self, part: Tree) -> None:
-        """Do what a part of the program that is not modelled may do. Raises `UnknownError` if it is all."""
+        """Do what a part of the program that is not modelled may do."""
         holds_functions = any(
             may_run(self._names.get(word)) and not self.syntax.names_function(word) for word in words_of(part)
         )
-        effects = self.syntax.effects(part, holds_functions=holds_functions)
-        if self.is_exhausted or effects is None:
-            raise UnknownError
-        if effects.writes:
-            self.write_anything()
-        self.forget(effects.assigned, effects.mentioned)
-        self._may_have_written = True
-        self.may_fail()
+        self.pass_over(self.syntax.effects(part, holds_functions=holds_functions))
 
     def block(self, statements: tuple[Tree, ...]) -> None:
         """Run statements."""

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from agentdash.engine.detect.env_output.patterns import concrete
-from agentdash.engine.detect.env_output.scripting.commands import (
-    file_or_input,
-    run_grammar,
-    run_text,
-    versions,
-)
+from agentdash.engine.detect.env_output.scripting.commands import file_or_input, run_grammar, versions
 from agentdash.engine.detect.env_output.scripting.lua.program import Lua
 from agentdash.engine.detect.env_output.streams import Call, Result
 
@@ -22,4 +17,4 @@ def command(call: Call) -> list[Result]:
         code = words[1] if len(words) == 2 else None
     else:
         code = file_or_input(call, words)
-    return run_text(call, code, lambda text, c, holes: run_grammar(Lua, text, "lua", c, holes))
+    return run_grammar(call, code, Lua, "lua")

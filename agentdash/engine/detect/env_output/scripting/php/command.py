@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from agentdash.engine.detect.env_output.patterns import concrete
-from agentdash.engine.detect.env_output.scripting.commands import (
-    file_or_input,
-    run_grammar,
-    run_text,
-    versions,
-)
+from agentdash.engine.detect.env_output.scripting.commands import file_or_input, run_grammar, versions
 from agentdash.engine.detect.env_output.scripting.php.program import Php
 from agentdash.engine.detect.env_output.streams import Call, Result
 
@@ -23,4 +18,4 @@ def command(call: Call) -> list[Result]:
     code = file_or_input(call, words)
     if len(words) == 2 and concrete(words[0]) == "-r":
         code = ("<?php ", *words[1])
-    return run_text(call, code, lambda code, c, holes: run_grammar(Php, code, "php", c, holes))
+    return run_grammar(call, code, Php, "php")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-import msgspec
+from agentdash.engine.detect.env_output.scripting.recovery import Effects
 
 
 def _set(words: str) -> frozenset[str]:
@@ -34,17 +34,6 @@ _ENDING: Final = _set("exit quit SystemExit")
 _CHANGING: Final = _set("update pop setdefault clear popitem __setitem__")
 _READING: Final = _set("get items keys values copy")
 _READERS: Final = _set("dict sorted list set len iter filter any tuple bool print repr str")
-
-
-class Effects(msgspec.Struct, frozen=True):
-    """What a part of a program that is not modelled can do."""
-
-    assigned: frozenset[str]
-    """Names that it can give other values to."""
-    mentioned: frozenset[str]
-    """Names of what it can reach, and change in place."""
-    writes: bool
-    starts_children: bool
 
 
 class Syntax:

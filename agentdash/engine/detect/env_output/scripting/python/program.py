@@ -85,25 +85,15 @@ class Python(Expressions):
                 if not (self._imports(statement) or self._binds(statement)):
                     self._flows(statement)
             except UNMODELLED:
-                self._pass_over(statement)
+                self.pass_over(self.syntax.effects(statement))
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression; that of one which is not modelled is unknown."""
         try:
             return super().value(node)
         except UNMODELLED:
-            self._pass_over(node)
+            self.pass_over(self.syntax.effects(node))
             return UNKNOWABLE
-
-    def _pass_over(self, part: ast.stmt | ast.expr) -> None:
-        """Do what a part of the program that is not modelled may do. Raises `UnknownError` if it is all."""
-        if self.is_exhausted or (effects := self.syntax.effects(part)) is None:
-            raise UnknownError
-        if effects.writes:
-            self.write_anything(before_all=effects.starts_children)
-        self.forget(effects.assigned, effects.mentioned)
-        self._may_have_written = True
-        self.may_fail()
 
     def _imports(self, statement: ast.stmt) -> bool:
         """Run an import; return False for other statements."""
