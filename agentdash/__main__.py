@@ -12,14 +12,24 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         from agentdash import __version__  # noqa: PLC0415 - shells and scripts ask often: without the imports below
 
-        sys.stdout.write(f"agentdash {__version__}\n")
-        return
+        try:
+            sys.stdout.write(f"agentdash {__version__}\n")
+            sys.stdout.flush()
+        except (OSError, AttributeError):  # a full disk, a closed stream
+            pass  # reported below
+        else:
+            return
 
     if sys.argv[1:] in (["line"], ["line", "--tmux"]):
         from agentdash.report.line import print_line, usual_home  # noqa: PLC0415 - as above
 
         if (home := usual_home()) is not None:
-            sys.exit(print_line(home, tmux="--tmux" in sys.argv))
+            try:
+                code = print_line(home, tmux="--tmux" in sys.argv)
+            except OSError:
+                pass  # as above
+            else:
+                sys.exit(code)
 
     import gc  # noqa: PLC0415 - as above
     import signal  # noqa: PLC0415 - as above

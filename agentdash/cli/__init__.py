@@ -176,5 +176,6 @@ def _replace_unencodable() -> None:
 
 def _fail(message: str) -> NoReturn:
     start_up.restore()
-    click.echo(f"agentdash: {message}", err=True)
+    with suppress(OSError):  # stderr is closed, or on the full disk too
+        click.echo(f"agentdash: {message}", err=True)
     sys.exit(2)

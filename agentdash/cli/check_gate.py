@@ -11,7 +11,7 @@ import msgspec
 from agentdash import __version__
 from agentdash.cli.options import PATH
 from agentdash.cli.output import console
-from agentdash.cli.print_document import print_document
+from agentdash.cli.print_document import print_document, print_text
 from agentdash.files import read_bytes, write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check import CheckReport, print_check
@@ -146,16 +146,16 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
             from agentdash.report.check_formats.places import with_lines
             from agentdash.report.check_formats.sarif import sarif
 
-            click.echo(sarif(report, with_lines(judged), version=__version__, cwd=Path.cwd()))
+            print_text(sarif(report, with_lines(judged), version=__version__, cwd=Path.cwd()))
         case "junit":
             from agentdash.report.check_formats.junit import junit
 
-            click.echo(junit(report, judged, Path.cwd()))
+            print_text(junit(report, judged, Path.cwd()))
         case "github":
             from agentdash.report.check_formats.github import github
             from agentdash.report.check_formats.places import with_lines
 
-            click.echo(github(report, with_lines(judged), Path.cwd()))
+            print_text(github(report, with_lines(judged), Path.cwd()))
         case _:
             print_check(report, console(soft_wrap=True))
             if report.gate is not None:

@@ -15,6 +15,7 @@ import click
 from agentdash import __version__
 from agentdash.cli.family import Playable, playable
 from agentdash.cli.output import warn_unreadable
+from agentdash.cli.print_document import print_text
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
 from agentdash.files import write_file
@@ -107,7 +108,7 @@ def preview(target: str, config: Config, *, journal: Path | None, replacements: 
     session = _Session(playable(target, config, journal or journal_folder(), now), now)
     with Progress("", 0, session.size) as progress:
         report = _report(session, progress, redact=True, scrubber=_scrubber(session.family, replacements))
-    click.echo("\n".join(preview_lines(report)))
+    print_text("\n".join(preview_lines(report)))
     warn_unreadable(session.problems)
     return 2 if session.problems else 0
 

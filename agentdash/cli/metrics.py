@@ -13,6 +13,7 @@ import click
 from agentdash.cli import termination
 from agentdash.cli.fleet_access import FleetView, exit_code, follow_fleet, read_fleet, warn_if_indirect
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
+from agentdash.cli.print_document import print_text
 from agentdash.config import Config
 from agentdash.report.metrics import CONTENT_TYPE, metrics_text
 
@@ -47,7 +48,7 @@ def metrics(listen: str | None, **given: Any) -> int:
         termination.run(_serve(config, _address(listen)))
         return 0
     snapshot, _ = read_fleet(config, None)
-    click.echo(metrics_text(snapshot, time.time()), nl=False)
+    print_text(metrics_text(snapshot, time.time()), nl=False)
     return exit_code(snapshot)
 
 

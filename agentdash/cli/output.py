@@ -33,7 +33,7 @@ def _console_type() -> type[Console]:
 
     class PipedConsole(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # Rich would exit with 1, which means "findings" in `check`
+            self.quiet = True  # Rich would exit with 1, which means "findings" in `check`
 
     return PipedConsole
 
@@ -75,10 +75,12 @@ def _piped_width() -> int:
 
 def warn_unreadable(problems: Sequence[object]) -> None:
     """Print what could not be read on stderr: documents and tables are often piped."""
-    for problem in problems[:_MAX_WARNINGS]:
-        click.echo(f"agentdash: {problem}", err=True)
+    lines = [f"agentdash: {problem}" for problem in problems[:_MAX_WARNINGS]]
     if len(problems) > _MAX_WARNINGS:
-        click.echo(f"agentdash: and {len(problems) - _MAX_WARNINGS} more", err=True)
+        lines.append(f"agentdash: and {len(problems) - _MAX_WARNINGS} more")
+    with suppress(BrokenPipeError):  # the document has them too
+        for line in lines:
+            click.echo(line, err=True)
 
 
 async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool = False) -> _T | None:

@@ -56,17 +56,17 @@ def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **g
     if as_markdown and as_json:
         raise click.UsageError("--md and --json exclude each other")
     from agentdash.cli.output import warn_unreadable
-    from agentdash.cli.print_document import print_document
+    from agentdash.cli.print_document import print_document, print_text
     from agentdash.report.since_print import since_lines, since_markdown
 
     report = _report(config_of(given), journal, begin, now)
     if as_json:
         print_document(report)
     elif as_markdown:
-        click.echo(since_markdown(report), nl=False)
+        print_text(since_markdown(report), nl=False)
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
-        click.echo("\n".join(since_lines(report, width)))
+        print_text("\n".join(since_lines(report, width)))
     warn_unreadable(report.problems)
     return 2 if report.problems else 0
 

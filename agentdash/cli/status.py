@@ -88,9 +88,10 @@ def status(
 
     snapshot, via = read_fleet(config, target, no_cache=no_cache)
     if brief:
+        from agentdash.cli.print_document import print_text
         from agentdash.report.brief import brief_json, brief_report
 
-        click.echo(brief_json(brief_report(snapshot, via_report(via))))
+        print_text(brief_json(brief_report(snapshot, via_report(via))))
         return exit_code(snapshot)
     if chosen:
         from agentdash.cli.print_document import print_document

@@ -22,7 +22,7 @@ from agentdash.cli.fleet_access import (
 )
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, SECONDS, config_of, options, target_argument
 from agentdash.cli.output import until_pipe_closes
-from agentdash.cli.print_document import print_document
+from agentdash.cli.print_document import print_document, print_text
 from agentdash.cli.targets import Found
 from agentdash.config import Config
 from agentdash.model.sanitize import clean_line
@@ -96,7 +96,7 @@ def wait(
     if as_json:
         print_document(report)
     else:
-        click.echo(wait_line(report))
+        print_text(wait_line(report))
     return 0 if report.outcome == "reached" else 1
 
 

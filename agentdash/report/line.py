@@ -118,6 +118,7 @@ def _write(name: str, text: str) -> None:
     """Write to a stream of `sys`, unless the caller has closed it."""
     if (stream := getattr(sys, name)) is not None:
         stream.write(text)
+        stream.flush()
 
 
 def _is_current(facts: LineFacts, now: float, boot: str) -> bool:

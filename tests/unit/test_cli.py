@@ -438,8 +438,6 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
     for command in (
         "status --json --no-tmux",
         "status --no-tmux",
-        "check",
-        "check --json",
         "sessions",
         "schema status",
     ):
@@ -447,6 +445,28 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
         pipe = f"set -o pipefail; {sys.executable} -m agentdash {command} {flags} | true"
         done = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("options", ["", "--json", "--denials", "--format=sarif", "--format=junit"])
+def test_findings_count_where_the_pipe_is_closed(options: str) -> None:
+    script = f'"$1" -m agentdash check --no-cache {options} "$2" | true; echo ${{PIPESTATUS[0]}}'
+    denied = Path(__file__).parents[1] / "data/recordings/0.114.0/kanban-board"
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, denied], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+@pytest.mark.parametrize("command", ["--version", "line", "check", "status --no-tmux"])
+@pytest.mark.parametrize("streams", [">/dev/full", ">/dev/full 2>&1"])
+def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> None:
+    script = f'"$1" -m agentdash {command} {streams}'
+    env = {**os.environ, **BLANK, "CODEX_HOME": str(home)}
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable], capture_output=True, text=True, check=False, env=env
+    )
+    assert done.returncode == 2
+    assert done.stderr in ("", "agentdash: [Errno 28] No space left on device\n")
 
 
 def test_version_and_help() -> None:
