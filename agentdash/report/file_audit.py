@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
+from agentdash.agents.codex.rollout.kinds import RECORD_START
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of
@@ -155,7 +156,8 @@ def _ends_within_a_line(path: Path) -> bool:
             end = file.read().rpartition(b"\n")[2]
     except OSError:
         return False
-    return bool(end) and not is_record(end)
+    # a torn record before another one (line ends of CR alone, a lost block) is not still being written
+    return bool(end) and not is_record(end) and end.find(RECORD_START, 1) < 0
 
 
 def _file_seen(log: SessionLog, unreadable: str | None = None, at: float = 0.0) -> FileSeen:

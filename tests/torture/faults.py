@@ -95,7 +95,15 @@ def preload() -> None:
         "zstandard",
     ):
         importlib.import_module(name)
-    for name in ("multiprocessing.pool", "websockets.asyncio.client", "watchfiles", "rich.table", "sqlite3"):
+    for name in (
+        "multiprocessing.pool",
+        "websockets.asyncio.client",
+        "watchfiles",
+        "rich.table",
+        "sqlite3",
+        "ahocorasick_rs",
+        "regex",
+    ):
         importlib.import_module(name)
 
 
