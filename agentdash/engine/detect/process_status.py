@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from agentdash.engine.detect.word_sets import word_set
+
 if TYPE_CHECKING:
     from agentdash.engine.detect.shell import Command
 
@@ -17,9 +19,9 @@ _READERS: Final = frozenset(("cat", "grep", "egrep", "head"))
 _STDERR: Final = 2
 _MAX_GREP_WORDS: Final = 3
 """`grep -E PATTERN`: with more words it can read a file."""
-_UNRELATED: Final = frozenset(
-    ("echo", "printf", "env", "printenv", "uname", "id", "pwd", "whoami", "date", "hostname", "true", ":")
-) | frozenset(("sleep", "set", "cd", "ls", "touch", "mkdir", "getent", "exit", "export", "test", "["))
+_UNRELATED: Final = word_set("echo printf env printenv uname id pwd whoami date hostname true :") | frozenset(
+    ("sleep", "set", "cd", "ls", "touch", "mkdir", "getent", "exit", "export", "test", "[")
+)
 """Programs of which no output looks like a status file: what they print begins with a name, or is a name."""
 _SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
 _NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)

@@ -13,6 +13,7 @@ from agentdash.engine.detect.denials.programs import WRITING_CODE, WRITING_TOOLS
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Attribution, Strength, is_shells, prefix_of
 from agentdash.engine.detect.denials.targets import databases_in, denies_read, may_write, place
+from agentdash.engine.detect.word_sets import word_set
 from agentdash.model.denials import Certainty, Operation
 from agentdash.model.policy import Filesystem
 
@@ -20,41 +21,9 @@ _KERNEL: Final = ("/proc/", "/sys/", "/dev/")
 _PROTECTED: Final = re.compile(r"/\.(?:git|agents|codex|aws)(?:/|$)")
 """Codex keeps these read-only in every writable root, also where the policy does not list them (legacy
 `sandbox_policy`)."""
-_NOT_FILES: Final = frozenset(
-    (
-        *(
-            "mount",
-            "umount",
-            "unshare",
-            "nsenter",
-            "chroot",
-            "swapon",
-            "losetup",
-            "strace",
-            "ptrace",
-            "dmesg",
-            "sudo",
-            "su",
-            "kill",
-            "renice",
-        ),
-        *(
-            "nice",
-            "sysctl",
-            "iptables",
-            "ip",
-            "setcap",
-            "prlimit",
-            "perf",
-            "gdb",
-            "pkexec",
-            "runuser",
-            "newgrp",
-            "hostname",
-            "date",
-            "ps",
-        ),
-    )
+_NOT_FILES: Final = word_set(
+    "mount umount unshare nsenter chroot swapon losetup strace ptrace dmesg sudo su kill renice nice sysctl "
+    "iptables ip setcap prlimit perf gdb pkexec runuser newgrp hostname date ps"
 )
 """Programs that lack a privilege, whatever path they name."""
 _INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", "update", "link"))

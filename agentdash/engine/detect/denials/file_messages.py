@@ -12,6 +12,7 @@ from agentdash.engine.detect.denials.file_reasons import Reason, phrase_of, reas
 from agentdash.engine.detect.denials.lines import Lines
 from agentdash.engine.detect.denials.sources import is_shells, prefix_of
 from agentdash.engine.detect.denials.targets import paths_in, without_paths
+from agentdash.engine.detect.word_sets import word_set
 from agentdash.model.denials import Operation
 from agentdash.model.patterns import Pattern
 
@@ -121,8 +122,8 @@ _FIELD: Final = Pattern(
     r"|syscall|path|dest) "
 )
 """Fields of an error that its message, a line above or below, has in words."""
-_FUNCTIONS: Final = frozenset(
-    ("open", "openat", "fopen", "creat", "tmpfile", "mkstemp", "mkostemp", "mkdtemp", "mktemp", "write")
+_FUNCTIONS: Final = word_set(
+    "open openat fopen creat tmpfile mkstemp mkostemp mkdtemp mktemp write"
 ) | frozenset(("rename", "renameat", "unlink", "mkdir", "rmdir", "link", "symlink", "truncate", "utimensat"))
 """Functions of the C library, which `perror` puts in the place of a file."""
 _RUBY_PLACE: Final = Pattern(r"^\S+:\d+:in [`'][^`']*': ")

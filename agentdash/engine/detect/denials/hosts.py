@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from agentdash.engine.detect.denials.network_translations import NO_NAME_PATTERN
+from agentdash.engine.detect.word_sets import word_set
 from agentdash.model.patterns import Pattern
 
 _HOST: Final = (
@@ -76,44 +77,9 @@ _SCRIPT_HOSTS: Final = (
 )
 
 
-_TAKE_HOSTS: Final = frozenset(
-    (
-        *(
-            "ssh",
-            "sftp",
-            "scp",
-            "rsync",
-            "ping",
-            "ping6",
-            "nc",
-            "ncat",
-            "netcat",
-            "telnet",
-            "dig",
-            "nslookup",
-            "host",
-            "drill",
-            "whois",
-            "ftp",
-        ),
-        *(
-            "traceroute",
-            "mtr",
-            "psql",
-            "pg_isready",
-            "mysql",
-            "mysqladmin",
-            "redis-cli",
-            "mongosh",
-            "curl",
-            "wget",
-            "http",
-            "https",
-            "xh",
-            "openssl",
-            "lftp",
-        ),
-    )
+_TAKE_HOSTS: Final = word_set(
+    "ssh sftp scp rsync ping ping6 nc ncat netcat telnet dig nslookup host drill whois ftp traceroute mtr "
+    "psql pg_isready mysql mysqladmin redis-cli mongosh curl wget http https xh openssl lftp"
 )
 """Programs that take a host without a scheme."""
 
@@ -121,62 +87,10 @@ _TAKE_HOSTS: Final = frozenset(
 _OPERAND_HOST: Final = Pattern(rf"^(?:[\w.-]+@)?{_HOST}(?=[:/]|$)")
 
 
-_NO_HOSTS: Final = frozenset(
-    (
-        *(
-            "host",
-            "hostname",
-            "address",
-            "server",
-            "proxy",
-            "name",
-            "the",
-            "remote",
-            "port",
-            "api",
-            "error",
-            "failed",
-            "database",
-            "socket",
-        ),
-        *(
-            "redis",
-            "mysql",
-            "none",
-            "null",
-            "undefined",
-            "http",
-            "https",
-            "unable",
-            "this",
-            "a",
-            "an",
-            "any",
-            "all",
-            "to",
-        ),
-        *(
-            "getaddrinfo",
-            "gaierror",
-            "dns",
-            "lookup",
-            "resolver",
-            "connection",
-            "information",
-            "temporary",
-            "nodename",
-            "for",
-            "from",
-            "in",
-            "on",
-            "at",
-            "is",
-            "was",
-            "not",
-            "no",
-            "unknown",
-        ),
-    )
+_NO_HOSTS: Final = word_set(
+    "host hostname address server proxy name the remote port api error failed database socket redis mysql "
+    "none null undefined http https unable this a an any all to getaddrinfo gaierror dns lookup resolver "
+    "connection information temporary nodename for from in on at is was not no unknown"
 )
 """Words of messages in the place of a host."""
 

@@ -6,6 +6,8 @@ import re
 from enum import StrEnum
 from typing import Final
 
+from agentdash.engine.detect.word_sets import word_set
+
 Words = tuple[str, ...]
 
 
@@ -28,12 +30,7 @@ class Role(StrEnum):
     """Anything else: messages of its own and of the programs that it starts."""
 
 
-def _names(text: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(text.split())
-
-
-AGENTS: Final = _names(
+AGENTS: Final = word_set(
     "opencode claude codex gemini qwen aider goose crush cursor-agent amp copilot droid kilo cline kimi "
     "auggie"
 )
@@ -48,13 +45,13 @@ _AGENT_PACKAGES: Final = {
 }
 """npm packages of these CLIs, for `npx PACKAGE`."""
 
-WRITING_TOOLS: Final = _names(
+WRITING_TOOLS: Final = word_set(
     "touch mkdir rmdir rm unlink cp mv ln link install tee dd mktemp truncate mkfifo mknod chmod chown "
     "chgrp setfacl shred split csplit ditto"
 )
 """Tools which fail on a file because they write it; where they only read it, they say so (`cannot stat`,
 `for reading`)."""
-_QUIET: Final = _names(
+_QUIET: Final = word_set(
     "echo printf cd pushd popd pwd true false : test [ [[ exit return set unset export local declare "
     "typeset readonly shift trap umask ulimit wait sleep read break continue alias type which command "
     "hash shopt setopt let getopts ls stat du df tree wc basename dirname realpath readlink date id "
@@ -63,7 +60,7 @@ _QUIET: Final = _names(
 )
 _FILTERS: Final = {
     **dict.fromkeys(
-        _names(
+        word_set(
             "cat head tail less more bat batcat nl tac rev cut sort uniq column fold fmt expand strings xxd "
             "hexdump od zcat gzcat bzcat xzcat diff cmp comm paste join pr tr view glow base64 iconv "
             "ansi2txt ts look"
@@ -71,11 +68,11 @@ _FILTERS: Final = {
         0,
     ),
     **dict.fromkeys(
-        _names("grep egrep fgrep zgrep rg ag ack ugrep pcregrep sed awk gawk mawk jq yq gron"), 1
+        word_set("grep egrep fgrep zgrep rg ag ack ugrep pcregrep sed awk gawk mawk jq yq gron"), 1
     ),
 }
 """Programs that show files or their standard input, with the number of arguments before the files."""
-_NO_FILES: Final = frozenset(("tr", "ts"))
+_NO_FILES: Final = word_set("tr ts")
 _VALUE_OPTIONS: Final = {
     "head": "nc",
     "tail": "ncs",
@@ -95,79 +92,79 @@ _VALUE_OPTIONS: Final = {
 }
 """Options whose next word is a value, not a file."""
 _PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
-_READERS: Final = _names(
+_READERS: Final = word_set(
     "man info journalctl dmesg history fc tldr sqlite3-analyzer pdftotext lynx w3m links asciinema glab "
     "jira pandoc errno strace ltrace"
 )
 _READING_SUBCOMMANDS: Final = {
-    "git": _names(
+    "git": word_set(
         "log diff show blame annotate grep cat-file reflog shortlog format-patch whatchanged difftool "
         "ls-files ls-tree rev-parse rev-list name-rev describe help range-diff notes diff-tree diff-index"
     ),
-    "gh": _names("issue pr run api release gist search repo"),
-    "docker": frozenset(("logs", "inspect")),
-    "podman": frozenset(("logs", "inspect")),
-    "kubectl": frozenset(("logs", "describe", "get")),
-    "tmux": _names("capture-pane capturep show-buffer showb"),
-    "svn": _names("log diff cat blame annotate praise propget info list ls status"),
-    "hg": _names("log diff cat annotate blame grep export heads tip status"),
-    "npm": _names("view info show docs explain help"),
-    "pip": frozenset(("show", "list")),
-    "cargo": _names("tree metadata help search"),
-    "systemctl": frozenset(("status",)),
-    "codex": _names("sandbox debug mcp login completion features"),
-    "agentdash": _names("check status explain sessions replay export wait history"),
+    "gh": word_set("issue pr run api release gist search repo"),
+    "docker": word_set("logs inspect"),
+    "podman": word_set("logs inspect"),
+    "kubectl": word_set("logs describe get"),
+    "tmux": word_set("capture-pane capturep show-buffer showb"),
+    "svn": word_set("log diff cat blame annotate praise propget info list ls status"),
+    "hg": word_set("log diff cat annotate blame grep export heads tip status"),
+    "npm": word_set("view info show docs explain help"),
+    "pip": word_set("show list"),
+    "cargo": word_set("tree metadata help search"),
+    "systemctl": word_set("status"),
+    "codex": word_set("sandbox debug mcp login completion features"),
+    "agentdash": word_set("check status explain sessions replay export wait history"),
 }
-_READING_WORDS: Final = frozenset(("log", "logs", "diff", "blame", "grep", "cat", "history"))
+_READING_WORDS: Final = word_set("log logs diff blame grep cat history")
 """Subcommands which show text in any program that has them."""
 _REMOTE_SUBCOMMANDS: Final = {
-    "docker": _names("exec run compose attach start build buildx"),
-    "podman": _names("exec run attach start build"),
-    "kubectl": _names("exec run attach debug"),
-    "nerdctl": frozenset(("exec", "run")),
-    "vagrant": frozenset(("ssh",)),
-    "devcontainer": frozenset(("exec",)),
+    "docker": word_set("exec run compose attach start build buildx"),
+    "podman": word_set("exec run attach start build"),
+    "kubectl": word_set("exec run attach debug"),
+    "nerdctl": word_set("exec run"),
+    "vagrant": word_set("ssh"),
+    "devcontainer": word_set("exec"),
 }
-_REMOTE: Final = _names(
+_REMOTE: Final = word_set(
     "mosh docker-compose bwrap firejail unshare nsenter chroot sandbox-exec lxc machinectl wsl"
 )
-_FETCHERS: Final = _names("curl wget http https xh httpie aria2c lynx")
+_FETCHERS: Final = word_set("curl wget http https xh httpie aria2c lynx")
 """They print pages: their own messages begin with their name."""
-_OUTPUT_OPTIONS: Final = _names(
+_OUTPUT_OPTIONS: Final = word_set(
     "-o -O -out --output --out --outfile --output-file --log-file --output-document"
 )
-_REMOTE_READERS: Final = _names("gh glab kubectl docker podman npm cargo svn hg jira lynx w3m")
-_TEST_PROGRAMS: Final = _names(
+_REMOTE_READERS: Final = word_set("gh glab kubectl docker podman npm cargo svn hg jira lynx w3m")
+_TEST_PROGRAMS: Final = word_set(
     "pytest doctest py.test nose2 nosetests unittest jest vitest mocha ava tap karma cypress playwright tox "
     "nox rspec minitest cucumber behave ctest phpunit pest bats prove ginkgo gotestsum cargo-nextest hspec "
     "stestr trial green ward hypothesis coverage wdio testcafe"
 )
-_TEST_WORDS: Final = _names("test tests t check verify nextest spec testall selftest")
+_TEST_WORDS: Final = word_set("test tests t check verify nextest spec testall selftest")
 """Subcommands, scripts and targets that run tests."""
-_READING_TASKS: Final = _names("show logs log cat tail print dump view docs")
-_TEST_RUNNERS: Final = _names(
+_READING_TASKS: Final = word_set("show logs log cat tail print dump view docs")
+_TEST_RUNNERS: Final = word_set(
     "npm yarn pnpm bun deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet swift mix "
     "bazel bazelisk zig rake rails sbt lein flutter dart meson stack cabal composer xcodebuild hatch pdm "
     "rush nx turbo lerna invoke inv dune cmake"
 )
-_LAUNCHERS: Final = _names("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
-_OWN_WORK: Final = _names(
+_LAUNCHERS: Final = word_set("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
+_OWN_WORK: Final = word_set(
     "add build ci fetch get i init install link list lock mod new pip publish remove restore sync uninstall "
     "update upgrade vendor venv version"
 )
 """Subcommands of package managers that start nothing of the project."""
-_LAUNCHER_WORDS: Final = _names("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
-_INTERPRETERS: Final = _names("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
-_QUERIES: Final = _names("psql mysql mariadb sqlite3 sqlite redis-cli mongosh duckdb clickhouse-client bq")
+_LAUNCHER_WORDS: Final = word_set("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
+_INTERPRETERS: Final = word_set("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
+_QUERIES: Final = word_set("psql mysql mariadb sqlite3 sqlite redis-cli mongosh duckdb clickhouse-client bq")
 """They print what is stored."""
-_GIT_STARTS: Final = _names(
+_GIT_STARTS: Final = word_set(
     "ssh git git-lfs git-remote-https git-remote-http remote sh bash editor vi vim nano"
 )
 SELF_CONTAINED: Final = {
     "git": _GIT_STARTS,
     "gh": _GIT_STARTS,
-    **dict.fromkeys(_names("scp sftp rsync"), frozenset(("ssh", "rsync"))),
-    **dict.fromkeys(_names("ssh psql mysql redis-cli sqlite3 dig nslookup"), frozenset()),
+    **dict.fromkeys(word_set("scp sftp rsync"), word_set("ssh rsync")),
+    **dict.fromkeys(word_set("ssh psql mysql redis-cli sqlite3 dig nslookup"), frozenset()),
 }
 """Programs which start no others but these, whose messages begin with their names. (A hook of git's may start
 any: it is a script, and names itself.)"""

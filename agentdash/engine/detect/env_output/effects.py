@@ -28,17 +28,13 @@ from agentdash.engine.detect.shell import (
     While,
     Word,
 )
+from agentdash.engine.detect.word_sets import word_set
 
-_NAMING: Final = frozenset(
-    ("export", "declare", "typeset", "local", "readonly", "unset", "read", "mapfile", "readarray", "getopts")
-)
+_NAMING: Final = word_set("export declare typeset local readonly unset read mapfile readarray getopts")
 """Commands that change the variables which they name."""
-_CHANGING: Final = frozenset(
-    (
-        *("eval", "source", ".", "set", "trap", "exec", "alias", "unalias", "enable", "shift"),
-        *("setopt", "unsetopt", "emulate", "coproc", "fc", "autoload", "zmodload", "builtin", "command"),
-        *("noglob", "nocorrect", "vared", "zstyle", "hash", "bind", "complete"),
-    )
+_CHANGING: Final = word_set(
+    "eval source . set trap exec alias unalias enable shift setopt unsetopt emulate coproc fc autoload "
+    "zmodload builtin command noglob nocorrect vared zstyle hash bind complete"
 )
 """Commands that may change anything."""
 _LEAVING: Final = frozenset(("exit", "return", "break", "continue", "logout"))

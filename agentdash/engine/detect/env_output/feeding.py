@@ -25,16 +25,13 @@ from agentdash.engine.detect.shell import (
     Word,
     parse,
 )
+from agentdash.engine.detect.word_sets import word_set
 
 _INPUTS: Final = frozenset(("<", "<<", "<<-", "<<<"))
-_READS_NOTHING: Final = frozenset(
-    (
-        *(":", "[", "[[", "alias", "break", "cd", "compgen", "continue", "declare", "echo", "exit", "export"),
-        *("false", "let", "local", "print", "printf", "pwd", "readonly", "return", "set", "shift", "shopt"),
-        *("test", "trap", "true", "type", "typeset", "ulimit", "umask", "unset", "wait", "which"),
-        *("date", "df", "getent", "hostname", "id", "ls", "mkdir", "mktemp", "nproc", "printenv", "ps", "rm"),
-        *("seq", "sleep", "stat", "touch", "uname", "whoami"),
-    )
+_READS_NOTHING: Final = word_set(
+    ": [ [[ alias break cd compgen continue declare echo exit export false let local print printf pwd "
+    "readonly return set shift shopt test trap true type typeset ulimit umask unset wait which date df "
+    "getent hostname id ls mkdir mktemp nproc printenv ps rm seq sleep stat touch uname whoami"
 )
 _READS_FILES: Final = {"cat": 1, "head": 1, "tail": 1, "sort": 1, "wc": 1, "grep": 2, "sed": 2, "awk": 2}
 """Programs that read nothing where they have so many operands."""

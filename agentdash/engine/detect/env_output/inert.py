@@ -20,98 +20,20 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
 )
 from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.word_sets import word_set
 
 _ONE_LINE: Final = frozenset(["arch", "date", "id", "logname", "pwd", "uname", "whoami"])
 """Programs of every system that print one line; with several operands some of them print more."""
-_MISSING_ON_SOME: Final = frozenset(
-    ["basename", "dirname", "hostid", "hostname", "mktemp", "nproc", "readlink", "realpath", "tty"]
-)
+_MISSING_ON_SOME: Final = word_set("basename dirname hostid hostname mktemp nproc readlink realpath tty")
 """Programs that print one line, or are missing, or fail with one."""
-_SILENT: Final = frozenset(
-    [
-        "chgrp",
-        "chmod",
-        "chown",
-        "cp",
-        "install",
-        "ln",
-        "mkdir",
-        "mkfifo",
-        "mv",
-        "rm",
-        "rmdir",
-        "sleep",
-        "sync",
-        "touch",
-        "truncate",
-    ]
+_SILENT: Final = word_set(
+    "chgrp chmod chown cp install ln mkdir mkfifo mv rm rmdir sleep sync touch truncate"
 )
-_QUIET: Final = frozenset(
-    (
-        *(
-            [
-                "aa-status",
-                "arp",
-                "cal",
-                "capsh",
-                "cksum",
-                "cmp",
-                "curl",
-                "df",
-                "dig",
-                "du",
-                "factor",
-                "file",
-                "findmnt",
-                "free",
-                "getcap",
-                "getconf",
-                "getent",
-                "getenforce",
-            ]
-        ),
-        *(
-            [
-                "getfacl",
-                "groups",
-                "host",
-                "ifconfig",
-                "ip",
-                "last",
-                "ldd",
-                "locale",
-                "ls",
-                "lsb_release",
-                "lsblk",
-                "lscpu",
-                "lsof",
-                "md5sum",
-                "mount",
-                "nc",
-                "ncat",
-            ]
-        ),
-        *(
-            [
-                "netstat",
-                "networksetup",
-                "nslookup",
-                "pgrep",
-                "pidof",
-                "ping",
-                "ping6",
-                "route",
-                "scutil",
-                "seq",
-                "sha1sum",
-                "sha256sum",
-                "shasum",
-                "ss",
-                "stat",
-            ]
-        ),
-        *(["sw_vers", "sysctl", "telnet", "traceroute", "tree", "uptime", "w", "wget", "who"]),
-    )
+_QUIET: Final = word_set(
+    "aa-status arp cal capsh cksum cmp curl df dig du factor file findmnt free getcap getconf getent "
+    "getenforce getfacl groups host ifconfig ip last ldd locale ls lsb_release lsblk lscpu lsof md5sum mount "
+    "nc ncat netstat networksetup nslookup pgrep pidof ping ping6 route scutil seq sha1sum sha256sum shasum "
+    "ss stat sw_vers sysctl telnet traceroute tree uptime w wget who"
 )
 _QUIET_SUBCOMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "git": (

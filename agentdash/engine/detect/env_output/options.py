@@ -13,6 +13,7 @@ from agentdash.engine.detect.env_output.dumps import SET_STYLE
 from agentdash.engine.detect.env_output.patterns import QUIET, Hole, Kind, Parts, concrete, errors_of
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.world import State, UnreadableError
+from agentdash.engine.detect.word_sets import word_set
 
 
 def set_options(call: Call) -> list[Result]:
@@ -46,9 +47,7 @@ _OPTIONS_OF: Final = {
     "dash": frozenset("abefmnuvxCEIV"),
 }
 """Letters that `set` of each shell takes."""
-_COMMON_OPTIONS: Final = frozenset(
-    ("errexit", "nounset", "allexport", "xtrace", "verbose", "noglob", "notify", "noclobber", "noexec")
-)
+_COMMON_OPTIONS: Final = word_set("errexit nounset allexport xtrace verbose noglob notify noclobber noexec")
 
 
 def _in_shells_with(words: list[str | None], call: Call, result: Result) -> list[Result]:
@@ -79,8 +78,8 @@ _LONG_OPTIONS: Final = {
     "E": "errtrace",
     "T": "functrace",
 }
-_HARMLESS_OPTIONS: Final = frozenset(
-    ("noglob", "monitor", "hashall", "notify", "noclobber", "errtrace", "functrace", "posix", "history")
+_HARMLESS_OPTIONS: Final = word_set(
+    "noglob monitor hashall notify noclobber errtrace functrace posix history"
 )
 
 
@@ -100,8 +99,8 @@ def _with_option(state: State, option: str | None, *, on: bool) -> State:
             raise UnreadableError
 
 
-_HARMLESS_OF_ZSH: Final = frozenset(
-    ("nomatch", "beep", "interactivecomments", "localoptions", "localtraps", "banghist", "promptsubst")
+_HARMLESS_OF_ZSH: Final = word_set(
+    "nomatch beep interactivecomments localoptions localtraps banghist promptsubst"
 )
 _OF_ALL_SHELLS: Final = {
     "errreturn": "errexit",  # of functions alone, whose callers end by it in turn

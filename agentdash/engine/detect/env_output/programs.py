@@ -17,10 +17,9 @@ from agentdash.engine.detect.env_output.languages import LANGUAGES
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.xargs import xargs
+from agentdash.engine.detect.word_sets import word_set
 
-_SYSTEM_FOLDERS: Final = frozenset(
-    ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
-)
+_SYSTEM_FOLDERS: Final = word_set("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /opt/homebrew/bin")
 
 
 def program_name(path: str) -> str:

@@ -43,13 +43,12 @@ from agentdash.engine.detect.env_output.streams import (
 )
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.shell import Assignment, Node, Simple
+from agentdash.engine.detect.word_sets import word_set
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter
 
-_SEES_ASSIGNMENTS: Final = frozenset(
-    ("set", "export", "declare", "typeset", "compgen", "eval", ":", "unset", "readonly", "local")
-)
+_SEES_ASSIGNMENTS: Final = word_set("set export declare typeset compgen eval : unset readonly local")
 """Commands of the shell for which assignments in front of them count in ways that differ by shell."""
 _MAX_POSITIONAL: Final = 9
 

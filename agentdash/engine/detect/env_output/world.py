@@ -10,6 +10,7 @@ import msgspec
 from agentdash.engine.detect.env_output.dumps import FLAGS, Presence, Shown
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts, concrete
 from agentdash.engine.detect.shell import Node
+from agentdash.engine.detect.word_sets import word_set
 
 FLAG_VALUES: Final[dict[str, tuple[str, ...]]] = {FLAGS[0]: ("1",), FLAGS[1]: ("seatbelt",)}
 """The values that Codex sets (codex-rs/core: spawn.rs, seatbelt.rs of 0.20 to 0.169); no other is its own."""
@@ -232,33 +233,9 @@ class State(msgspec.Struct, frozen=True):
         return {name: self.value(name) if name in self.exported else None for name in FLAGS}
 
 
-_ONE_LINE_VARIABLES: Final = frozenset(
-    (
-        "HOME",
-        "PATH",
-        "PWD",
-        "OLDPWD",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "TERM",
-        "LANG",
-        "TMPDIR",
-        "HOSTNAME",
-        "UID",
-        "EUID",
-        "PPID",
-        "BASHPID",
-        "SHLVL",
-        "OSTYPE",
-        "MACHTYPE",
-        "HOSTTYPE",
-        "BASH_VERSION",
-        "ZSH_VERSION",
-        "SECONDS",
-        "LINENO",
-        "RANDOM",
-    )
+_ONE_LINE_VARIABLES: Final = word_set(
+    "HOME PATH PWD OLDPWD USER LOGNAME SHELL TERM LANG TMPDIR HOSTNAME UID EUID PPID BASHPID SHLVL OSTYPE "
+    "MACHTYPE HOSTTYPE BASH_VERSION ZSH_VERSION SECONDS LINENO RANDOM"
 )
 
 

@@ -39,6 +39,7 @@ from agentdash.engine.detect.shell.words import (
     WordConverter,
     without_leading_tabs,
 )
+from agentdash.engine.detect.word_sets import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,20 +52,10 @@ _IGNORED: Final = frozenset(
 )
 
 
-_STATEMENTS: Final = frozenset(
-    (
-        *("command", "variable_assignment", "variable_assignments", "declaration_command", "unset_command"),
-        *(
-            "test_command",
-            "redirected_statement",
-            "pipeline",
-            "negated_command",
-            "list",
-            "compound_statement",
-        ),
-        *("subshell", "if_statement", "while_statement", "for_statement", "c_style_for_statement"),
-        *("case_statement", "function_definition"),
-    )
+_STATEMENTS: Final = word_set(
+    "command variable_assignment variable_assignments declaration_command unset_command test_command "
+    "redirected_statement pipeline negated_command list compound_statement subshell if_statement "
+    "while_statement for_statement c_style_for_statement case_statement function_definition"
 )
 
 

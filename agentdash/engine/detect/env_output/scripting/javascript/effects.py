@@ -10,24 +10,20 @@ from agentdash.engine.detect.env_output.scripting.javascript.values import Class
 from agentdash.engine.detect.env_output.scripting.recovery import Effects
 from agentdash.engine.detect.env_output.scripting.values import Function, Unknowable
 from agentdash.engine.detect.env_output.scripting.variables import Instance
+from agentdash.engine.detect.word_sets import word_set
 
-_WILD: Final = frozenset(
-    (
-        *("eval", "Function", "setTimeout", "setInterval", "setImmediate", "nextTick", "queueMicrotask"),
-        *("on", "once", "addListener", "addEventListener", "createServer", "Worker", "worker_threads", "vm"),
-        *("cluster", "fork", "spawn", "exec", "execFile", "Proxy", "defineProperty", "setPrototypeOf"),
-        *("prototype", "__proto__", "globalThis", "global", "binding", "dlopen", "loadEnvFile", "dotenv"),
-        *("abort", "kill", "promisify", "defineProperties", "pipe", "readline", "constructor.constructor"),
-    )
+_WILD: Final = word_set(
+    "eval Function setTimeout setInterval setImmediate nextTick queueMicrotask on once addListener "
+    "addEventListener createServer Worker worker_threads vm cluster fork spawn exec execFile Proxy "
+    "defineProperty setPrototypeOf prototype __proto__ globalThis global binding dlopen loadEnvFile dotenv "
+    "abort kill promisify defineProperties pipe readline constructor.constructor"
 )
 """Names by which a program may do anything: later, to its environment, to its own code."""
 _WRITING: Final = frozenset(("console", "stdout", "stderr", "inherit", "stdio", "emitWarning"))
 _ENDING: Final = frozenset(("exit", "reallyExit"))
-_SYNCHRONOUS: Final = frozenset(
-    (
-        *("map", "filter", "forEach", "some", "every", "find", "findIndex", "findLast", "reduce", "sort"),
-        *("flatMap", "replace", "replaceAll", "from", "toSorted", "reduceRight"),
-    )
+_SYNCHRONOUS: Final = word_set(
+    "map filter forEach some every find findIndex findLast reduce sort flatMap replace replaceAll from "
+    "toSorted reduceRight"
 )
 """Functions that have run the functions which they are given when they end."""
 

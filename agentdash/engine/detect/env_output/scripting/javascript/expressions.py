@@ -34,12 +34,11 @@ from agentdash.engine.detect.env_output.scripting.values import (
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
+from agentdash.engine.detect.word_sets import word_set
 
-_GLOBALS: Final = frozenset(
-    (
-        *("process", "console", "JSON", "Object", "require", "String", "Boolean", "Array", "Map", "Set"),
-        *("Error", "Number", "parseInt", "Math", "Date", "RegExp", "Promise", "Reflect"),
-    )
+_GLOBALS: Final = word_set(
+    "process console JSON Object require String Boolean Array Map Set Error Number parseInt Math Date RegExp "
+    "Promise Reflect"
 )
 _CONSTANTS: Final = {"undefined": None, "null": NULL, "true": True, "false": False}
 

@@ -8,10 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree
+from agentdash.engine.detect.word_sets import word_set
 
-MODULES: Final = frozenset(
-    ("os", "fs", "fs/promises", "path", "child_process", "util", "process", "url", "net", "dns", "http")
-)
+MODULES: Final = word_set("os fs fs/promises path child_process util process url net dns http")
 
 
 class Pairs(list[Any]):
@@ -66,13 +65,10 @@ ATTEMPTS: Final = re.compile(
 """Functions that change or open something of the system, and give nothing."""
 
 
-TEXT_METHODS: Final = frozenset(
-    (
-        *("at", "charAt", "charCodeAt", "codePointAt", "concat", "endsWith", "includes", "indexOf", "match"),
-        *("lastIndexOf", "localeCompare", "matchAll", "normalize", "padEnd", "padStart", "repeat", "replace"),
-        *("replaceAll", "search", "slice", "split", "startsWith", "substring", "substr", "toLowerCase"),
-        *("toUpperCase", "toString", "trim", "trimEnd", "trimStart", "valueOf", "toLocaleUpperCase"),
-    )
+TEXT_METHODS: Final = word_set(
+    "at charAt charCodeAt codePointAt concat endsWith includes indexOf match lastIndexOf localeCompare "
+    "matchAll normalize padEnd padStart repeat replace replaceAll search slice split startsWith substring "
+    "substr toLowerCase toUpperCase toString trim trimEnd trimStart valueOf toLocaleUpperCase"
 )
 """Functions that every text has."""
 

@@ -23,21 +23,18 @@ from agentdash.engine.detect.env_output.scripting.values import (
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
+from agentdash.engine.detect.word_sets import word_set
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MODULES: Final = frozenset(
-    (
-        *("strict", "warnings", "utf8", "feature", "v5", "POSIX", "Cwd", "Data::Dumper", "JSON::PP"),
-        *("Sys::Hostname", "Socket", "IO::Socket", "IO::Socket::INET", "IO::Socket::IP", "IO::Handle"),
-        *("IO::File", "File::Temp", "File::Spec", "Time::HiRes", "List::Util", "Scalar::Util", "Fcntl"),
-    )
+MODULES: Final = word_set(
+    "strict warnings utf8 feature v5 POSIX Cwd Data::Dumper JSON::PP Sys::Hostname Socket IO::Socket "
+    "IO::Socket::INET IO::Socket::IP IO::Handle IO::File File::Temp File::Spec Time::HiRes List::Util "
+    "Scalar::Util Fcntl"
 )
 """Modules that come with Perl, and print nothing when they are used."""
-_QUIET_FUNCTIONS: Final = frozenset(
-    ("hostname", "getcwd", "cwd", "time", "getppid", "localtime", "getprotobyname")
-)
+_QUIET_FUNCTIONS: Final = word_set("hostname getcwd cwd time getppid localtime getprotobyname")
 _SPECIAL: Final = {"$/": "\n", "$,": "", "$\\": "", "$|": 0, "$_": None, "$1": None, "$2": None, "$@": ""}
 
 
@@ -47,11 +44,9 @@ class Handle(msgspec.Struct, frozen=True):
     content: Written
 
 
-_ATTEMPTS: Final = frozenset(
-    (
-        *("unlink", "mkdir", "rmdir", "rename", "chmod", "utime", "symlink", "link", "kill", "opendir"),
-        *("socket", "connect", "bind", "listen", "setsockopt", "chdir"),
-    )
+_ATTEMPTS: Final = word_set(
+    "unlink mkdir rmdir rename chmod utime symlink link kill opendir socket connect bind listen setsockopt "
+    "chdir"
 )
 """Functions that change or open something of the system, and give whether they could."""
 

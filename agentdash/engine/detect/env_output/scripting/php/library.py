@@ -17,34 +17,18 @@ from agentdash.engine.detect.env_output.scripting.variables import Class, Instan
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
+from agentdash.engine.detect.word_sets import word_set
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_QUIET_FUNCTIONS: Final = frozenset(
-    ("phpversion", "php_uname", "php_sapi_name", "getmypid", "gethostname", "getcwd", "date", "time")
-)
-_TESTS: Final = frozenset(
-    (
-        *("is_writable", "is_writeable", "is_readable", "is_executable", "is_file", "is_dir", "is_link"),
-        *("file_exists", "extension_loaded", "class_exists", "checkdnsrr"),
-    )
+_QUIET_FUNCTIONS: Final = word_set("phpversion php_uname php_sapi_name getmypid gethostname getcwd date time")
+_TESTS: Final = word_set(
+    "is_writable is_writeable is_readable is_executable is_file is_dir is_link file_exists extension_loaded "
+    "class_exists checkdnsrr"
 )
 """Functions that give true or false."""
-_ATTEMPTS: Final = frozenset(
-    (
-        "file_put_contents",
-        "touch",
-        "mkdir",
-        "rmdir",
-        "unlink",
-        "chmod",
-        "fopen",
-        "tempnam",
-        "tmpfile",
-        "rename",
-    )
-)
+_ATTEMPTS: Final = word_set("file_put_contents touch mkdir rmdir unlink chmod fopen tempnam tmpfile rename")
 _CHANGES: Final = frozenset(("touch", "mkdir", "rmdir", "unlink", "chmod", "rename"))
 """Those that give true where they succeed; others give something that was opened, or a number."""
 _USE_KEY: Final = 2

@@ -8,13 +8,9 @@ from functools import lru_cache
 from typing import Final
 
 from agentdash.engine.detect.env_output.scripting.recovery import Effects
+from agentdash.engine.detect.word_sets import word_set
 
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_WILD: Final = _set(
+_WILD: Final = word_set(
     "exec eval compile __import__ importlib globals locals setattr delattr __dict__ builtins __builtins__ "
     "atexit signal threading multiprocessing concurrent ctypes runpy mock faulthandler settrace dotenv "
     "load_dotenv gc inspect currentframe putenv unsetenv _exit abort kill killpg raise_signal execv "
@@ -23,17 +19,17 @@ _WILD: Final = _set(
     "Timer"
 )
 """Names by which a program may do anything: later, to the streams, to the environment, to its own code."""
-_WRITING: Final = _set(
+_WRITING: Final = word_set(
     "print pprint pp write writelines stdout stderr logging logger log debug info warning warn warnings "
     "error critical exception dump help print_exc print_exception print_stats print_help parse_args "
     "system subprocess run call Popen check_call popen dis calendar tarfile main input list_contents"
 )
-_CHILDREN: Final = _set("system subprocess Popen popen posix_spawn spawnv spawnl startfile")
+_CHILDREN: Final = word_set("system subprocess Popen popen posix_spawn spawnv spawnl startfile")
 """What a child writes stands before the text that Python has not written out yet."""
-_ENDING: Final = _set("exit quit SystemExit")
-_CHANGING: Final = _set("update pop setdefault clear popitem __setitem__")
-_READING: Final = _set("get items keys values copy")
-_READERS: Final = _set("dict sorted list set len iter filter any tuple bool print repr str")
+_ENDING: Final = word_set("exit quit SystemExit")
+_CHANGING: Final = word_set("update pop setdefault clear popitem __setitem__")
+_READING: Final = word_set("get items keys values copy")
+_READERS: Final = word_set("dict sorted list set len iter filter any tuple bool print repr str")
 
 
 class Syntax:

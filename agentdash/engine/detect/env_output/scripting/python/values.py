@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.engine.detect.word_sets import word_set
+
 MAX_CODE: Final = 4_000
 EXCEPTIONS: Final = frozenset(
     name
@@ -35,9 +37,7 @@ SAFE: Final = re.compile(
     r"|os\.path\.\w+|datetime\..*|tempfile\.gettempdir|shutil\.which|pathlib\.Path\.home"
 )
 """Such functions that do not fail."""
-FOREIGN_METHODS: Final = frozenset(
-    ("recv", "recvfrom", "recv_into", "read", "readline", "readlines", "makefile")
-)
+FOREIGN_METHODS: Final = word_set("recv recvfrom recv_into read readline readlines makefile")
 """Methods of quiet values that give text from elsewhere."""
 
 

@@ -20,31 +20,17 @@ from agentdash.engine.detect.env_output.scripting.values import (
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
+from agentdash.engine.detect.word_sets import word_set
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-LIBRARIES: Final = frozenset(
-    ("json", "pp", "socket", "yaml", "etc", "open3", "shellwords", "fileutils", "tempfile", "timeout", "set")
-)
+LIBRARIES: Final = word_set("json pp socket yaml etc open3 shellwords fileutils tempfile timeout set")
 """Libraries that come with Ruby, and print nothing when they are loaded."""
 _QUIET_CONSTANTS: Final = frozenset(("RUBY_VERSION", "RUBY_PLATFORM", "RUBY_ENGINE", "$0", "$$", "__FILE__"))
-_OBJECTS: Final = frozenset(
-    (
-        "JSON",
-        "File",
-        "STDOUT",
-        "STDERR",
-        "$stdout",
-        "$stderr",
-        "Process",
-        "Dir",
-        "IO",
-        "Hash",
-        "Etc",
-        *("FileTest", "TCPSocket", "UDPSocket", "Socket", "UNIXSocket", "FileUtils"),
-        *("KeyError", "RuntimeError", "ArgumentError", "StandardError", "TypeError", "NameError"),
-    )
+_OBJECTS: Final = word_set(
+    "JSON File STDOUT STDERR $stdout $stderr Process Dir IO Hash Etc FileTest TCPSocket UDPSocket Socket "
+    "UNIXSocket FileUtils KeyError RuntimeError ArgumentError StandardError TypeError NameError"
 )
 _SOCKETS: Final = frozenset(("::TCPSocket", "::UDPSocket", "::Socket", "::UNIXSocket", "::FileUtils"))
 _ATTEMPTS: Final = frozenset(

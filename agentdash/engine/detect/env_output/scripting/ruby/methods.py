@@ -21,10 +21,9 @@ from agentdash.engine.detect.env_output.scripting.values import (
 )
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
+from agentdash.engine.detect.word_sets import word_set
 
-_NOT_OF_NIL: Final = frozenset(
-    ("upcase", "downcase", "strip", "chomp", "length", "size", "start_with?", "include?", "empty?", "split")
-)
+_NOT_OF_NIL: Final = word_set("upcase downcase strip chomp length size start_with? include? empty? split")
 """Methods of texts that fail for `nil`."""
 
 
