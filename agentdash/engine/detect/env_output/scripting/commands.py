@@ -68,15 +68,11 @@ def versions(call: Call, flags: tuple[str, ...]) -> list[Result] | None:
     return None
 
 
-def run_grammar(call: Call, code: Parts | None, machine: Any, grammar: str) -> list[Result]:
+def run_grammar(call: Call, code: Parts | None, kind: type[Any], grammar: str) -> list[Result]:
     """Return the results of a program of a language that has a grammar."""
 
     def run(text: str, command: Call, holes: Holes) -> list[Result]:
         root = parse_program(grammar, text)
-
-        def program(started: Any) -> Callable[[], None]:
-            return lambda: started.program(root)
-
-        return run_all(lambda decisions: machine(command, holes, decisions), program)
+        return run_all(kind, command, holes, lambda machine: machine.program(root))
 
     return run_text(call, code, run)

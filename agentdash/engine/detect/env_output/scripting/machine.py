@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump, Presence, Shown
-from agentdash.engine.detect.env_output.hypotheses import Decisions, run_each
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
     Choice,
@@ -57,6 +57,9 @@ _MAX_RUNS: Final = 24
 _MAX_STEPS: Final = 2_000
 """Statements and expressions that are run; longer programs are not read."""
 
+Decisions = tuple[bool, ...]
+"""The truth of the conditions that are not known, in the order in which they come up."""
+
 
 class Machine(Scoped):
     """A run of a program under one hypothesis."""
@@ -66,7 +69,7 @@ class Machine(Scoped):
     failed_status: int | None = 1
     """Exit code of a program that an exception ends."""
 
-    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
+    def __init__(self, call: Call, holes: dict[str, Part], decisions: Decisions) -> None:
         super().__init__()
         self._command = call
         self._environment = call.environment
@@ -74,13 +77,15 @@ class Machine(Scoped):
         self.out: list[Part] = []
         self.err: list[Part] = []
         self._decisions = decisions
-        self.decided: tuple[bool, ...] = ()
+        self.decided: Decisions = ()
         """The truth of the conditions that are not known, as they came up in this run."""
         self._steps = 0
         self._looped = ""
         """The flag whose variable a loop over the environment is at."""
         self.ending: Result | None = None
         """How the program ends where it fails at a place at which it may."""
+        self.functions: dict[Any, Any] = {}
+        """Functions of the program, in languages that have them by name."""
         self._looped_lists: set[int] = set()
         """Identities of the lists that loops are over."""
         self._may_have_written = False
@@ -328,17 +333,32 @@ class Machine(Scoped):
         return Written((Dump(shown=self.shown((True, True)), nul=True, whole=True, some=True),))
 
 
+AnyMachine = TypeVar("AnyMachine", bound=Machine)
+
+
 def run_all(
-    start: Callable[[Decisions], Machine], run: Callable[[Machine], Callable[[], None]]
+    kind: type[AnyMachine], call: Call, holes: dict[str, Part], run: Callable[[AnyMachine], None]
 ) -> list[Result]:
-    """Return the results of a program, for each way in which its unknown conditions can turn out."""
+    """Return the results of a program, for each way in which its unknown conditions can turn out.
 
-    def under(decisions: Decisions) -> tuple[list[Result], Decisions]:
-        machine = start(decisions)
-        found = machine.result(run(machine))
-        return ([found] if machine.ending is None else [found, machine.ending]), machine.decided
+    Args:
+        kind: the language.
+        run: sets the options of a machine, and runs the program.
 
-    return run_each(under, _MAX_RUNS)
+    Raises:
+        UnknownError: there are too many of them.
+    """
+    results: list[Result] = []
+    pending: list[Decisions] = [()]
+    while pending:
+        if len(results) > _MAX_RUNS:
+            raise UnknownError
+        decisions = pending.pop()
+        machine = kind(call, holes, decisions)
+        results.append(machine.result(partial(run, machine)))
+        results += [] if machine.ending is None else [machine.ending]
+        pending += [(*machine.decided[:at], True) for at in range(len(decisions), len(machine.decided))]
+    return list(dict.fromkeys(results))
 
 
 def dump_parts(parts: Parts) -> Dump | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -109,13 +108,9 @@ def _add_variable(options: _Options, written: str | None) -> bool:
 def _results(call: Call, options: _Options, content: Parts, holes: dict[str, Part]) -> list[Result]:
     rules = parse_awk(options.program)
 
-    def start(decisions: tuple[bool, ...]) -> Awk:
-        machine = Awk(call, holes, decisions)
+    def run(machine: Awk) -> None:
         machine.rules = rules
         machine.set_variables(options.variables)
-        return machine
+        machine.program(content, is_nul=options.is_nul)
 
-    def run(machine: Any) -> Callable[[], None]:
-        return lambda: machine.program(content, is_nul=options.is_nul)
-
-    return run_all(start, run)
+    return run_all(Awk, call, holes, run)

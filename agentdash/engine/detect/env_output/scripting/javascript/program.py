@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.hypotheses import Decisions
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part
 from agentdash.engine.detect.env_output.scripting.javascript.effects import Syntax, may_run
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree, words_of
@@ -41,17 +39,13 @@ def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> lis
     else:
         tree = parse_script(code)
 
-    def run(started: Any) -> Callable[[], None]:
-        return lambda: started.program(tree)
-
     syntax = Syntax(tree)
 
-    def start(decisions: Decisions) -> Javascript:
-        machine = Javascript(call, holes, decisions)
+    def run(machine: Javascript) -> None:
         machine.syntax = syntax
-        return machine
+        machine.program(tree)
 
-    return run_all(start, run)
+    return run_all(Javascript, call, holes, run)
 
 
 class Javascript(Expressions):

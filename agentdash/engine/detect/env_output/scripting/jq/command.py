@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -68,28 +67,21 @@ def _run_jq(code: str, letters: str, given: dict[str, Parts], call: Call, holes:
     if None in texts.values():
         raise UnknownError
 
-    def start(decisions: tuple[bool, ...]) -> Jq:
-        machine = Jq(call, holes, decisions)
+    def run(machine: Jq) -> None:
         machine.is_raw = "r" in letters or "j" in letters
         machine.layout = Layout() if "c" in letters else machine.layout
         machine.line_end = "" if "j" in letters else "\n"
         machine.sorts_keys = "S" in letters
         machine.set_variables(texts)
-        return machine
+        if "n" in letters:
+            machine.inputs = _jq_inputs(machine, letters, call.stdin, holes) if "input" in code else None
+            machine.program(tree, None)
+            return
+        inputs = _jq_inputs(machine, letters, call.stdin, holes)
+        for value in [Many(inputs)] if not isinstance(inputs, list) else inputs:
+            machine.program(tree, value)
 
-    def run(machine: Any) -> Callable[[], None]:
-        def inside() -> None:
-            if "n" in letters:
-                machine.inputs = _jq_inputs(machine, letters, call.stdin, holes) if "input" in code else None
-                machine.program(tree, None)
-                return
-            inputs = _jq_inputs(machine, letters, call.stdin, holes)
-            for value in [Many(inputs)] if not isinstance(inputs, list) else inputs:
-                machine.program(tree, value)
-
-        return inside
-
-    results = run_all(start, run)
+    results = run_all(Jq, call, holes, run)
     if "e" in letters:
         return [msgspec.structs.replace(result, status=None) for result in results]
     return results
@@ -114,18 +106,13 @@ def _jq_inputs(machine: Jq, letters: str, content: Parts | None, holes: Holes) -
 
 def json_tool(call: Call) -> list[Result]:
     """Return what `python3 -m json.tool` writes of JSON that it reads."""
-    layout = Layout(indent=4, colon=": ")
 
     def run(_: str, command: Call, holes: Holes) -> list[Result]:
-        def start(decisions: tuple[bool, ...]) -> Jq:
-            machine = Jq(command, holes, decisions)
-            machine.layout = layout
-            return machine
-
-        def inside(machine: Any) -> Callable[[], None]:
+        def inside(machine: Jq) -> None:
+            machine.layout = Layout(indent=4, colon=": ")
             values = _jq_inputs(machine, "", command.stdin, holes)
-            return lambda: machine.program(("input",), values[0] if len(values) == 1 else UNKNOWABLE)
+            machine.program(("input",), values[0] if len(values) == 1 else UNKNOWABLE)
 
-        return run_all(start, inside)
+        return run_all(Jq, command, holes, inside)
 
     return run_text(call, (), run)

@@ -7,14 +7,12 @@ from typing import Any
 
 import msgspec
 
-from agentdash.engine.detect.env_output.patterns import Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.jq.syntax import Tree
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import Count, FailedError
 from agentdash.engine.detect.env_output.selections import MARK, Form, Lines, Selection
-from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 
@@ -28,10 +26,6 @@ class Library(Texts):
     """Functions of jq."""
 
     failed_status = 5
-
-    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
-        super().__init__(call, holes, decisions)
-        self.functions: dict[tuple[str, int], tuple[tuple[str, ...], Tree]] = {}
 
     @abstractmethod
     def outputs(self, tree: Tree, value: Any) -> list[Any]:

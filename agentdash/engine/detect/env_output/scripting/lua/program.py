@@ -6,7 +6,6 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentdash.engine.detect.env_output.patterns import Part
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.loops import MAX_ROUNDS
 from agentdash.engine.detect.env_output.scripting.lua.library import Library, Member, Several
@@ -16,7 +15,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
     LastError,
     ReturnError,
 )
-from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 if TYPE_CHECKING:
@@ -33,11 +31,6 @@ _GLOBALS: Final = (
 
 class Lua(Library):
     """A run of a program in Lua: lists are Python's, counted from 1 by the program."""
-
-    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
-        super().__init__(call, holes, decisions)
-        for name in _GLOBALS:
-            self._names[name] = Member(name)
 
     def program(self, root: Node) -> None:
         """Run a program."""
@@ -224,7 +217,7 @@ class Lua(Library):
     def _named(self, name: str) -> Any:
         if name == "_VERSION":
             return self.quiet()
-        return self._names.get(name)
+        return self._names.get(name, Member(name) if name in _GLOBALS else None)
 
     def _string(self, node: Node) -> str:
         source = text_of(node)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -79,20 +78,18 @@ def _run_perl(options: _PerlOptions, code: str, call: Call, holes: Holes) -> lis
         raise UnknownError
     content = input_of(call, options.files)
 
-    def start(decisions: tuple[bool, ...]) -> Perl:
-        machine = Perl(call, holes, decisions)
+    def run(machine: Perl) -> None:
         machine.warns = "w" in options.letters
         machine.has_say = "E" in options.letters
         machine.ends_lines = "l" in options.letters
         machine.record_end = "\0" if options.is_nul else "\n"
-        return machine
-
-    def run(machine: Any) -> Callable[[], None]:
+        prints = "p" in options.letters
         if not reads:
-            return lambda: machine.program(root)
-        if options.is_whole:
-            return lambda: machine.over_whole(root, content, prints="p" in options.letters)
-        split = lambda line: line.split(None if separator == " " else separator)  # noqa: E731
-        return lambda: machine.over_lines(root, content, prints="p" in options.letters, split=split)
+            machine.program(root)
+        elif options.is_whole:
+            machine.over_whole(root, content, prints=prints)
+        else:
+            between = None if separator == " " else separator
+            machine.over_lines(root, content, prints=prints, split=lambda line: line.split(between))
 
-    return run_all(start, run)
+    return run_all(Perl, call, holes, run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import Dump, Style
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
+from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.line_programs import LinePrograms
@@ -17,11 +17,9 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Count,
     ExitError,
     FailedError,
-    Function,
     Written,
 )
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
-from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.word_sets import word_set
 
@@ -57,16 +55,9 @@ class Library(LinePrograms):
     zero_is_false = True
     empty_is_false = True
     failed_status = None
-
-    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
-        super().__init__(call, holes, decisions)
-        self.functions: dict[str, Function] = {}
-        self.warns = False
-        """Values that are not there are reported when they are written."""
-        self.has_say = False
-        self.ends_lines = False
-        """`-l`: each `print` ends its line."""
-        self.record_end = "\n"
+    warns = False
+    """Values that are not there are reported when they are written."""
+    has_say = False
 
     def value(self, node: Node) -> Any:
         """Return the value of an expression in scalar context."""

@@ -235,8 +235,8 @@ class Expressions(Objects):
         arguments = [self.value(tree) for tree in trees]
         if not name:
             return self.call(self.value(function), arguments)
-        if name in self._functions:
-            return self.call(self._functions[name], arguments)
+        if name in self.functions:
+            return self.call(self.functions[name], arguments)
         return self.library(name, arguments)
 
     def _tested(self, name: str, trees: list[Node]) -> bool:

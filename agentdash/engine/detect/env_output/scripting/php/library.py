@@ -41,13 +41,12 @@ class Library(Output):
     zero_is_false = True
     empty_is_false = True
     failed_status = 255
+    is_silent = False
+    """`@` stands before what runs: it writes no warnings."""
 
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         super().__init__(call, holes, decisions)
-        self._functions: dict[str, Function] = {}
         self._classes: dict[str, Class] = {}
-        self.is_silent = False
-        """`@` stands before what runs: it writes no warnings."""
 
     def value(self, node: Node) -> Any:
         """Return the value of an expression."""
@@ -59,9 +58,9 @@ class Library(Output):
 
     def call(self, function: Any, arguments: list[Any]) -> Any:
         """Run a function of the program."""
-        if isinstance(function, str) and function not in self._functions:
+        if isinstance(function, str) and function not in self.functions:
             return self.library(self.plain(function).lower(), arguments)
-        function = self._functions[function] if isinstance(function, str) else function
+        function = self.functions[function] if isinstance(function, str) else function
         if not isinstance(function, Function):
             raise UnknownError
         return function.run(arguments)

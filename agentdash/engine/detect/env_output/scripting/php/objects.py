@@ -30,7 +30,7 @@ class Objects(Library):
         if node.type == "class_declaration":
             self._define_class(node)
             return
-        self._functions[text_of(field(node, "name")).lower()] = self.function(node, captures=False)
+        self.functions[text_of(field(node, "name")).lower()] = self.function(node, captures=False)
 
     def function(self, node: Node, *, captures: bool, owner: Any = None) -> Function:
         """Return a function of the program; `owner` is the object that it is a method of."""

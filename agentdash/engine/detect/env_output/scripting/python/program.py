@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.hypotheses import Decisions
 from agentdash.engine.detect.env_output.patterns import ANY, Part
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.python.effects import Syntax, syntax_of
@@ -50,15 +48,11 @@ def run_python(code: str, call: Call, holes: dict[str, Part]) -> list[Result]:
     except (SyntaxError, ValueError, MemoryError) as error:
         raise UnknownError from error
 
-    def run(started: Any) -> Callable[[], None]:
-        return lambda: started.block(tree.body)
-
-    def start(decisions: Decisions) -> Python:
-        machine = Python(call, holes, decisions)
+    def run(machine: Python) -> None:
         machine.syntax = syntax_of(code)
-        return machine
+        machine.block(tree.body)
 
-    return run_all(start, run)
+    return run_all(Python, call, holes, run)
 
 
 _PARENTS: Final = {

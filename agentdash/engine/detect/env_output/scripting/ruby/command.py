@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.inputs import input_of
@@ -43,9 +41,10 @@ def command(call: Call) -> list[Result]:
 def _run_ruby(letters: str, code: str, content: Parts, call: Call, holes: Holes) -> list[Result]:
     root = parse_program("ruby", code)
 
-    def run(started: Any) -> Callable[[], None]:
+    def run(machine: Ruby) -> None:
         if "n" in letters:
-            return lambda: started.over_lines(root, content)
-        return lambda: started.program(root)
+            machine.over_lines(root, content)
+        else:
+            machine.program(root)
 
-    return run_all(lambda decisions: Ruby(call, holes, decisions), run)
+    return run_all(Ruby, call, holes, run)

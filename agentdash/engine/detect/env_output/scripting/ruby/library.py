@@ -18,7 +18,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Written,
 )
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
-from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.word_sets import word_set
 
@@ -49,10 +48,6 @@ _LINES: Final = Style(
 
 class Library(Methods):
     """Functions of Ruby."""
-
-    def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
-        super().__init__(call, holes, decisions)
-        self.functions: dict[str, Function] = {}
 
     def value(self, node: Node) -> Any:
         """Return the value of an expression or a statement."""
