@@ -32,6 +32,14 @@ class Conditions(Ways):
     empty_is_false = False
     """The empty text and the number 0 count as false."""
 
+    def value(self, node: Any) -> Any:
+        """Return the value of an expression of the program."""
+        raise NotImplementedError
+
+    def holds(self, condition: Any) -> bool:
+        """Return whether an expression of the program is true."""
+        return self.truth(self.value(condition))
+
     def truth(self, value: Any) -> bool:
         """Return whether a value counts as true."""
         match value:

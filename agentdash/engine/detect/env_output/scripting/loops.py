@@ -111,6 +111,16 @@ class Loops(Conditions):
         finally:
             self._looped_lists -= added
 
+    def repeat(
+        self, holds: Callable[[], bool], run: Callable[[], Any], step: Callable[[], Any] = lambda: None
+    ) -> None:
+        """Run a loop as long as its condition holds."""
+        with suppress(LastError):
+            while holds():
+                with suppress(NextError):
+                    run()
+                step()
+
     def _over_environment(self, selection: Selection | Lines, run: Callable[[Any], Any]) -> None:
         if self._looped:
             raise UnknownError

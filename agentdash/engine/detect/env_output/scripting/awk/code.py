@@ -84,7 +84,7 @@ class Awk(Library):
         self.split_fields(line)
         with suppress(_NextLineError):
             for rule in main:
-                if not isinstance(rule.pattern, tuple) or self.truth(self.value(rule.pattern)):
+                if not isinstance(rule.pattern, tuple) or self.holds(rule.pattern):
                     self._block(rule.action)
         self.fields = [""]
 
@@ -115,7 +115,7 @@ class Awk(Library):
             case ("printf", (template, *arguments), device):
                 self._write(self.formatted(self.value(template), [self.value(a) for a in arguments]), device)
             case ("if", test, then, otherwise):
-                self._block(then if self.truth(self.value(test)) else otherwise)
+                self._block(then if self.holds(test) else otherwise)
             case ("block", inner):
                 self._block(inner)
             case ("for", first, test, step, body):
@@ -171,12 +171,7 @@ class Awk(Library):
                 self._names[f"%item of {lists[0]}"] = number
                 self.each(self._names[lists[0]], lambda item: self._with_item(item, body))
             case _:
-                with suppress(LastError):
-                    while self.truth(self.value(test)):
-                        self.step()
-                        with suppress(NextError):
-                            self._block(body)
-                        self.value(step)
+                self.repeat(lambda: self.holds(test), lambda: self._block(body), lambda: self.value(step))
 
     def _with_item(self, item: Any, body: tuple[Tree, ...]) -> None:
         self._names["%item"] = item
@@ -196,11 +191,7 @@ class Awk(Library):
 
             self.each(entries, run)
             return
-        with suppress(LastError):
-            while self.truth(self.value(test)):
-                self.step()
-                with suppress(NextError):
-                    self._block(body)
+        self.repeat(lambda: self.holds(test), lambda: self._block(body))
 
     # ------------------------------------------------------------ values
 
@@ -225,13 +216,13 @@ class Awk(Library):
             case ("join", parts):
                 return "".join(self.text(self.value(part)) for part in parts)
             case ("not", inner):
-                return int(not self.truth(self.value(inner)))
+                return int(not self.holds(inner))
             case ("and", left, right):
-                return int(self.truth(self.value(left)) and self.truth(self.value(right)))
+                return int(self.holds(left) and self.holds(right))
             case ("or", left, right):
-                return int(self.truth(self.value(left)) or self.truth(self.value(right)))
+                return int(self.holds(left) or self.holds(right))
             case ("choice", test, first, second):
-                return self.value(first if self.truth(self.value(test)) else second)
+                return self.value(first if self.holds(test) else second)
             case ("~" | "!~" as sign, left, right):
                 source = right[1] if right[0] == "regex" else self.plain(self.value(right))
                 return int(self.found(source, self.text(self.value(left))) is (sign == "~"))

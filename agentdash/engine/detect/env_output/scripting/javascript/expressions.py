@@ -91,7 +91,7 @@ class Expressions(Calls):
             case ("arrow", parameters, body):
                 return self.function(parameters, body)
             case ("choice", test, first, second):
-                return self.value(first if self.truth(self.value(test)) else second)
+                return self.value(first if self.holds(test) else second)
             case ("unary", "delete", ("member", owner, key)):
                 return self._deleted(self.value(owner), self.value(key))
             case ("unary", sign, inner):

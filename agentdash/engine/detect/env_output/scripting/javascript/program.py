@@ -97,7 +97,7 @@ class Javascript(Expressions):
             case ("print", expression):
                 self.print([self.value(expression)])
             case ("if", test, then, otherwise):
-                self._inside(then if self.truth(self.value(test)) else otherwise)
+                self._inside(then if self.holds(test) else otherwise)
             case ("block", inner):
                 self._inside(inner)
             case ("return", value):
@@ -170,12 +170,11 @@ class Javascript(Expressions):
         self, first: tuple[Tree, ...], test: Tree, step: Tree | None, body: tuple[Tree, ...]
     ) -> None:
         self.block(first)
-        with suppress(LastError):
-            while self.truth(self.value(test)):
-                with suppress(NextError):
-                    self._inside(body)
-                if step is not None:
-                    self.value(step)
+        self.repeat(
+            lambda: self.holds(test),
+            lambda: self._inside(body),
+            lambda: None if step is None else self.value(step),
+        )
 
     def _switch(self, subject: Any, cases: tuple[Tree, ...]) -> None:
         start = next(

@@ -60,10 +60,8 @@ class Lua(Library):
             case "for_statement":
                 self._for(node)
             case "while_statement":
-                with suppress(LastError):
-                    while self.truth(self.value(field(node, "condition"))):
-                        self.step()
-                        self._block(node.child_by_field_name("body"))
+                test, body = field(node, "condition"), node.child_by_field_name("body")
+                self.repeat(lambda: self.holds(test), lambda: self._block(body))
             case "do_statement":
                 self._block(node.child_by_field_name("body"))
             case "return_statement":
@@ -89,14 +87,14 @@ class Lua(Library):
             self._put(name, self._function(node))
 
     def _if(self, node: Node) -> None:
-        if self.truth(self.value(field(node, "condition"))):
+        if self.holds(field(node, "condition")):
             self._block(node.child_by_field_name("consequence"))
             return
         for other in node.children_by_field_name("alternative"):
             if other.type == "else_statement":
                 self._block(other.child_by_field_name("body"))
                 return
-            if self.truth(self.value(field(other, "condition"))):
+            if self.holds(field(other, "condition")):
                 self._block(other.child_by_field_name("consequence"))
                 return
 

@@ -31,7 +31,7 @@ class Calls(PerlTexts):
 
     def _call(self, node: Node, *, in_list: bool) -> Any:
         if _FILE_TEST.fullmatch(text_of(node.children[0])):
-            return self.bool_of(self.decide())
+            return self.decide()
         function = field(node, "function")
         name = text_of(function)
         trees = [child for child in named(node) if child != function and child.type != "indirect_object"]
@@ -55,13 +55,13 @@ class Calls(PerlTexts):
             tree = only_child(tree)
         match name:
             case "defined" if tree is not None:
-                return self.bool_of(self.defined(self.value(tree)))
+                return self.defined(self.value(tree))
             case "exists" if tree is not None and tree.type == "hash_element_expression":
                 mapping = self._mapping("%" + text_of(field(tree, "hash"))[1:])
                 key = self.value(field(tree, "key"))
                 if isinstance(mapping, Selection):
-                    return self.bool_of(self.is_set(mapping, key))
-                return self.bool_of(self.plain(key) in mapping)
+                    return self.is_set(mapping, key)
+                return self.plain(key) in mapping
             case "keys" if tree is not None:
                 return self.unordered(self.names_of(self._mapping_of(tree)))
             case "values" if tree is not None:
@@ -91,7 +91,7 @@ class Calls(PerlTexts):
             self._names[text_of(target)] = handle
         else:
             self._bind(target, handle)
-        return self.bool_of(handle is not None)
+        return handle is not None
 
     def _mapping_of(self, tree: Node) -> Any:
         if text_of(tree).startswith("%$"):

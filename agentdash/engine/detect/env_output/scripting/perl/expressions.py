@@ -110,7 +110,7 @@ class Expressions(Calls):
             case "lowprec_logical_expression":
                 return self._binary(node)
             case "unary_expression" if text_of(field(node, "operator")) in ("!", "not"):
-                return self.bool_of(not self.truth(self.value(field(node, "operand"))))
+                return not self.holds(field(node, "operand"))
             case "postinc_expression" | "preinc_expression":
                 return self._stepped(node)
             case (
@@ -136,7 +136,7 @@ class Expressions(Calls):
                 raise UnknownError
 
     def _branch(self, node: Node) -> str:
-        return "consequent" if self.truth(self.value(field(node, "condition"))) else "alternative"
+        return "consequent" if self.holds(field(node, "condition")) else "alternative"
 
     # ------------------------------------------------------------ variables
 
@@ -290,7 +290,7 @@ class Expressions(Calls):
         def run(item: Any) -> Any:
             def inside() -> Any:
                 self.declare("$_", item)
-                return self.values(body) if is_map else self.truth(self.value(body))
+                return self.values(body) if is_map else self.holds(body)
 
             return self.scoped(inside)
 

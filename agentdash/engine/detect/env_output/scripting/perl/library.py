@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,9 +22,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.word_sets import word_set
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 MODULES: Final = word_set(
     "strict warnings utf8 feature v5 POSIX Cwd Data::Dumper JSON::PP Sys::Hostname Socket IO::Socket "
@@ -59,10 +56,6 @@ class Library(LinePrograms):
     """Values that are not there are reported when they are written."""
     has_say = False
 
-    def value(self, node: Node) -> Any:
-        """Return the value of an expression in scalar context."""
-        raise NotImplementedError
-
     def text_of_bool(self, value: bool) -> str:
         """Return a truth value as Perl writes it into a text."""
         return "1" if value else ""
@@ -72,10 +65,6 @@ class Library(LinePrograms):
         if self.warns:
             self.err += ["Use of uninitialized value", Hole(Kind.LINE), "\n"]
         return ""
-
-    def bool_of(self, value: bool) -> bool:
-        """Return a truth value."""
-        return value
 
     def special(self, name: str) -> Any:
         """Return a variable that the program has not set."""

@@ -118,7 +118,7 @@ class Perl(Expressions):
         """Run an expression whose value is not used, with what stands behind it: `if`, `for`."""
         match node.type:
             case "postfix_conditional_expression":
-                holds = self.truth(self.value(field(node, "condition")))
+                holds = self.holds(field(node, "condition"))
                 if holds is (node.children[1].type == "if"):
                     self._expression(node.children[0])
             case "postfix_for_expression":
@@ -134,13 +134,13 @@ class Perl(Expressions):
                 self.value(node)
 
     def _conditional(self, node: Node) -> None:
-        holds = self.truth(self.value(field(node, "condition")))
+        holds = self.holds(field(node, "condition"))
         if holds is (node.children[0].type == "if"):
             self.block(field(node, "block"))
             return
         other = next((child for child in named(node) if child.type in ("elsif", "else")), None)
         while other is not None:
-            if other.type == "else" or self.truth(self.value(field(other, "condition"))):
+            if other.type == "else" or self.holds(field(other, "condition")):
                 self.block(field(other, "block"))
                 return
             other = next((child for child in named(other) if child.type in ("elsif", "else")), None)
@@ -166,12 +166,11 @@ class Perl(Expressions):
 
         def run() -> None:
             self._expression(only_child(initial[0]))
-            with suppress(LastError):
-                while self.truth(self.value(only_child(condition[0]))):
-                    self.step()
-                    with suppress(NextError):
-                        self.block(field(node, "block"))
-                    self._expression(field(node, "iterator"))
+            self.repeat(
+                lambda: self.holds(only_child(condition[0])),
+                lambda: self.block(field(node, "block")),
+                lambda: self._expression(field(node, "iterator")),
+            )
 
         self.scoped(run)
 
@@ -191,11 +190,7 @@ class Perl(Expressions):
 
             self.scoped(lambda: self.each(self.items_of(mapping), run))
             return
-        with suppress(LastError):
-            while self.truth(self.value(condition)):
-                self.step()
-                with suppress(NextError):
-                    self.block(body)
+        self.repeat(lambda: self.holds(condition), lambda: self.block(body))
 
     def _define(self, node: Node) -> None:
         body = field(node, "body")

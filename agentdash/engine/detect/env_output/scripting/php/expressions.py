@@ -114,7 +114,7 @@ class Expressions(Objects):
             case "binary_expression":
                 return self._binary(node)
             case "unary_op_expression" if text_of(node.children[0]) == "!":
-                return not self.truth(self.value(only_child_of_unary(node)))
+                return not self.holds(only_child_of_unary(node))
             case "augmented_assignment_expression":
                 left = field(node, "left")
                 sign = text_of(field(node, "operator")).removesuffix("=")
@@ -271,8 +271,8 @@ class Expressions(Objects):
             case "??":
                 return self.value(left if self._is_there(left) else right)
             case "&&" | "and":
-                return self.truth(self.value(left)) and self.truth(self.value(right))
+                return self.holds(left) and self.holds(right)
             case "||" | "or":
-                return self.truth(self.value(left)) or self.truth(self.value(right))
+                return self.holds(left) or self.holds(right)
             case _:
                 return self.computed(sign, self.value(left), self.value(right))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
 from agentdash.engine.detect.env_output.scripting.php.output import Output
@@ -18,9 +18,6 @@ from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call
 from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.word_sets import word_set
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _QUIET_FUNCTIONS: Final = word_set("phpversion php_uname php_sapi_name getmypid gethostname getcwd date time")
 _TESTS: Final = word_set(
@@ -47,10 +44,6 @@ class Library(Output):
     def __init__(self, call: Call, holes: dict[str, Part], decisions: tuple[bool, ...]) -> None:
         super().__init__(call, holes, decisions)
         self._classes: dict[str, Class] = {}
-
-    def value(self, node: Node) -> Any:
-        """Return the value of an expression."""
-        raise NotImplementedError
 
     def text_of_bool(self, value: bool) -> str:
         """Return a truth value as PHP writes it into a text."""

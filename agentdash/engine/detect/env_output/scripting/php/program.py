@@ -62,7 +62,7 @@ class Php(Expressions):
             case "for_statement":
                 self._for(node)
             case "while_statement":
-                self._repeat(node)
+                self._while(node)
             case "compound_statement":
                 self.block(node)
             case "return_statement":
@@ -94,14 +94,14 @@ class Php(Expressions):
         return [part for child in named(node) for part in self._sequence(child)]
 
     def _if(self, node: Node) -> None:
-        if self.truth(self.value(field(node, "condition"))):
+        if self.holds(field(node, "condition")):
             self.block(field(node, "body"))
             return
         for other in node.children_by_field_name("alternative"):
             if other.type == "else_clause":
                 self.block(field(other, "body"))
                 return
-            if self.truth(self.value(field(other, "condition"))):
+            if self.holds(field(other, "condition")):
                 self.block(field(other, "body"))
                 return
 
@@ -180,17 +180,12 @@ class Php(Expressions):
         for first in node.children_by_field_name("initialize"):
             for each in self._sequence(first):
                 self.value(each)
-        with suppress(LastError):
-            while self.truth(self.value(field(node, "condition"))):
-                self.step()
-                with suppress(NextError):
-                    self.block(field(node, "body"))
-                for each in node.children_by_field_name("update"):
-                    self.value(each)
+        self._while(node)
 
-    def _repeat(self, node: Node) -> None:
-        with suppress(LastError):
-            while self.truth(self.value(field(node, "condition"))):
-                self.step()
-                with suppress(NextError):
-                    self.block(field(node, "body"))
+    def _while(self, node: Node) -> None:
+        """Run `while`, or `for` behind its beginning."""
+        test, body = field(node, "condition"), field(node, "body")
+        steps = node.children_by_field_name("update")
+        self.repeat(
+            lambda: self.holds(test), lambda: self.block(body), lambda: [self.value(step) for step in steps]
+        )

@@ -93,9 +93,9 @@ class Expressions(Operators):
                         return result
                 return result
             case ast.IfExp(test=test, body=body, orelse=otherwise):
-                return self.value(body if self.truth(self.value(test)) else otherwise)
+                return self.value(body if self.holds(test) else otherwise)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return not self.truth(self.value(operand))
+                return not self.holds(operand)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as number)):
                 return -number
             case ast.NamedExpr(target=target, value=value):
@@ -344,7 +344,7 @@ class Expressions(Operators):
 
         def holds(item: Any) -> bool:
             self.bind(generator.target, item)
-            return all(self.truth(self.value(test)) for test in generator.ifs)
+            return all(self.holds(test) for test in generator.ifs)
 
         def given(item: Any) -> Any:
             self.bind(generator.target, item)

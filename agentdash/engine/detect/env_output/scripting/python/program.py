@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from contextlib import suppress
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.patterns import ANY, Part
@@ -233,21 +232,18 @@ class Python(Expressions):
             case ast.Expr(value=value):
                 self.value(value)
             case ast.If(test=test, body=body, orelse=otherwise):
-                self.block(body if self.truth(self.value(test)) else otherwise)
+                self.block(body if self.holds(test) else otherwise)
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 self.declare(_SHARED, (*self._names.get(_SHARED, ()), *names))
             case ast.Assert(test=test):
-                if not self.truth(self.value(test)):
+                if not self.holds(test):
                     raise FailedError("AssertionError")
             case ast.Delete(targets=[ast.Name(id=name)]):
                 self.declare(name, UNKNOWABLE)
             case ast.For(target=target, iter=values, body=body, orelse=[]):
                 self._for(target, self.value(values), body)
             case ast.While(test=test, body=body, orelse=[]):
-                with suppress(LastError):
-                    while self.truth(self.value(test)):
-                        with suppress(NextError):
-                            self.block(body)
+                self.repeat(lambda: self.holds(test), lambda: self.block(body))
             case ast.Match(subject=subject, cases=cases):
                 self._match(self.value(subject), cases)
             case ast.Continue():
@@ -302,9 +298,7 @@ class Python(Expressions):
 
     def _match(self, subject: Any, cases: list[ast.match_case]) -> None:
         for case in cases:
-            if self._fits(subject, case.pattern) and (
-                case.guard is None or self.truth(self.value(case.guard))
-            ):
+            if self._fits(subject, case.pattern) and (case.guard is None or self.holds(case.guard)):
                 self.block(case.body)
                 return
 

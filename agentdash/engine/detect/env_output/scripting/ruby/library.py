@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentdash.engine.detect.env_output.dumps import Dump, Style
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
@@ -20,9 +20,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
 from agentdash.engine.detect.env_output.selections import Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
 from agentdash.engine.detect.word_sets import word_set
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 LIBRARIES: Final = word_set("json pp socket yaml etc open3 shellwords fileutils tempfile timeout set")
 """Libraries that come with Ruby, and print nothing when they are loaded."""
@@ -48,10 +45,6 @@ _LINES: Final = Style(
 
 class Library(Methods):
     """Functions of Ruby."""
-
-    def value(self, node: Node) -> Any:
-        """Return the value of an expression or a statement."""
-        raise NotImplementedError
 
     def constant(self, name: str) -> Any:
         """Return what a name stands for that the program has not set; a function without arguments is run."""

@@ -147,11 +147,11 @@ class Ruby(Literals):
             case "if" | "unless" | "elsif":
                 return self._if(node)
             case "if_modifier" | "unless_modifier":
-                if self._holds(field(node, "condition")) is (node.type == "if_modifier"):
+                if self.holds(field(node, "condition")) is (node.type == "if_modifier"):
                     return self.value(field(node, "body"))
                 return None
             case "conditional":
-                holds = self._holds(field(node, "condition"))
+                holds = self.holds(field(node, "condition"))
                 return self.value(field(node, "consequence" if holds else "alternative"))
             case "rescue_modifier":
                 try:
@@ -186,7 +186,7 @@ class Ruby(Literals):
             case _:
                 raise UnknownError
 
-    def _holds(self, condition: Node) -> bool:
+    def holds(self, condition: Node) -> bool:
         """Return whether a condition holds; a regular expression alone is compared with the line read."""
         value = self.value(condition)
         if isinstance(value, Pattern):
@@ -194,7 +194,7 @@ class Ruby(Literals):
         return self.truth(value)
 
     def _if(self, node: Node) -> Any:
-        holds = self._holds(field(node, "condition"))
+        holds = self.holds(field(node, "condition"))
         if holds is (node.type != "unless"):
             return self.body(node.child_by_field_name("consequence"))
         other = node.child_by_field_name("alternative")
@@ -227,11 +227,8 @@ class Ruby(Literals):
         self.each(self.iterable(self.value(only_child(field(node, "value")))), run)
 
     def _while(self, node: Node) -> None:
-        with suppress(LastError):
-            while self._holds(field(node, "condition")) is (node.type == "while"):
-                self.step()
-                with suppress(NextError):
-                    self._sequence(named(field(node, "body")))
+        test, body = field(node, "condition"), named(field(node, "body"))
+        self.repeat(lambda: self.holds(test) is (node.type == "while"), lambda: self._sequence(body))
 
     # ------------------------------------------------------------ variables
 
