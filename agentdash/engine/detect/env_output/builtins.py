@@ -23,7 +23,6 @@ from agentdash.engine.detect.env_output.dumps import (
 )
 from agentdash.engine.detect.env_output.options import set_options, set_options_of_zsh, with_arguments
 from agentdash.engine.detect.env_output.patterns import (
-    ANY,
     ONE_LINE,
     QUIET,
     Hole,
@@ -41,7 +40,7 @@ from agentdash.engine.detect.env_output.reading import (
     read,
     read_array,
 )
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 from agentdash.engine.detect.env_output.world import UnreadableError
 from agentdash.engine.detect.env_output.zsh import LINES
 from agentdash.engine.detect.shell import Unsupported
@@ -102,10 +101,10 @@ def _print(call: Call) -> list[Result]:
             pass
     texts = [part for argument in arguments for part in argument if isinstance(part, str)]
     if any("\\" in text for text in texts) and "r" not in options:
-        return [Result(out=(ANY,), err=(ANY,), status=None)]
+        return UNKNOWN
     first = arguments[0][:1] if arguments else ()
     if first and (concrete(first) or "-").startswith("-") and not options.endswith("--"):
-        return [Result(out=(ANY,), err=(ANY,), status=None)]
+        return UNKNOWN
     separator = "\n" if "l" in options else " "
     out: list[Part] = []
     for number, argument in enumerate(arguments):
@@ -153,7 +152,7 @@ def _unreadable(_call: Call) -> list[Result]:
 
 def _trap(call: Call) -> list[Result]:
     """Run `trap`: actions at the end of the shell are kept, those at signals write nothing by then."""
-    words = [concrete(argument) for argument in call.arguments]
+    words = call.words
     if len(words) < 2 or (action := words[0]) is None:
         raise UnreadableError
     state = call.state
@@ -244,7 +243,7 @@ def _complete(call: Call) -> list[Result]:
             present = tuple(values[name] is not None and name.startswith(prefix) for name in FLAGS)
             results = [Result(out=(Names((present[0], present[1])),), status=0 if any(present) else None)]
             return in_shells(call, results, "bash")
-    return [Result(out=(ANY,), err=(ANY,), status=None)]
+    return UNKNOWN
 
 
 BUILTINS: Final[dict[str, Builtin]] = {

@@ -11,13 +11,12 @@ from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.dump_maps import mapped, on_one_line
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, Dump
 from agentdash.engine.detect.env_output.inputs import (
-    UNKNOWN,
     changed,
-    errors_reading,
     input_of,
     is_noise,
     lines_of,
     operands,
+    read_results,
     single_dump,
     without_break,
 )
@@ -33,15 +32,14 @@ from agentdash.engine.detect.env_output.patterns import (
     is_quiet,
     joined,
 )
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 
 def column(call: Call) -> list[Result]:
     """Return what `column -t` writes: lines with blanks between their parts; not every machine has it."""
-    words = [concrete(argument) or "?" for argument in call.arguments]
-    options = re.fullmatch(r"(?:-t ?)?(?:-s ?(?P<separator>=|\S)?)?(?: ?-t)?", " ".join(words))
-    if options is None or "-t" not in " ".join(words):
-        return [Result(out=(ANY,), err=(ANY,), status=None)]
+    options = re.fullmatch(r"(?:-t ?)?(?:-s ?(?P<separator>=|\S)?)?(?: ?-t)?", call.line)
+    if options is None or "-t" not in call.line:
+        return UNKNOWN
     separator = options["separator"] or ""
     out: list[Part] = []
     if (table := _table(input_of(call, []), separator)) is not None:
@@ -92,7 +90,7 @@ def paste(call: Call) -> list[Result]:
     content = input_of(call, [])
     is_serial = re.search(r"(?:^| )(?:-s|--serial)", words)
     if match is None or not is_serial:
-        return list(UNKNOWN) if is_serial else _beside(call)
+        return UNKNOWN if is_serial else _beside(call)
     separator = match["separator"] or "\t"
     if (lines := lines_of(content)) is not None:
         joint = [part for line in lines for part in (*without_break(line), separator)]
@@ -106,24 +104,23 @@ def _beside(call: Call) -> list[Result]:
     options = " ".join(concrete(a) or "?" for a in call.arguments if a not in files)
     match = re.fullmatch(r"(?:(?:-d ?|--delimiters=)(?P<separator>\\t|[^\\]))?", options)
     if match is None:
-        return list(UNKNOWN)
+        return UNKNOWN
     if files in ([], [("-",)]):
         return [Result(out=input_of(call, []))]
     columns = [lines_of(input_of(call, [file])) for file in dict.fromkeys(files)]
     if any(lines is None for lines in columns) or len(columns) not in (1, len(files)):
-        return list(UNKNOWN)
+        return UNKNOWN
     lines = [list(map(without_break, each or [])) for each in columns]
     if len(columns) == 1 and len(files) > 1:  # each `-` takes the next line
         if files[0] != ("-",):
-            return list(UNKNOWN)
+            return UNKNOWN
         lines = [lines[0][start :: len(files)] for start in range(len(files))]
     separator = (match["separator"] or "\t").replace("\\t", "\t")
     out: list[Part] = []
     for row in zip_longest(*lines, fillvalue=()):
         out += [part for cell in row for part in (*cell, separator)][:-1]
         out.append("\n")
-    errors = errors_reading(call, files)
-    return [Result(out=joined(out), err=errors, status=None if errors else 0)]
+    return read_results(call, files, joined(out))
 
 
 def lines_on_one(content: Parts, separator: str) -> Parts:

@@ -13,9 +13,9 @@ from agentdash.engine.detect.env_output.dumps import (
     Shown,
     Style,
 )
-from agentdash.engine.detect.env_output.inputs import UNKNOWN, errors_reading, input_of, single_dump
+from agentdash.engine.detect.env_output.inputs import errors_reading, input_of, single_dump
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete, errors_of
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 _ABSENT: Final = Shown(Presence.ABSENT)
 _EMPTY: Final = Dump(shown=(_ABSENT, _ABSENT))
@@ -35,7 +35,7 @@ def diff(call: Call) -> list[Result]:
     texts = [concrete(argument) or "" for argument in call.arguments]
     options = " ".join(text for text in texts if text.startswith("-") and text != "-")
     if not re.fullmatch(r"(?:-[uNrqabBwi]+|-U ?\d+| |--unified(?:=\d+)?|--brief)*", options):
-        return list(UNKNOWN)
+        return UNKNOWN
     is_unified = re.search("u|U", options) is not None
     failed = Result(err=(*errors_of("diff"), Hole(Kind.QUIET)), status=2)
     found: list[Parts] = []
@@ -71,7 +71,7 @@ def comm(call: Call) -> list[Result]:
     options = "".join(sorted({char for text in texts if text.startswith("-") for char in text}))
     dumps = _dumps(call)
     if dumps is None or options not in ("-13", "-23") or not _is_plain(dumps):
-        return list(UNKNOWN)
+        return UNKNOWN
     kept, other = (dumps[1], dumps[0]) if options == "-13" else dumps
     first, second = (
         _only(shown, beside) for shown, beside in zip(_shown_lines(kept), _shown_lines(other), strict=True)

@@ -23,7 +23,6 @@ from agentdash.engine.detect.env_output.dumps import (
     Presence,
 )
 from agentdash.engine.detect.env_output.inputs import (
-    UNKNOWN,
     changed,
     errors_reading,
     filtered,
@@ -35,7 +34,6 @@ from agentdash.engine.detect.env_output.inputs import (
 )
 from agentdash.engine.detect.env_output.patterns import (
     ANY,
-    Choice,
     Hole,
     Kind,
     Names,
@@ -43,16 +41,17 @@ from agentdash.engine.detect.env_output.patterns import (
     Parts,
     Trimmed,
     concrete,
+    either,
     joined,
 )
 from agentdash.engine.detect.env_output.regexes import compiled
 from agentdash.engine.detect.env_output.sed_programs import SedProgram, numbered_lines, sed_program
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 
 def cut(call: Call) -> list[Result]:
     """Return what `cut` writes: names, or the bare value where only one flag's line is left."""
-    words = " ".join(concrete(a) or "?" for a in call.arguments)
+    words = call.line
     match = re.fullmatch(r"(?:-d ?['\"]?=['\"]? -f ?(1|2-?)|-f ?(1|2-?) -d ?=)", words)
     is_start = re.fullmatch(r"-c ?1?-(\d+)", words)
     if re.fullmatch(r"-d ?= -f ?(?:1,2|1-)", words) or (is_start and int(is_start[1]) >= _WIDE):
@@ -160,7 +159,7 @@ def pinned_line(dump: Dump) -> Parts | None:
 
 def sed(call: Call) -> list[Result]:
     """Return what `sed` writes: lines by pattern or number, names, lines of NUL-terminated entries."""
-    words = [concrete(a) for a in call.arguments]
+    words = call.words
     if (kept := _kept_lines(words)) is not None and (dump := single_dump(input_of(call, []))):
         return [Result(out=(filtered(dump, LineFilter(kept)),))]
     letters, scripts, files = "", [], []
@@ -173,14 +172,14 @@ def sed(call: Call) -> list[Result]:
             scripts.append(concrete(rest.pop(0)))
         elif text.startswith("-") and len(text) > 1:
             if not re.fullmatch(r"-[nErsu]+|--(?:quiet|silent|regexp-extended|posix)", text):
-                return list(UNKNOWN)
+                return UNKNOWN
             letters += {"--quiet": "n", "--silent": "n", "--regexp-extended": "E"}.get(text, text)
         elif scripts:
             files.append(word)
         else:
             scripts.append(concrete(word))
     if not scripts or any(script is None for script in scripts):
-        return list(UNKNOWN)
+        return UNKNOWN
     content = input_of(call, files)
     errors = errors_reading(call, files)
     script = "\n".join(script for script in scripts if script is not None)
@@ -253,8 +252,7 @@ def _written_lines(dump: Dump, program: SedProgram, script: str) -> Parts:
     if None in lines:
         return (ANY,)
     first, second = (by_line(line or (), program.change, script, keeps_names=False) for line in lines)
-    orders = tuple(dict.fromkeys((joined((*first, *second)), joined((*second, *first)))))
-    return orders[0] if len(orders) == 1 else (Choice(orders),)
+    return either((joined((*first, *second)), joined((*second, *first))))
 
 
 def _written_by(program: SedProgram) -> str:

@@ -14,9 +14,9 @@ from itertools import product
 from typing import Final
 
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.inputs import UNKNOWN, input_of, operands
+from agentdash.engine.detect.env_output.inputs import input_of, operands
 from agentdash.engine.detect.env_output.patterns import Choice, Encoded, Hole, Kind, Parts, concrete
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 Encoder = Callable[[bytes], str]
 _MAX_CHARACTERS: Final = 2_000
@@ -26,17 +26,15 @@ _NAMED: Final = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 
 
 def encoded(call: Call) -> list[Result]:
     """Return what an encoder writes; on some machines it is missing."""
-    words = [concrete(argument) for argument in call.arguments]
-    text = " ".join(word or "?" for word in words)
     files = operands(call.arguments, "wAtjNc") if call.name not in _SUMS else list(call.arguments)
-    encoder = _ENCODERS[call.name](text)
+    encoder = _ENCODERS[call.name](call.line)
     if encoder is None or [concrete(f) for f in files] not in ([], ["-"]):
-        return list(UNKNOWN)
+        return UNKNOWN
     content = input_of(call, [])
     out = _written(content, encoder)
     if call.name == "base64" and (out is None or concrete(out) is None):
         out = (Encoded(content),)
-    return list(UNKNOWN) if out is None else [Result(out=out), not_found(call.name)]
+    return UNKNOWN if out is None else [Result(out=out), not_found(call.name)]
 
 
 def _written(content: Parts, encoder: Encoder) -> Parts | None:

@@ -19,7 +19,7 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
 )
 from agentdash.engine.detect.env_output.streams import (
-    all_parts,
+    parts_of,
 )
 from agentdash.engine.detect.env_output.world import State, shown
 from agentdash.engine.detect.shell import Group, Script
@@ -139,4 +139,4 @@ def _line(interpreter: Interpreter, body: Script, state: State) -> Parts | None:
     """Return what one round prints; None where that depends on something unknown."""
     outcomes = interpreter.script(body, state, guarded=True)
     is_whole = len(outcomes) == 1 and outcomes[0].leaves in ("", "continue")
-    return all_parts(outcomes[0].stream) if is_whole else None
+    return parts_of(outcomes[0].stream) if is_whole else None

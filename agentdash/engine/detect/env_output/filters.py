@@ -24,13 +24,12 @@ from agentdash.engine.detect.env_output.dumps import PYTHON_STYLE, Dump, Presenc
 from agentdash.engine.detect.env_output.editors import cut, pinned_line, sed
 from agentdash.engine.detect.env_output.grep import grep, ripgrep
 from agentdash.engine.detect.env_output.inputs import (
-    UNKNOWN,
     changed,
-    errors_reading,
     input_of,
     is_noise,
     lines_of,
     operands,
+    read_results,
     single_dump,
 )
 from agentdash.engine.detect.env_output.line_maps import number_lines, numbered, replaced_sign, with_ends
@@ -51,7 +50,7 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
 )
 from agentdash.engine.detect.env_output.records import Record
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 _LOWER: Final = "abcdefghijklmnopqrstuvwxyz"
 _CLASSES: Final = {
@@ -85,8 +84,7 @@ def cat(call: Call) -> list[Result]:
             content = _shown(content, options[0][1])
         else:
             content = changed(content) if is_noise(content) else (ANY,)
-    errors = errors_reading(call, files)
-    return [Result(out=content, err=errors, status=None if errors else 0)]
+    return read_results(call, files, content)
 
 
 def _shown(content: Parts, option: str) -> Parts:
@@ -106,25 +104,22 @@ def excerpt(call: Call) -> list[Result]:
     takes_value = {"head": "nc", "tail": "nc"}.get(call.name, "")
     files = operands(call.arguments, takes_value)
     if call.name == "uniq" and len(files) > 1:  # it writes the second
-        return list(UNKNOWN)
+        return UNKNOWN
     content = input_of(call, files)
-    errors = errors_reading(call, files)
     if call.name == "uniq" and (dump := single_dump(content)) is not None:
-        words = [concrete(a) for a in call.arguments]
+        words = call.words
         if words in ([], ["-c"]) and not dump.nul:
             return [Result(out=(msgspec.structs.replace(dump, numbered=bool(words)),))]
     by_bytes = any((concrete(a) or "").startswith(("-c", "--bytes", "-z")) for a in call.arguments)
     limit = _limit(call)
     if call.name == "tail" and (rest := _from_line(call, content)) is not None:
-        return [Result(out=rest, err=errors, status=None if errors else 0)]
+        return read_results(call, files, rest)
     if (dump := single_dump(content)) is not None and (pinned := pinned_line(dump)) is not None:
         content = pinned
     if content == ():
         out: Parts = ()
     elif is_noise(content):
-        single = any(concrete(a) in ("-1", "-n1") for a in call.arguments) or " ".join(
-            concrete(a) or "?" for a in call.arguments
-        ).startswith("-n 1")
+        single = any(concrete(a) in ("-1", "-n1") for a in call.arguments) or call.line.startswith("-n 1")
         out = (Choice(((), ONE_LINE)),) if single else content
     elif limit and _is_short_form(content, limit):
         out = content
@@ -137,12 +132,12 @@ def excerpt(call: Call) -> list[Result]:
         out = (ANY,)
     else:
         out = (msgspec.structs.replace(dump, partial=True, some=False),)
-    return [Result(out=out, err=errors, status=None if errors else 0)]
+    return read_results(call, files, out)
 
 
 def _from_line(call: Call, content: Parts) -> Parts | None:
     """Return what `tail -n +2` writes of text that begins with lines that are known; None for others."""
-    words = " ".join(concrete(a) or "?" for a in call.arguments)
+    words = call.line
     match = re.fullmatch(r"(?:-n ?|--lines=)?\+(?P<first>\d{1,3})", words)
     skipped = int(match["first"]) - 1 if match else -1
     for number, part in enumerate(content):
@@ -176,21 +171,20 @@ def _limit(call: Call) -> int | None:
 
 def pager(call: Call) -> list[Result]:
     """Return what `less` and `more` write when it is no terminal that they write to."""
-    return cat(msgspec.structs.replace(call, arguments=())) if not call.arguments else list(UNKNOWN)
+    return cat(msgspec.structs.replace(call, arguments=())) if not call.arguments else UNKNOWN
 
 
 def sort(call: Call) -> list[Result]:
     """Return what `sort` writes: a dump in another order is the same dump."""
     options = [concrete(a) or "" for a in call.arguments]
     if any(o.startswith(("-o", "--output", "-c", "-C", "-m", "--check")) for o in options):
-        return list(UNKNOWN)
+        return UNKNOWN
     nul = any(re.fullmatch(r"-[a-zA-Z]*z[a-zA-Z]*|--zero-terminated", o) for o in options)
     files = operands(call.arguments, "ktST")
     content = input_of(call, files)
-    errors = errors_reading(call, files)
     dump = single_dump(content)
     out = content if dump is not None and dump.nul is nul else _sorted(content)
-    return [Result(out=out, err=errors, status=None if errors else 0)]
+    return read_results(call, files, out)
 
 
 def _sorted(content: Parts) -> Parts:
@@ -215,7 +209,7 @@ def _sorted(content: Parts) -> Parts:
 
 def tr(call: Call) -> list[Result]:
     """Return what `tr` writes; it makes lines of NUL-terminated entries."""
-    words = [concrete(a) for a in call.arguments]
+    words = call.words
     content = input_of(call, [])
     dump = single_dump(content)
     if (
@@ -309,7 +303,7 @@ def strings(call: Call) -> list[Result]:
     dump = single_dump(input_of(call, files))
     if dump and dump.nul and all(concrete(a) in ("-a", "-") or a in files for a in call.arguments):
         return [Result(out=(msgspec.structs.replace(dump, nul=False),)), not_found(call.name)]
-    return list(UNKNOWN)
+    return UNKNOWN
 
 
 def tee(call: Call) -> list[Result]:
@@ -321,7 +315,7 @@ def tee(call: Call) -> list[Result]:
         if concrete(argument) == "/dev/stderr":
             return [Result(out=content, err=content, state=state)]
         if concrete(argument) in ("/dev/stdout", "/dev/tty"):
-            return list(UNKNOWN)
+            return UNKNOWN
         if concrete(argument) != "/dev/null":
             state = state.with_file(argument, (ANY,) if appends else content)
     return [Result(out=content, state=state), Result(out=content, err=ERROR_LINE, status=1)]
@@ -337,7 +331,7 @@ def count(call: Call) -> list[Result]:
 def reversed_lines(call: Call) -> list[Result]:
     """Return what `tac` writes: a dump in another order is the same dump."""
     if call.arguments:
-        return list(UNKNOWN)
+        return UNKNOWN
     content = input_of(call, [])
     if is_noise(content) or single_dump(content) is not None:
         return [Result(out=content)]
@@ -347,11 +341,9 @@ def reversed_lines(call: Call) -> list[Result]:
 
 def expand(call: Call) -> list[Result]:
     """Return what `expand` writes: blanks for tabs."""
-    options = re.fullmatch(
-        r"(?:(?:-t ?|--tabs=)?(?P<size>[1-9]\d?))?", " ".join(concrete(a) or "?" for a in call.arguments)
-    )
+    options = re.fullmatch(r"(?:(?:-t ?|--tabs=)?(?P<size>[1-9]\d?))?", call.line)
     if options is None:
-        return list(UNKNOWN)
+        return UNKNOWN
     size = int(options["size"] or 8)
     return [Result(out=by_line(input_of(call, []), lambda line: line.expandtabs(size), "", keeps_names=True))]
 

@@ -15,7 +15,6 @@ from agentdash.engine.detect.env_output.dumps import (
 )
 from agentdash.engine.detect.env_output.files import OTHER_STATUS, is_system_file
 from agentdash.engine.detect.env_output.inputs import (
-    UNKNOWN,
     errors_reading,
     input_of,
     is_noise,
@@ -36,7 +35,7 @@ from agentdash.engine.detect.env_output.patterns import (
     joined,
 )
 from agentdash.engine.detect.env_output.regexes import compiled
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 _SAMPLES: Final = ("0", "other", "2x", "a b", "Zé-9", "none")
 _FLAG_LINE: Final = re.compile(rf"(?:\(\?:)*(?:\^|\\A)(?:\(\?:|\^)*(?:{'|'.join(FLAGS)})=")
@@ -68,7 +67,7 @@ def ripgrep(call: Call) -> list[Result]:
     """Return what `rg` writes; not every machine has it."""
     read = _read_grep(call, _RG_VALUE)
     if read is not None and not read.files and call.stdin is None:
-        return [Result(out=(ANY,), err=(ANY,), status=None)]  # it searches the directory
+        return UNKNOWN  # it searches the directory
     return [*_grepped(call, read), not_found(call.name)]
 
 
@@ -154,7 +153,7 @@ _CHANGES: Final = ("--byte-offset", "--with-filename", "--initial-tab", "--repla
 
 def _grepped(call: Call, read: _Grep | None) -> list[Result]:
     if read is None:
-        return list(UNKNOWN)
+        return UNKNOWN
     letters, longs = read.letters, read.longs
     is_recursive = any(c in letters for c in "rR") and call.name != "rg"
     content = (ANY,) if is_recursive else input_of(call, read.files)

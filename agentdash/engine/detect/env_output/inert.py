@@ -8,7 +8,6 @@ from typing import Final
 
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM
 from agentdash.engine.detect.env_output.patterns import (
-    ANY,
     ONE_LINE,
     QUIET,
     QUIET_TEXT,
@@ -76,7 +75,7 @@ _PRINTING_OPTIONS: Final = ("-exec", "-ok", "-printf", "-fprint", "file:")
 
 def inert(call: Call) -> list[Result] | None:
     """Return what a program of these lists writes; None for other programs."""
-    texts = [concrete(argument) for argument in call.arguments]
+    texts = call.words
     if any(FLAG_STEM in part for argument in call.arguments for part in argument if isinstance(part, str)):
         return None  # it may print its own arguments
     if call.name in _SILENT:
@@ -136,7 +135,3 @@ def version_request(call: Call) -> list[Result] | None:
     if len(call.arguments) == 1 and concrete(call.arguments[0]) in ("--version", "-V", "-v", "version"):
         return [Result(out=(QUIET,), err=errors_of(call.name), status=None)]
     return None
-
-
-UNKNOWN: Final = [Result(out=(ANY,), err=(ANY,), status=None)]
-"""What is known of any other program."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import Dump, LineFilter
 from agentdash.engine.detect.env_output.files import file_content, shows_status
 from agentdash.engine.detect.env_output.patterns import (
-    ANY,
     QUIET,
     Excerpt,
     Hole,
@@ -24,9 +21,6 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.records import Record
 from agentdash.engine.detect.env_output.streams import Call, Result
-
-UNKNOWN: Final = [Result(out=(ANY,), err=(ANY,), status=None)]
-"""What is known of a filter that is not understood."""
 
 
 def input_of(call: Call, files: list[Parts]) -> Parts:
@@ -47,6 +41,12 @@ def errors_reading(call: Call, files: list[Parts]) -> Parts:
     known = dict(call.state.files)
     safe = all(path in known or concrete(path) == "-" or _is_always_there(path) for path in files)
     return () if safe else errors_of(call.name)
+
+
+def read_results(call: Call, files: list[Parts], out: Parts) -> list[Result]:
+    """Return the results of a program that writes something of what it reads; files may be missing."""
+    errors = errors_reading(call, files)
+    return [Result(out=out, err=errors, status=None if errors else 0)]
 
 
 def _is_always_there(path: Parts) -> bool:

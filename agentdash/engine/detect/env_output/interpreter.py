@@ -29,7 +29,6 @@ from agentdash.engine.detect.env_output.streams import (
     Fork,
     Outcome,
     Stream,
-    all_parts,
     behind,
     merged,
     only,
@@ -193,9 +192,9 @@ class Interpreter:
         result = [Outcome(stream=(), status=0, state=after)]
         for outcome in self.node(node, state, guarded=True):
             for stream in variants(outcome.stream) or [outcome.stream]:
-                if all_parts(stream) and self._depth > 1:
+                if parts_of(stream) and self._depth > 1:
                     raise OutlivingError
-                if all_parts(stream):
+                if parts_of(stream):
                     result.append(Outcome((*ANYTHING, *stream, *ANYTHING), None, after, leaves=LOST))
         return result
 

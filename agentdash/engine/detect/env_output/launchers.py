@@ -27,6 +27,7 @@ from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
     TIMES,
+    UNKNOWN,
     Call,
     Emit,
     Fork,
@@ -62,7 +63,7 @@ def _outcomes(results: list[Result], state: State) -> list[Outcome]:
 
 def _unknown(call: Call) -> list[Outcome]:
     state = msgspec.structs.replace(call.state, files=())
-    return _outcomes([Result(out=(ANY,), err=(ANY,), status=None)], state)
+    return _outcomes(UNKNOWN, state)
 
 
 def _run(

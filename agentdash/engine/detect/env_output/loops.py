@@ -44,7 +44,6 @@ from agentdash.engine.detect.env_output.streams import (
     Emit,
     Outcome,
     Stream,
-    all_parts,
     behind,
     merged,
     only,
@@ -227,7 +226,7 @@ def blurred(outcomes: list[Outcome], state: State, *, errors: Stream = ()) -> li
             state = msgspec.structs.replace(state, files=())
         for name, _ in outcome.state.variables:
             state = state.with_variable(name, (ANY,)) if name not in FLAGS else state
-    parts = tuple(part for outcome in outcomes for part in all_parts(outcome.stream))
+    parts = tuple(part for outcome in outcomes for part in parts_of(outcome.stream))
     stream = errors
     if parts:
         quiet = QUIET if isinstance(parts[-1], str) and parts[-1].endswith("\n") else QUIET_TEXT

@@ -20,7 +20,7 @@ def set_options(call: Call) -> list[Result]:
     """Run `set`."""
     if not call.arguments:
         return [Result(out=dump_of(variables(call.state), call.state, SET_STYLE))]
-    words = [concrete(argument) for argument in call.arguments]
+    words = call.words
     if words in (["-o"], ["+o"]):
         return [Result(out=(QUIET,))]  # the options and their states
     state = call.state

@@ -193,6 +193,12 @@ def joined(parts: Iterable[Part]) -> Parts:
     return tuple(result)
 
 
+def either(options: Iterable[Parts]) -> Parts:
+    """Return text that is one of several."""
+    found = tuple(dict.fromkeys(options))
+    return found[0] if len(found) == 1 else (Choice(found),)
+
+
 _ABSENCE: Final = re.compile(
     r"\W*|.*(?<![a-z])(?:un-?set|not?|none|nothing|null|nil|undef|undefined|missing|absent|empty|blank|na"
     r"|failed|failure|unavailable)"

@@ -12,7 +12,6 @@ from agentdash.engine.detect.env_output.streams import (
     STDOUT,
     Outcome,
     Stream,
-    all_parts,
     interleaved,
     merged,
     only,
@@ -75,7 +74,7 @@ def run_pipeline(interpreter: Interpreter, node: Pipeline, state: State) -> list
 def _piped(run: _Run, outcome: Outcome, *, both: bool) -> _Run:
     return _Run(
         stream=run.stream if both else (*run.stream, *only(outcome.stream, STDERR)),
-        piped=all_parts(outcome.stream) if both else parts_of(outcome.stream, STDOUT),
+        piped=parts_of(outcome.stream) if both else parts_of(outcome.stream, STDOUT),
         statuses=(*run.statuses, outcome.status),
         state=msgspec.structs.replace(run.state, files=outcome.state.files),
     )

@@ -21,10 +21,11 @@ from agentdash.engine.detect.env_output.patterns import (
     Words,
     alternatives,
     concrete,
+    either,
     errors_of,
     joined,
 )
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 _ESCAPES: Final = {
     "n": "\n",
@@ -69,8 +70,7 @@ def echo(call: Call) -> list[Result]:
         readings.append((" ".join(kept), *((" ",) if plain else ()), *_decoded(plain), *end))
     if arguments and concrete(arguments[0]) == "-" and call.state.dialect in ("", "zsh"):
         readings.append((*_spaced(arguments[1:]), *end))  # the end of options in zsh
-    unique = tuple(dict.fromkeys(joined(r) for r in readings))
-    return [Result(out=unique[0] if len(unique) == 1 else (Choice(unique),))]
+    return [Result(out=either(map(joined, readings)))]
 
 
 def _spaced(arguments: list[Parts]) -> Parts:
@@ -104,7 +104,7 @@ def printf(call: Call) -> list[Result]:
         name = concrete(arguments[1])
         del arguments[:2]
         if name is None:
-            return [Result(out=(ANY,), err=(ANY,), status=None)]
+            return UNKNOWN
     if arguments and concrete(arguments[0]) == "--":
         arguments.pop(0)
     if not arguments:

@@ -12,10 +12,10 @@ from agentdash.engine.detect.env_output.declarations import dump_of
 from agentdash.engine.detect.env_output.dumps import FLAGS, Dump
 from agentdash.engine.detect.env_output.encoders import ENCODERS
 from agentdash.engine.detect.env_output.filters import FILTERS
-from agentdash.engine.detect.env_output.inert import INSTANT, UNKNOWN, inert, version_request
+from agentdash.engine.detect.env_output.inert import INSTANT, inert, version_request
 from agentdash.engine.detect.env_output.languages import LANGUAGES
 from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part, Parts, concrete, joined
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 from agentdash.engine.detect.env_output.xargs import xargs
 from agentdash.engine.detect.word_sets import word_set
 
@@ -89,7 +89,7 @@ def printenv(call: Call) -> list[Result]:
     """Return what `printenv` writes: the whole environment, or the values of the variables that are named."""
     if not call.arguments:
         return [Result(out=dump_of(call.environment, call.state))]
-    if [concrete(argument) for argument in call.arguments] in (["-0"], ["--null"]):
+    if call.words in (["-0"], ["--null"]):
         dumped = dump_of(call.environment, call.state)
         return [
             Result(

@@ -22,7 +22,6 @@ from agentdash.engine.detect.env_output.streams import (
     STDERR,
     STDOUT,
     Outcome,
-    all_parts,
     parts_of,
     variants,
 )
@@ -211,7 +210,7 @@ def _endings(outcome: Outcome) -> list[tuple[Parts, int | None]]:
 
     Codex reads the streams from two pipes, so their order is not kept always.
     """
-    found = [all_parts(outcome.stream)]
+    found = [parts_of(outcome.stream)]
     for stream in variants(outcome.stream) or [outcome.stream]:
         printed, errors = parts_of(stream, STDOUT), parts_of(stream, STDERR)
         if printed and errors:

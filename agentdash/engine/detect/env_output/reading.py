@@ -32,7 +32,7 @@ from agentdash.engine.detect.env_output.world import UnreadableError
 
 def read_array(call: Call) -> list[Result]:
     """Run `mapfile`: the lines of its input, or its NUL-terminated entries, become an array."""
-    words = [concrete(argument) for argument in call.arguments]
+    words = call.words
     match = re.fullmatch(
         r"(?:(?P<t1>-t) )?(?:-d ?(?P<nul>\\0|) )?(?:(?P<t2>-t) )?(?P<name>[A-Za-z_]\w*)",
         " ".join("?" if word is None else word for word in words),
@@ -75,7 +75,7 @@ def _elements_of(content: Parts | None, *, is_nul: bool) -> tuple[Parts, ...] | 
 
 def read(call: Call) -> list[Result]:
     """Run `read`."""
-    names = [concrete(argument) for argument in call.arguments]
+    names = call.words
     state = call.state
     is_raw = names[:1] == ["-r"]
     variables = [name if name and NAME.fullmatch(name) else None for name in names[is_raw:]]

@@ -15,7 +15,6 @@ from agentdash.engine.detect.env_output.patterns import (
     Choice,
     Hole,
     Kind,
-    Part,
     Parts,
     concrete,
     errors_of,
@@ -79,7 +78,7 @@ class Routing(msgspec.Struct, frozen=True):
         """Return what of a stream goes to the shell's descriptors, and the state with the files written."""
         for file in self.files:
             fds = [fd for fd, destination in self.table if destination == file]
-            content = parts_of(stream, fds[0]) if len(fds) == 1 else _both(stream, fds)
+            content = parts_of(stream, *fds)
             if file.append:
                 before = dict(state.files).get(file.path)
                 content = joined((*before, *content)) if before is not None else (ANY,)
@@ -96,18 +95,6 @@ class Routing(msgspec.Struct, frozen=True):
             elif isinstance(destination := self.leads(entry.fd), int):
                 result.append(Emit(destination, entry.parts))
         return tuple(result)
-
-
-def _both(stream: Stream, fds: list[int]) -> Parts:
-    """Return what a stream writes to some descriptors, in order."""
-    parts: list[Part] = []
-    for entry in stream:
-        if isinstance(entry, Fork):
-            options = tuple(dict.fromkeys(_both(option, fds) for option in entry.options))
-            parts += options[0] if len(options) == 1 else (Choice(options),)
-        elif entry.fd in fds:
-            parts += entry.parts
-    return joined(parts)
 
 
 def routing(redirects: tuple[Redirect, ...], expander: Expander) -> Routing:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def evaluate(interpreter: Interpreter, call: Call) -> list[Outcome]:
     """Run `eval`."""
-    texts = [concrete(argument) for argument in call.arguments]
+    texts = call.words
     if any(text is None for text in texts):
         raise UnreadableError
     script = parse(" ".join(text for text in texts if text is not None), in_part=True)

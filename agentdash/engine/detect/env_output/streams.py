@@ -8,12 +8,15 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.patterns import (
+    ANY,
     QUIET,
     Choice,
     Hole,
     Kind,
     Part,
     Parts,
+    concrete,
+    either,
     is_quiet,
     joined,
 )
@@ -67,6 +70,10 @@ class Result(msgspec.Struct, frozen=True):
     leaves: str = ""
 
 
+UNKNOWN: Final = [Result(out=(ANY,), err=(ANY,), status=None)]
+"""What is known of a program that is not understood."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """A command that is about to run: arguments behind its name, what it reads, and what it inherits."""
 
@@ -82,28 +89,25 @@ class Call(msgspec.Struct, frozen=True):
     run_shell: Callable[[str], list[Outcome]] | None = None
     """Runs a script as `sh -c` does, in the environment of the command."""
 
+    @property
+    def words(self) -> list[str | None]:
+        """The arguments, None for those that are not known."""
+        return [concrete(argument) for argument in self.arguments]
 
-def parts_of(stream: Stream, fd: int) -> Parts:
-    """Return what a stream writes to one descriptor."""
+    @property
+    def line(self) -> str:
+        """The arguments with blanks between them, `?` for those that are empty or not known."""
+        return " ".join(word or "?" for word in self.words)
+
+
+def parts_of(stream: Stream, *fds: int) -> Parts:
+    """Return what a stream writes to some descriptors, in order; without them, to all."""
     result: list[Part] = []
     for entry in stream:
-        if isinstance(entry, Emit):
-            result += entry.parts if entry.fd == fd else ()
-        else:
-            options = tuple(dict.fromkeys(parts_of(option, fd) for option in entry.options))
-            result += options[0] if len(options) == 1 else (Choice(options),)
-    return joined(result)
-
-
-def all_parts(stream: Stream) -> Parts:
-    """Return what a stream writes, in order."""
-    result: list[Part] = []
-    for entry in stream:
-        if isinstance(entry, Emit):
+        if isinstance(entry, Fork):
+            result += either(parts_of(option, *fds) for option in entry.options)
+        elif not fds or entry.fd in fds:
             result += entry.parts
-        else:
-            options = tuple(dict.fromkeys(all_parts(option) for option in entry.options))
-            result += options[0] if len(options) == 1 else (Choice(options),)
     return joined(result)
 
 

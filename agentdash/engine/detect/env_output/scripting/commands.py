@@ -8,14 +8,13 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.engine.detect.env_output.declarations import not_found
-from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.patterns import ANY, QUIET, QUIET_TEXT, Part, Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
 from agentdash.engine.detect.env_output.reaching import is_harmless
 from agentdash.engine.detect.env_output.scripting.grammars import parse_program
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import SURPRISES
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 Holes = dict[str, Part]

@@ -18,6 +18,7 @@ from agentdash.engine.detect.env_output.patterns import (
     Parts,
     Trimmed,
     concrete,
+    either,
     joined,
 )
 from agentdash.engine.detect.env_output.placeholders import (
@@ -45,7 +46,6 @@ from agentdash.engine.detect.env_output.streams import (
     Call,
     Outcome,
     Result,
-    all_parts,
     only,
     parts_of,
 )
@@ -281,9 +281,8 @@ class Machine(Scoped):
     def _captured(self, outcomes: list[Outcome]) -> Written:
         errors = {only(outcome.stream, STDERR) for outcome in outcomes}
         if errors != {()}:
-            self.err.append(Choice(tuple(all_parts(error) for error in errors)))
-        options = tuple(dict.fromkeys(parts_of(outcome.stream, STDOUT) for outcome in outcomes))
-        return Written(options[0] if len(options) == 1 else (Choice(options),))
+            self.err.append(Choice(tuple(parts_of(error) for error in errors)))
+        return Written(either(parts_of(outcome.stream, STDOUT) for outcome in outcomes))
 
     def checked(self, script: Any) -> Written:
         """Return what a shell writes, where its failure is an exception."""

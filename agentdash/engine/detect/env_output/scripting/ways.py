@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.patterns import Choice, Parts, joined
+from agentdash.engine.detect.env_output.patterns import Choice, Parts, either, joined
 from agentdash.engine.detect.env_output.placeholders import refilled
 from agentdash.engine.detect.env_output.scripting.recovery import Recovery
 from agentdash.engine.detect.env_output.scripting.values import (
@@ -48,10 +48,8 @@ class Ways(Recovery):
         if ways is None:
             self._steps = steps
             return run()
-        out = tuple(dict.fromkeys(way.out for way in ways))
-        err = tuple(dict.fromkeys(way.err for way in ways))
-        self.out += out[0] if len(out) == 1 else (Choice(out),)
-        self.err += err[0] if len(err) == 1 else (Choice(err),)
+        self.out += either(way.out for way in ways)
+        self.err += either(way.err for way in ways)
         for place in {place: None for way in ways for place in way.changes}:
             old = before.value(place)
             before.assign(self._names, place, self._in_common([way.changes.get(place, old) for way in ways]))

@@ -9,7 +9,6 @@ import msgspec
 
 from agentdash.engine.detect.env_output.declarations import not_found
 from agentdash.engine.detect.env_output.editors import awk_filter
-from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.inputs import errors_reading, input_of
 from agentdash.engine.detect.env_output.patterns import ANY, Part, Parts, concrete, joined
 from agentdash.engine.detect.env_output.placeholders import refilled, with_placeholders
@@ -17,7 +16,7 @@ from agentdash.engine.detect.env_output.scripting.awk.code import Awk
 from agentdash.engine.detect.env_output.scripting.awk.syntax import parse_awk
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import SURPRISES
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _WRITING: Final = re.compile(r"[>|]|system")

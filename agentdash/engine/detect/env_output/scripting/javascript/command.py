@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.patterns import Parts, concrete
 from agentdash.engine.detect.env_output.scripting.commands import run_text, versions
 from agentdash.engine.detect.env_output.scripting.javascript.program import run_node
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 
 def command(call: Call) -> list[Result]:

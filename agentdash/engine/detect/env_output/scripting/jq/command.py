@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.inputs import single_dump
 from agentdash.engine.detect.env_output.patterns import Parts, concrete
 from agentdash.engine.detect.env_output.placeholders import with_placeholders
@@ -18,7 +17,7 @@ from agentdash.engine.detect.env_output.scripting.jq.syntax import parse_jq
 from agentdash.engine.detect.env_output.scripting.json_text import Layout
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.values import UNKNOWABLE, Written
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _JQ_OPTIONS: Final = {

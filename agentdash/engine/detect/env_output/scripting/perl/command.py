@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.inputs import input_of
 from agentdash.engine.detect.env_output.patterns import Parts, concrete
 from agentdash.engine.detect.env_output.scripting.commands import Holes, file_or_input, run_text, versions
@@ -15,7 +14,7 @@ from agentdash.engine.detect.env_output.scripting.grammars import parse_program
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.perl.library import MODULES
 from agentdash.engine.detect.env_output.scripting.perl.program import Perl
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
 _PERL_OPTION: Final = re.compile(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.patterns import Parts, concrete
 from agentdash.engine.detect.env_output.scripting.commands import run_text, versions
 from agentdash.engine.detect.env_output.scripting.python.program import run_python
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 _PYTHON_OPTIONS: Final = re.compile(r"-[uSIEsBq]+")
 

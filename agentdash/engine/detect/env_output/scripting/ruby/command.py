@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from agentdash.engine.detect.env_output.inert import UNKNOWN
 from agentdash.engine.detect.env_output.inputs import input_of
 from agentdash.engine.detect.env_output.patterns import Parts, concrete
 from agentdash.engine.detect.env_output.scripting.commands import Holes, file_or_input, run_text, versions
@@ -12,7 +11,7 @@ from agentdash.engine.detect.env_output.scripting.grammars import parse_program
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.ruby.library import LIBRARIES
 from agentdash.engine.detect.env_output.scripting.ruby.program import Ruby
-from agentdash.engine.detect.env_output.streams import Call, Result
+from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 
 
 def command(call: Call) -> list[Result]:

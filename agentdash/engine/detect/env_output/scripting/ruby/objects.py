@@ -176,7 +176,7 @@ class Objects(Library):
                 default = target.child_by_field_name("value")
                 if name not in pairs and default is None:
                     raise UnknownError
-                self.declare(name, pairs[name] if name in pairs else self.value(default))  # type: ignore[arg-type]
+                self.declare(name, pairs[name] if name in pairs else self.value(default))
             elif target.type == "destructured_parameter":
                 self._bind_parameters(named(target), self.list_of(given))
             elif target.type == "identifier":
