@@ -26,7 +26,7 @@ from agentdash.model.layers import (
     SECCOMP_MODES,
     LayerField,
 )
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
 from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
@@ -275,6 +275,17 @@ class Snapshot(msgspec.Struct, frozen=True):
             other.past,
             other.idle_panes,
             other.hosts,
+        )
+
+    @property
+    def failing_sources(self) -> tuple[SourceHealth, ...]:
+        """Return the sources that cannot be read; the default tmux server is none where another one runs."""
+        default = tmux_source("default")
+        another = any(s.ok and s.name != default and s.name.startswith(default) for s in self.sources)
+        return tuple(
+            s
+            for s in self.sources
+            if not s.ok and not (another and s.name == default and s.detail == NO_SERVER)
         )
 
     def counts(self) -> dict[str, int]:

@@ -66,7 +66,7 @@ class BriefReport(msgspec.Struct):
 
 def brief_report(snapshot: Snapshot, via: ViaReport | None = None) -> BriefReport:
     """Return the document of a snapshot."""
-    problems = [f"{source.name}: {source.detail}" for source in snapshot.sources if not source.ok]
+    problems = [f"{source.name}: {source.detail}" for source in snapshot.failing_sources]
     problems += [f"engine: {snapshot.failure.text}"] if snapshot.failure is not None else []
     problems += [via.problem] if via is not None and via.problem else []
     return BriefReport(

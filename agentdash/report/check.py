@@ -230,4 +230,5 @@ def print_check(report: CheckReport, console: Console) -> None:
     verdicts = f"{totals.match} match, {totals.mismatch} mismatch, {totals.unverified} unverified"
     unreadable = f", {totals.unreadable} unreadable" if totals.unreadable else ""
     denials = f", {totals.denials} denials ({totals.open_denials} not got past)" if totals.denials else ""
-    console.print(Text(f"{totals.threads} threads: {verdicts}{unreadable}{denials}"))
+    threads = "1 thread" if totals.threads == 1 else f"{totals.threads} threads"
+    console.print(Text(f"{threads}: {verdicts}{unreadable}{denials}"))

@@ -236,4 +236,6 @@ def print_denials(report: DenialsReport, console: Console) -> None:
         calls = "1 denied call" if common.calls == 1 else f"{common.calls} denied calls"
         console.print(Text(f"  would have avoided {calls}: {named}{where}"), style="dim")
     unreadable = f", {report.unreadable} unreadable" if report.unreadable else ""
-    console.print(Text(f"{report.threads} threads{unreadable}, {len(report.targets)} denied targets"))
+    threads = "1 thread" if report.threads == 1 else f"{report.threads} threads"
+    targets = "1 denied target" if len(report.targets) == 1 else f"{len(report.targets)} denied targets"
+    console.print(Text(f"{threads}{unreadable}, {targets}"))

@@ -230,8 +230,9 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
         )
     if snapshot.workers:
         console.print(table)
+    failing = snapshot.failing_sources
     for source in snapshot.sources:
-        if not source.ok or not snapshot.workers or NOT_READ in source.detail:
+        if source in failing or not snapshot.workers or NOT_READ in source.detail:
             notes.print(Text(f"{source.name}: {source.detail}"), style="dim")
 
 

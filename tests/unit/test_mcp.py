@@ -128,7 +128,7 @@ def test_without_the_sdk_it_says_what_to_install(without_sdk: dict[str, str]) ->
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'agentdash-tui[mcp]'" in done.stderr
+    assert "pip install '.[mcp]'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

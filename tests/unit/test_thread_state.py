@@ -611,3 +611,12 @@ def test_logged_request_failures_apply_without_a_screen() -> None:
     assert worker(in_a_pane(), read("running"), logged, held(130, 11)).state is State.RUNNING
     aborted = e.TurnEnded(thread=T, at=140, line=9, how="aborted", reason="interrupted")
     assert worker(begun(), logged, aborted, held(150)).state is State.FAILED_PROVIDER
+
+
+def test_an_escalated_command_waits_since_its_call() -> None:
+    """Codex asks at once: what is seen later, when a dashboard starts, is no later question."""
+    asks = called(text="curl x", ask=True)
+    found = worker(begun(), asks, pushed("waitingOnApproval", at=160.0), held(161))
+    assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 101.0)
+    shown = worker(in_a_pane(), begun(), asks, read("waiting-approval", at=160.0), held(161))
+    assert (shown.state, shown.assessment.since) == (State.WAITING_APPROVAL, 101.0)

@@ -64,9 +64,7 @@ def sources(snapshot: Snapshot, look: Look, *, failing_only: bool = False, detai
     """
     newest = max((w.last_activity or 0.0 for w in snapshot.workers if w.kind == "codex-thread"), default=0.0)
     spans: list[Span] = []
-    for source in snapshot.sources:
-        if source.ok and failing_only:
-            continue
+    for source in snapshot.failing_sources if failing_only else snapshot.sources:
         if spans:
             spans.append(Span(f" {look.glyphs.dot} ", "muted"))
         if not source.ok:
@@ -157,7 +155,7 @@ def _forms(
         yield extended, sources(snapshot, look, failing_only=True, detail=20)
     yield (*name, *long), everything
     yield long, everything
-    if all(source.ok for source in snapshot.sources):
+    if not snapshot.failing_sources:
         yield long, (Span("sources ok", "muted"),)
     yield from ((long, some) for some in failing)
     yield from ((some, sources(snapshot, look, failing_only=True, detail=12)) for some in (*middle, short))

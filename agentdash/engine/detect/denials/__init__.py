@@ -6,7 +6,7 @@ imported for the first output that has one.
 1. `lines` finds the few lines of an output that may report a denial.
 2. `file_messages` and `network_messages` read them: operation, reason, path or host. `startup` recognizes a
    sandbox that could not be started.
-   `labels` removes what a script printed before a message that it captured.
+   `labels` removes what a script printed before a message that it captured, and breaks inside of messages.
 3. `sources` decides which command of the script can have printed them, by what `programs` knows of it; text
    that commands show from elsewhere (documents, logs, test runs) is no message.
 4. `file_denials` and `network_denials` keep what the policy in force explains, `merging` joins what belongs
@@ -55,14 +55,14 @@ def find_denials(
     # these import fifty patterns: one-shot commands start faster without them
     from agentdash.engine.detect.denials.call import Call  # noqa: PLC0415
     from agentdash.engine.detect.denials.detector import read_denials  # noqa: PLC0415
-    from agentdash.engine.detect.denials.labels import without_labels  # noqa: PLC0415
+    from agentdash.engine.detect.denials.labels import without_breaks, without_labels  # noqa: PLC0415
     from agentdash.engine.detect.denials.sources import origin  # noqa: PLC0415
     from agentdash.engine.detect.home_paths import home_of  # noqa: PLC0415
 
     ran = origin(script, cwd, home or home_of(cwd))
     call = Call(
         script=script,
-        lines=without_labels(lines, numbers, ran.commands or ()),
+        lines=without_labels(without_breaks(lines, numbers), numbers, ran.commands or ()),
         exit_code=exit_code,
         outcome=outcome,
         policy=policy,

@@ -150,12 +150,19 @@ class _Judge:
 
     def _paths(self) -> list[str]:
         """Return the absolute paths that the message can be about, likeliest first."""
-        named = [self._place(path) for path in self._message.paths if "/" in path or self._is_file(path)]
+        about = [path for path in self._message.paths if not self._is_its_name(path)]
+        named = [self._place(path) for path in about if "/" in path or self._is_file(path)]
         if self._message.reason is Reason.DATABASE and not any(named):
             named = [self._place(path) for path in self._databases()]
         if self._message.reason in (Reason.UNWRITABLE, Reason.READ_ONLY) and not named:
             named = self._implied()
         return list(dict.fromkeys(path for path in named if path is not None))
+
+    def _is_its_name(self, path: str) -> bool:
+        """Return whether a path is that of the program whose message it is: `/usr/sbin/ntpd: `."""
+        line = self._call.lines[self._message.last].lstrip()
+        name = self._command.name if self._command is not None else None
+        return posixpath.basename(path) == name and line.startswith(f"{path}: ")
 
     def _implied(self) -> list[str | None]:
         """Return the file that a message without one must be about: the only one that is refused of those

@@ -128,6 +128,8 @@ _FUNCTIONS: Final = word_set(
 """Functions of the C library, which `perror` puts in the place of a file."""
 _RUBY_PLACE: Final = Pattern(r"^\S+:\d+:in [`'][^`']*': ")
 """Where Ruby raised an error: `/usr/lib/ruby/3.1.0/fileutils.rb:243:in `mkdir': `."""
+_SHELL_PLACE: Final = Pattern(r"^\s{0,4}\S*/\S+?:(?: line)? \d+: ")
+"""Which script a shell runs, and where in it: `/bin/bash: line 1: `, `./build.sh: 3: `."""
 _RUBY_PATHS: Final = Pattern(r" @ \w+ - (?P<paths>.+?)(?: \(Errno::\w+\))?$")
 _BARE: Final = Pattern(r"(?:^|: |cannot create )([\w.@+~-]+)$")
 _TAR: Final = Pattern(r"^(?:bsd)?tar: (?P<path>.+?): (?:Cannot|Can't) \w+(?: \w+)*: $")
@@ -153,12 +155,12 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     if _FIELD.match(line):
         return _npm_block(lines, number, reason) if line.startswith("npm ") else None
     first = last = number
-    if place := _RUBY_PLACE.match(line):
+    if place := _RUBY_PLACE.match(line) or _SHELL_PLACE.match(line):
         line = line[place.end() :]
         reason, match = reason_in(line) or (reason, match)
     paths = _ruby_paths(line) or _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
-    complete = any("/" in path for path in paths) or (paths and (is_shells(line) or prefix_of(line)))
+    complete = any("/" in path for path in paths) or (paths and (is_shells(lines[number]) or prefix_of(line)))
     if not complete:
         more, first, last, text = _around(lines, number)
         paths = (*more, *paths)

@@ -77,6 +77,7 @@ _FRAGMENTS: Final = {
         "ailed to clean": r"Failed to clean project: Failed to delete",
         "(reason: ?)": r"Failed to listen on",
         "IP socket (": r"TCP/IP socket \(1\)",
+        "errno: 1": r"socket, errno: 1\b",
         "curl error ": r"curl error \d",
         "_interface_ad": r"uv_interface_addresses returned",
         "usable l": r"usable local IP",

@@ -48,7 +48,9 @@ _TUNNEL: Final = Pattern(
 )
 """A proxy refused the host: the sandbox's, where the network goes through one."""
 
-_NOT_PERMITTED: Final = Pattern(r"operation not permitted|\bEPERM\b|FailedToOpenSocket", re.IGNORECASE)
+_NOT_PERMITTED: Final = Pattern(
+    r"operation not permitted|\bEPERM\b|FailedToOpenSocket|\bsocket, errno: 1$", re.IGNORECASE
+)
 _NET_WORD: Final = Pattern(
     r"\bsockets?\b|\bSocket\w*Exception\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b|\bsend(?:to|msg)\b|\btcp\b"
     r"|\budp\b|\bdial\b|\bnetlink\b|OpenSocket"

@@ -22,7 +22,7 @@ _QUOTED: Final = re.compile(
 )
 _ABSOLUTE: Final = re.compile(r"""(?<![\w.:/~@%+-])(?:~|\$HOME)?/(?:[^\s:'"`,;()<>|’”“»」\]}\\]|\\ )*""")
 _RELATIVE: Final = re.compile(
-    r"""(?<![\w./:@-])\.{0,2}[\w@+-][\w.@+-]*/[\w.@+/-]+|(?<![\w./:@-])\.git(?=[\s:,]|$)"""
+    r"""(?<![\w./:@-])(?:\.{0,2}[\w@+-][\w.@+-]*/[\w.@+/-]+|\.{1,2}/[\w.@+/-]+|\.git(?=[\s:,]|$))"""
 )
 _POSITION: Final = re.compile(r"(?:,? (?:at|in|on) |\()\S+:?(?: on)? line \d+.*$|\s+\(?at \S+:\d+:\d+\)?$")
 """Where in a program an error was raised: Perl's `at x.pl line 3.`, PHP's `in x.php on line 3`."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from agentdash.engine.judge.states import facts as short
 from agentdash.engine.judge.states.assessments import assess_half_menu, assess_screen, conclude
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
@@ -55,6 +57,8 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
     since, reading = facts.pushed.at, facts.reading
     if call is not None and reading is not None and reading.state == state and reading.at >= call.at:
         since = min(since, reading.at)  # the feed was connected to later than the prompt was drawn
+    if approval:
+        since = _asked_since(facts, since)
     return conclude(
         state,
         since=since,
@@ -64,6 +68,14 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
         text=f"thread/status/changed {', '.join(facts.pushed.flags)}",
         fact=_waits_for(call, reading, approval=approval),
     )
+
+
+def _asked_since(facts: ThreadFacts, seen: float) -> float:
+    """Return since when an approval is waited for that was seen at this time: of an escalated command, for
+    which Codex asks at once, since its call."""
+    call = facts.newest_open_call
+    asks_at_once = call is not None and call.escalation is not None and not facts.process_of(call)
+    return min(seen, call.at) if call is not None and asks_at_once else seen
 
 
 def _waits_for(call: Call | None, reading: ScreenRead | None, *, approval: bool) -> Fact:
@@ -83,7 +95,10 @@ def prompt_or_trouble_on_screen(facts: ThreadFacts) -> Assessment | None:
         return None
     if reading.state == State.WAITING_APPROVAL and facts.is_answered_since(reading.at):
         return None  # the menu has not been removed from the screen yet
-    return assess_screen(reading)
+    assessment = assess_screen(reading)
+    if reading.state == State.WAITING_APPROVAL:
+        return replace(assessment, since=_asked_since(facts, reading.at))
+    return assessment
 
 
 def request_failures_in_log(facts: ThreadFacts) -> Assessment | None:
