@@ -45,3 +45,8 @@ async def test_keys_after_enter_are_no_part_of_the_filter(text, words, screen):
     at_once = await shown_after(text, at_once=True)
     assert (at_once[0], at_once[3]) == (words, screen)
     assert at_once == await shown_after(text, at_once=False)
+
+
+async def test_a_filter_has_a_longest_text():
+    text, edited, *_ = await shown_after("/" + "x" * 600, at_once=True)
+    assert (text, edited) == ("x" * 500, True)

@@ -87,7 +87,7 @@ class FilterBar(Horizontal):
         """Compose the input and the status line that takes its place."""
         names = "".join(f" @{name}" for name in self._saved)
         hint = f"{self._hint};{names}" if names else self._hint
-        words = LineInput(placeholder=hint, compact=True, suggester=self._suggester)
+        words = LineInput(hint, suggester=self._suggester)
         words.cursor_blink = False
         yield Static(self._sign, id="slash", markup=False)
         yield words

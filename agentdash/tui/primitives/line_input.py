@@ -8,15 +8,18 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from textual import events
+from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
 _ENTERED_WITHIN_S: Final = 1.0
 """For the keys before an enter; they take milliseconds."""
+_MAX_LENGTH: Final = 500
+"""Characters. Each key costs time in proportion to the text, so one of a megabyte would stop the screen."""
 
 
 class LineInput(Input):
-    """An input that takes no key that was typed after its enter.
+    """An input that takes no key that was typed after its enter, and no text that makes it too long.
 
     Keys that arrive in one read of the terminal follow each other without a pause, and Textual handles enter
     as a binding of the app, after the keys behind it. Here the app waits until an enter is handled.
@@ -26,6 +29,9 @@ class LineInput(Input):
     """What had the focus before."""
     _entered: asyncio.Event | None = None
     """Set when the enter that the app passes on has been handled."""
+
+    def __init__(self, placeholder: str = "", *, suggester: Suggester | None = None) -> None:
+        super().__init__(placeholder=placeholder, suggester=suggester, max_length=_MAX_LENGTH, compact=True)
 
     def open(self, text: str) -> None:
         """Take the focus, with this text."""

@@ -169,7 +169,7 @@ class Transport(Horizontal):
         self._right = Lines(id="transport-right", focusable=False)
         self._track = Track(id="track", focusable=False)
         self._prompt = Static("", id="transport-prompt")
-        self._input = LineInput(compact=True)
+        self._input = LineInput()
         self._input.cursor_blink = False
 
     def compose(self) -> ComposeResult:
