@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_typ
 import msgspec
 from msgspec import Meta
 
+from agentdash import folders
 from agentdash.files import read_text
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
@@ -208,16 +209,12 @@ class ConfigError(Exception):
 
 def agents_folder() -> Path:
     """Return the default directory of user rules: `agents` in agentdash's config directory."""
-    from platformdirs import user_config_path  # noqa: PLC0415 - slow import, needed by few commands
-
-    return user_config_path("agentdash") / "agents"
+    return Path(folders.config_folder(), "agents")
 
 
 def state_folder() -> Path:
     """Return the directory that agentdash writes its own files to, `~/.local/state/agentdash` on Linux."""
-    from platformdirs import user_state_path  # noqa: PLC0415 - slow import, needed by few commands
-
-    return user_state_path("agentdash")
+    return Path(folders.state_folder())
 
 
 def journal_folder() -> Path:
@@ -229,9 +226,7 @@ def config_file(environ: Mapping[str, str] = os.environ) -> Path:
     """Return `$AGENTDASH_CONFIG`, else `config.toml` in agentdash's config directory."""
     if named := environ.get("AGENTDASH_CONFIG"):
         return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - slow import, not needed with $AGENTDASH_CONFIG
-
-    return user_config_path("agentdash") / "config.toml"
+    return Path(folders.config_folder(), "config.toml")
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> tuple[Config, list[Setting]]:

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable
 from datetime import date
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
-_FILE: Final = files("agentdash") / "prices.toml"
+_FILE: Final = Path(__file__).with_name("prices.toml")
 _VERSION_SUFFIX: Final = re.compile(r"(?:-\d{8}|-\d{4}-\d{2}-\d{2})?(?:\[1m\])?\Z")
 """The date of a snapshot, and Claude Code's mark of a long context window: the same prices."""
 _PER: Final = 1_000_000

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from agentdash.agents.adapter import Adapter, IdentifyTable
 
 _PACKAGE = "agentdash.agents"
+_FOLDER = Path(__file__).parent
 _SHARED = "any.toml"
 """Screen rules that hold for every worker CLI; no CLI of its own."""
 
@@ -23,8 +24,7 @@ class _Adapters(Mapping[str, Adapter]):
     """The adapters by name. The code of one is imported when it is looked up: most commands need few."""
 
     def __init__(self) -> None:
-        folder = files(_PACKAGE)
-        toml_files = sorted(path.name for path in folder.iterdir() if path.name.endswith(".toml"))
+        toml_files = sorted(path.name for path in _FOLDER.iterdir() if path.suffix == ".toml")
         self._names = dict.fromkeys(name.removesuffix(".toml") for name in toml_files if name != _SHARED)
 
     def __getitem__(self, name: str) -> Adapter:
@@ -65,10 +65,10 @@ def shared_rules_text() -> str:
 
 @cache
 def _load(name: str) -> Adapter:
-    has_code = (files(_PACKAGE) / name / "adapter.py").is_file()
+    has_code = (_FOLDER / name / "adapter.py").is_file()
     adapter: type[Adapter] = import_module(f"{_PACKAGE}.{name}.adapter").ADAPTER if has_code else Adapter
     return adapter(name, _text(f"{name}.toml"), tables(name))
 
 
 def _text(name: str) -> str:
-    return (files(_PACKAGE) / name).read_text("utf-8")
+    return (_FOLDER / name).read_text("utf-8")

@@ -12,6 +12,7 @@ import msgspec
 from agentdash.agents.claude import home as claude
 from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import uuid_time
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Event
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
@@ -35,7 +36,7 @@ class _Head(msgspec.Struct, rename="camel", gc=False):
     is_sidechain: bool | None = None
 
 
-_head: Final = msgspec.json.Decoder(_Head)
+_head: Final = JsonDecoder(_Head)
 
 
 class LogReader(Protocol):

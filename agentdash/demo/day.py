@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -34,7 +34,7 @@ from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.requested import RequestLayer
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 
-_DATA: Final = files("agentdash.demo")
+_DATA: Final = Path(__file__).parent
 _HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))
 _SANDBOXED: Final = Kernel(seccomp=2, no_new_privs=True, net=1, mnt=2, pid=2, user=2, ns_pids=(1, 1))
 _OFFLINE: Final = replace(_SANDBOXED, net=2)

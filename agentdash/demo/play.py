@@ -6,7 +6,7 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from agentdash.demo.conversations import DayConversations
@@ -17,7 +17,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.replay.clock import VirtualClock
 
-_DAY: Final = files("agentdash.demo") / "day.toml"
+_DAY: Final = Path(__file__).with_name("day.toml")
 
 
 def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:

@@ -6,7 +6,7 @@ The documentation shows the files as pages; `agentdash explain NAME` prints a se
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 PAGES: Final = ("states.md", "findings.md")
@@ -20,7 +20,7 @@ def sections() -> dict[str, str]:
 
     A paragraph is one line: where it breaks depends on the width of what shows it.
     """
-    texts = (files(__package__).joinpath(page).read_text("utf-8") for page in PAGES)
+    texts = (Path(__file__).with_name(page).read_text("utf-8") for page in PAGES)
     return {
         name: _LINE_BREAK.sub(" ", text.strip()) for page in texts for name, text in _SECTION.findall(page)
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from agentdash.model.conversation import change_words, line_counts, outcome_words, shown_paths
@@ -24,7 +24,7 @@ from agentdash.report.timeline_report import (
     WorkerTimeline,
 )
 
-_STYLE: Final = files("agentdash.report") / "timeline.css"
+_STYLE: Final = Path(__file__).with_name("timeline.css")
 _PREFORMATTED: Final = ("prompt", "message", "output", "command", "call")
 """Kinds of rows whose line breaks are kept."""
 _MIN_DURATION_S: Final = 0.001

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+from agentdash.folders import config_folder
 from agentdash.store.line_file import LineFacts, boot_id, read_line_files, read_small
 
 TOO_OLD_S = 60.0
@@ -89,9 +90,7 @@ def usual_home() -> str | None:
 
 def _config_names_home() -> bool:
     """Return whether `codex_home` occurs in the config file, or where that is not known."""
-    usual = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
-    folder = os.environ.get("XDG_CONFIG_HOME", "").strip() or usual
-    path = os.environ.get("AGENTDASH_CONFIG") or f"{folder}/agentdash/config.toml"
+    path = os.environ.get("AGENTDASH_CONFIG") or f"{config_folder()}/config.toml"
     try:
         return b"codex_home" in read_small(os.path.expanduser(path), follow=True)
     except (FileNotFoundError, NotADirectoryError):

@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -277,7 +276,7 @@ def _our_pairs() -> frozenset[int]:
 @cache
 def _our_texts() -> tuple[str, ...]:
     """Return all string literals of model and engine."""
-    package = Path(str(files("agentdash")))
+    package = Path(__file__).parents[1]
     return tuple(
         node.value
         for part in ("model", "engine")

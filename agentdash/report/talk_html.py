@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -23,7 +23,7 @@ from agentdash.model.times import moment, time_of_day, took
 from agentdash.report.export_html import diff_html
 from agentdash.report.talk import TalkReport, ThreadTalk, gap_words, heading_facts
 
-_STYLES: Final = (files("agentdash.report") / "timeline.css", files("agentdash.report") / "talk.css")
+_STYLES: Final = tuple(Path(__file__).with_name(name) for name in ("timeline.css", "talk.css"))
 _ROLES: Final = {"user": "you", "agent": "agent"}
 
 

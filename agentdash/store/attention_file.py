@@ -7,7 +7,6 @@ change, so that several dashboards add to each other.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -97,6 +96,8 @@ class AttentionFile:
         return known
 
     def _write(self, content: _Content) -> None:
+        import tempfile  # noqa: PLC0415 - seldom written, and a slow import
+
         ensure_private_directory(self.path.parent)
         descriptor, temporary = tempfile.mkstemp(prefix=".attention-", dir=self.path.parent)  # 0600
         try:

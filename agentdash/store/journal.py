@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.model import events as e
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.fleet import FleetKnown
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
@@ -56,8 +57,10 @@ class ProcessWorked(e.Event, frozen=True, kw_only=True, tag="process-worked"):
     io: int
 
 
-HEADER_DECODER: Final = msgspec.json.Decoder(JournalHeader)
-LINE_DECODER: Final = msgspec.json.Decoder(e.AnyEvent | FleetKnown | ScreenChanged | ProcessWorked)
+HEADER_DECODER: Final = JsonDecoder(JournalHeader)
+LINE_DECODER: Final[JsonDecoder[e.AnyEvent | FleetKnown | ScreenChanged | ProcessWorked]] = JsonDecoder(
+    e.AnyEvent | FleetKnown | ScreenChanged | ProcessWorked
+)
 
 
 class JournalPacker:

@@ -7,13 +7,14 @@ here: a reader has 30 ms, of which Python itself takes two thirds.
 """
 
 # Paths are strings here: `pathlib` starts slowly.
-# ruff: noqa: PTH111, PTH116, PTH208
+# ruff: noqa: PTH116, PTH208
 
 from __future__ import annotations
 
 import os
 import stat
-import sys
+
+from agentdash.folders import state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,12 +113,6 @@ def read_line_files() -> list[LineFacts]:
         return []
     found = (_read(f"{folder}/{name}") for name in names)
     return [facts for facts in found if facts is not None]
-
-
-def state_folder() -> str:
-    """Return agentdash's state directory, as `agentdash.config.state_folder` does, which imports more."""
-    usual = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state"
-    return os.path.expanduser(f"{os.environ.get('XDG_STATE_HOME', '').strip() or usual}/agentdash")
 
 
 def boot_id() -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -227,6 +226,8 @@ class Publisher:
             pid_namespace=_pid_namespace(),
             pid_start=process_start(os.getpid()),
         )
+        import tempfile  # noqa: PLC0415 - most commands only read it, and a slow import
+
         ensure_private_directory(self.path.parent)
         descriptor, temporary = tempfile.mkstemp(prefix=".status-", dir=self.path.parent)  # 0600
         try:

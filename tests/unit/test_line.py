@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from platformdirs import user_state_path
 
-from agentdash import config
 from agentdash.collect.clock import SystemClock
 from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.states import State
@@ -140,12 +138,6 @@ def test_file_of_others_is_none(tmp_path: Path) -> None:
 
 def test_constants_repeat_those_of_the_status_file() -> None:
     assert line.TOO_OLD_S == status_file.TOO_OLD
-    assert line_file.state_folder() == str(config.state_folder()) == str(user_state_path("agentdash"))
-
-
-def test_state_folder_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_STATE_HOME")
-    assert line_file.state_folder() == str(user_state_path("agentdash"))
 
 
 def test_home_of_the_config_file_is_left_to_the_slow_way(

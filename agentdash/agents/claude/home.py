@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from agentdash.files import open_regular, read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso, possible_time
 
@@ -61,8 +62,8 @@ class _Record(msgspec.Struct):
     timestamp: str | None = None
 
 
-_metadata: Final = msgspec.json.Decoder(_Metadata)
-_record: Final = msgspec.json.Decoder(_Record)
+_metadata: Final = JsonDecoder(_Metadata)
+_record: Final = JsonDecoder(_Record)
 
 
 class ClaudeHome:

@@ -12,6 +12,7 @@ import msgspec
 
 from agentdash.agents.claude.home import MAX_FILE_BYTES, listed
 from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
@@ -23,7 +24,7 @@ class _Meta(msgspec.Struct, rename="camel"):
     agent_type: str | None = None
 
 
-_meta: Final = msgspec.json.Decoder(_Meta)
+_meta: Final = JsonDecoder(_Meta)
 
 
 def read_role(transcript: Path, home: str, cwd: str, root: Path) -> Requested | None:

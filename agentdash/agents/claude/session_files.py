@@ -21,6 +21,7 @@ import msgspec
 
 from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
@@ -56,7 +57,7 @@ _STATUSES: Final[Mapping[str, _Status]] = {
     "shell": "idle",
 }
 """What each status means for the turn. An unknown one means nothing, and leaves the session known."""
-_decoder: Final = msgspec.json.Decoder(_SessionFile)
+_decoder: Final = JsonDecoder(_SessionFile)
 
 
 class ClaudeSessionFiles:

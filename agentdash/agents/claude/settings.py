@@ -18,6 +18,7 @@ import msgspec
 from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
 from agentdash.agents.claude.roles import read_role
 from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
@@ -53,7 +54,7 @@ class _Settings(msgspec.Struct):
     permissions: _Permissions | None = None
 
 
-_decoder: Final = msgspec.json.Decoder(_Settings)
+_decoder: Final = JsonDecoder(_Settings)
 _NOTHING: Final = _Settings()
 
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash import __version__
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import StatusPushed
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
@@ -123,7 +124,7 @@ class _Message(msgspec.Struct):
     emitted_at: float | None = msgspec.field(default=None, name="emittedAtMs")
 
 
-_message = msgspec.json.Decoder(_Message)
+_message = JsonDecoder(_Message)
 
 
 class AppServerConnection:

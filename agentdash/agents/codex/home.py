@@ -20,6 +20,7 @@ import msgspec
 
 from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.sanitize import clean_line
@@ -219,7 +220,7 @@ class _Entry(msgspec.Struct):
     updated_at: Any = None
 
 
-_entry = msgspec.json.Decoder(_Entry)
+_entry = JsonDecoder(_Entry)
 
 
 class NameIndex(NamedTuple):

@@ -21,6 +21,7 @@ from agentdash.agents.chat_facts import ChatFacts, clean_text
 from agentdash.agents.chat_files import ChatFiles
 from agentdash.agents.gemini.family import GEMINI, QWEN
 from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
@@ -34,7 +35,7 @@ class _Registry(msgspec.Struct):
     projects: dict[str, str]
 
 
-_registry: Final = msgspec.json.Decoder(_Registry)
+_registry: Final = JsonDecoder(_Registry)
 
 
 class GeminiChatParser(ChatFacts):

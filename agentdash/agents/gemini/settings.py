@@ -17,6 +17,7 @@ import msgspec
 from agentdash.agents.gemini.family import Family
 from agentdash.agents.json_comments import without_comments
 from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sandbox_flags import INHERITED
 from agentdash.model.sanitize import clean_line
@@ -53,7 +54,7 @@ class _Settings(msgspec.Struct, frozen=True):
     general: _General = _General()
 
 
-_decoder: Final = msgspec.json.Decoder(_Settings)
+_decoder: Final = JsonDecoder(_Settings)
 _trust: Final = msgspec.json.Decoder(dict[str, str])
 
 

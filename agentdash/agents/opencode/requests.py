@@ -18,6 +18,7 @@ import msgspec
 from agentdash.agents.adapter import RequestReader
 from agentdash.agents.json_comments import without_comments
 from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
@@ -40,7 +41,7 @@ class _Config(msgspec.Struct):
     permission: Any = None
 
 
-_decoder: Final = msgspec.json.Decoder(_Config)
+_decoder: Final = JsonDecoder(_Config)
 
 
 class RulesSource(msgspec.Struct, frozen=True):

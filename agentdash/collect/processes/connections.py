@@ -1,11 +1,11 @@
 """The connection of a client of ssh or mosh: it identifies on a host the session that the client shows."""
 
+# ruff: noqa: PLC0415 - most machines run no such client, and psutil starts slowly
+
 from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-
-import psutil
 
 from agentdash.model.sanitize import clean_line
 
@@ -13,6 +13,8 @@ from agentdash.model.sanitize import clean_line
 def ssh_connection(pid: int) -> str | None:
     """Return the connection of an ssh client as `SSH_CONNECTION` has it: address and port of the
     client, of the server; None where it has none, or shares it with other clients (`ControlMaster`)."""
+    import psutil
+
     try:
         connections = psutil.Process(pid).net_connections("all")
     except (psutil.Error, OSError):
@@ -35,6 +37,8 @@ def mosh_connection(pid: int, argv: Sequence[str]) -> str | None:
     (mosh 1.2 to 1.4, `network.cc`). None where there is more than one socket, or none can be read, and of a
     stopped process, which opens none (`ctrl-^ ctrl-z`).
     """
+    import psutil
+
     try:
         process = psutil.Process(pid)
         is_stopped = process.status() == psutil.STATUS_STOPPED

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.remote import RemoteWorker
 from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
 
@@ -62,7 +63,7 @@ class SchemaError(Exception):
     """The agentdash there writes another schema. The message is one line, with what to do."""
 
 
-_decoder: Final = msgspec.json.Decoder(RemoteChange)
+_decoder: Final = JsonDecoder(RemoteChange)
 
 
 def parse_change(line: bytes) -> RemoteChange:

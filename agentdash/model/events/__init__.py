@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events.base import Event
 from agentdash.model.events.machine import (
     AttentionRecalled,
@@ -110,7 +111,7 @@ AnyEvent = (
     | SourceSeen
 )
 
-_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_decoder: JsonDecoder[AnyEvent] = JsonDecoder(AnyEvent)
 _encoder = msgspec.json.Encoder()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.tokens import TokenUsage
 
 
@@ -122,7 +123,7 @@ class ToolResult(msgspec.Struct, rename="camel", gc=False):
     description: str | None = None
 
 
-record: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
-message: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-attachment: msgspec.json.Decoder[Attachment] = msgspec.json.Decoder(Attachment)
-tool_result: msgspec.json.Decoder[ToolResult] = msgspec.json.Decoder(ToolResult)
+record: JsonDecoder[Record] = JsonDecoder(Record)
+message: JsonDecoder[Message] = JsonDecoder(Message)
+attachment: JsonDecoder[Attachment] = JsonDecoder(Attachment)
+tool_result: JsonDecoder[ToolResult] = JsonDecoder(ToolResult)

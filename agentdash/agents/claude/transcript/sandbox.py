@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from agentdash.agents.sandbox_runtime import is_always_listed
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 
 _FILESYSTEM: Final = re.compile(r"^Filesystem: (\{.*\})[ \t]*$", re.MULTILINE)
@@ -33,7 +34,7 @@ class _Filesystem(msgspec.Struct):
     write: _Writing = msgspec.field(default_factory=_Writing)
 
 
-_decoder: Final = msgspec.json.Decoder(_Filesystem)
+_decoder: Final = JsonDecoder(_Filesystem)
 
 
 def described_policy(content: str, cwd: str | None) -> Policy:

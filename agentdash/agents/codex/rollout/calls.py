@@ -21,6 +21,7 @@ from agentdash.agents.codex.rollout.outputs import Ending
 from agentdash.agents.codex.rollout.records import Part
 from agentdash.agents.codex.rollout.tool import Tool
 from agentdash.model.changes import FileChange
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Event
 from agentdash.model.sanitize import clean_block, clean_line
 
@@ -59,7 +60,7 @@ class _Spawned(msgspec.Struct):
     nickname: str | None = None
 
 
-_spawned = msgspec.json.Decoder(_Spawned)
+_spawned = JsonDecoder(_Spawned)
 
 
 _USER_SHELL: Final = re.compile(

@@ -7,6 +7,8 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from agentdash.model.decoders import JsonDecoder
+
 RECORD_START: Final = b'{"timestamp":"'
 """The beginning of a record. Inside a line it is the end of a torn one: after a write error Codex writes the
 record again."""
@@ -55,8 +57,8 @@ class _Outline(msgspec.Struct, gc=False):
     payload: msgspec.Raw = msgspec.Raw()
 
 
-_outline = msgspec.json.Decoder(_Outline)
-_tagged = msgspec.json.Decoder(_Tagged)
+_outline = JsonDecoder(_Outline)
+_tagged = JsonDecoder(_Tagged)
 
 
 def kind_of(line: bytes) -> Kind:

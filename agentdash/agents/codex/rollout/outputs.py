@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout.records import Part
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Outcome
 from agentdash.model.sanitize import clean_block
 
@@ -95,7 +96,7 @@ class _Structured(msgspec.Struct):
     exit_code: int | None = None
 
 
-_structured = msgspec.json.Decoder(_Structured)
+_structured = JsonDecoder(_Structured)
 
 
 def parse_output(output: str | list[Part] | dict[str, Any] | None) -> Ending:

@@ -22,6 +22,7 @@ from agentdash.agents.codex.rollout.kinds import (
 )
 from agentdash.agents.codex.rollout.line_handler import LineHandler
 from agentdash.agents.codex.rollout.lineage import line_time
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Event
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.times import parse_iso
@@ -141,13 +142,13 @@ class RolloutReader(LineHandler):
 class _LineRule(NamedTuple):
     """The decoders of one kind of line, and the method that handles it."""
 
-    line: msgspec.json.Decoder[Any]
-    payload: msgspec.json.Decoder[Any]
+    line: JsonDecoder[Any]
+    payload: JsonDecoder[Any]
     act: Callable[..., None]
 
 
 def _rule(payload: Any, act: Callable[..., None]) -> _LineRule:
-    return _LineRule(msgspec.json.Decoder(records.Line[payload]), msgspec.json.Decoder(payload), act)
+    return _LineRule(JsonDecoder(records.Line[payload]), JsonDecoder(payload), act)
 
 
 _SESSION_META: Final = _rule(records.SessionMeta, RolloutReader._session_meta)

@@ -21,6 +21,7 @@ from agentdash.agents.codex.rollout import outputs, records, tools
 from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_silent
 from agentdash.agents.codex.rollout.patches import patch_text
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Event
 from agentdash.model.limits import MAX_LINE_BYTES
 
@@ -346,7 +347,7 @@ _TURN_CONTEXT: Final = (b"turn_context", None)
 _STAMP: Final = re.compile(
     rb'\{"timestamp":"[\dT:.Z+-]{8,40}",(?:"ordinal":(?:0|[1-9]\d{0,17}),)?(?="type":")'
 )
-_context_line: Final = msgspec.json.Decoder(records.Line[dict[str, Any]])
+_context_line: Final = JsonDecoder(records.Line[dict[str, Any]])
 
 
 class _Item(records.Command, gc=False):
@@ -362,13 +363,13 @@ class _CommandCompleted(msgspec.Struct, gc=False):
 
 
 class _Rule(NamedTuple):
-    line: msgspec.json.Decoder[Any]
+    line: JsonDecoder[Any]
     act: Callable[..., bool]
     """Returns whether the line is left out."""
 
 
 def _rule(payload: Any, act: Callable[..., bool]) -> _Rule:
-    return _Rule(msgspec.json.Decoder(records.Line[payload]), act)
+    return _Rule(JsonDecoder(records.Line[payload]), act)
 
 
 _RULES: Final = {
