@@ -32,7 +32,7 @@ _HOST_EXAMPLES: Final = {
     "command": "~/.local/bin/agentdash",
 }
 _ENVIRONMENT_VARIABLES: Final = {"codex_home": "CODEX_HOME", "claude_home": "CLAUDE_CONFIG_DIR"}
-"""Options that can also be set by an environment variable."""
+"""Options that can also be set by an environment variable: paths."""
 
 
 class NotificationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -247,7 +247,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> t
         if name in flags:
             settings.append(Setting(name, flags[name], "flag", "the command line"))
         elif variable and environ.get(variable):
-            settings.append(Setting(name, _convert(name, environ[variable]), "env", variable))
+            settings.append(Setting(name, Path(environ[variable]).expanduser(), "env", variable))
         elif name in from_file:
             settings.append(
                 Setting(name, from_file[name], "file", f"{clean_line(str(path))}:{_line(text, name)}")
@@ -292,10 +292,7 @@ def _syntax_problem(error: Exception, text: str, path: Path) -> str:
 
 def defaults() -> dict[str, Any]:
     """Return every option with its default value."""
-    return {
-        field.name: field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-        for field in _fields()
-    }
+    return msgspec.structs.asdict(Config())
 
 
 def default_text(keys: Mapping[str, str]) -> str:

@@ -245,6 +245,7 @@ def _once(hub: Hub) -> Snapshot:
     try:
         asyncio.run(poll())
     finally:
+        gc.freeze()
         gc.enable()
     if (failure := found[0].failure) is not None and not failure.goes_on:
         raise EngineFailedError(failure)

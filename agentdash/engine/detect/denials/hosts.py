@@ -16,49 +16,73 @@ _HOST: Final = (
 
 
 _HOSTS: Final = tuple(
-    Pattern(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"(?:resolve (?:host(?:name| address)?(?: name)?|proxy(?: name)?)"
-        rf"|resolve):? +['\"‘“]?{_HOST}(?=['\"’”:;/,\s.)]|$)",
-        rf"(?:resolving|failed to resolve|bad address|bad hostname|get address for|server host"
-        rf"|translate host name|unable to resolve) +['\"‘“]{_HOST}(?::\d+)?['\"’”]",
-        rf"getaddrinfo\(['\"]{_HOST}['\"]",
-        rf"getaddrinfo\(?\)?:? +(?:E[A-Z_]+ +|for (?:host +)?)?['\"]?(?!E(?:AI_|NOTFOUND)){_HOST}(?:['\"]"
-        rf"|\s|:|$)",
-        rf"\blookup {_HOST}(?= on |:)",
-        rf"UnknownHostException: {_HOST}",
-        rf"unknown host:? '?{_HOST}",
-        rf"cannot resolve {_HOST}: unknown host",
-        rf"failed to connect to {_HOST} port",
-        rf"connect to host {_HOST} port",
-        rf"connect to {_HOST} (?:port|\()",
-        rf"(?:connect|bind|listen) E[A-Z]+(?:: [a-z ]+)? {_HOST}(?::\d+)?(?=[\s,)-]|$)",
-        rf"dial (?:tcp|udp)\d? {_HOST}:\d+",
-        rf"listen (?:tcp|udp)\d? {_HOST}:\d+",
-        rf"(?:HTTPS?ConnectionPool\(|\()host=['\"]{_HOST}['\"]",
-        rf"connect to host {_HOST}:\d+",
-        rf"\w+://(?:[^/@\s'\"]*@)?{_HOST}",
-        rf"(?:redis at|server on) ['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)",
-        rf"to_address, ?\{{['\"]{_HOST}['\"]",
-        rf"reach host {_HOST}",
-        rf"attempts to connect to {_HOST} failed",
-        rf"in connection to {_HOST}:\d+",
-        rf"find the server at {_HOST}",
-        rf"\({_HOST}:\d+\)",
-        rf"(?:^|[\s(]){_HOST}(?::\d+)?: (?:temporary failure in name|name or service not|nodename nor"
-        rf"|no address associated|unknown host)",
-        rf"\b{_HOST} \((?P=host)\).{{1,40}}(?:{NO_NAME_PATTERN})",
-        rf"(?:^|: |\(){_HOST}(?::\d+)?: (?:{NO_NAME_PATTERN})",
-        rf"/dev/(?:tcp|udp)/{_HOST}/",
-        rf"connection to the server {_HOST}:\d+",
+    (fragments, Pattern(pattern, re.IGNORECASE))
+    for fragments, pattern in (
+        (
+            ("resolve",),
+            rf"(?:resolve (?:host(?:name| address)?(?: name)?|proxy(?: name)?)"
+            rf"|resolve):? +['\"‘“]?{_HOST}(?=['\"’”:;/,\s.)]|$)",
+        ),
+        (
+            ("resolv", "address", "host"),
+            rf"(?:resolving|failed to resolve|bad address|bad hostname|get address for|server host"
+            rf"|translate host name|unable to resolve) +['\"‘“]{_HOST}(?::\d+)?['\"’”]",
+        ),
+        (("getaddrinfo(",), rf"getaddrinfo\(['\"]{_HOST}['\"]"),
+        (
+            ("getaddrinfo",),
+            rf"getaddrinfo\(?\)?:? +(?:E[A-Z_]+ +|for (?:host +)?)?['\"]?(?!E(?:AI_|NOTFOUND)){_HOST}(?:['\"]"
+            rf"|\s|:|$)",
+        ),
+        (("lookup ",), rf"\blookup {_HOST}(?= on |:)"),
+        (("unknownhost",), rf"UnknownHostException: {_HOST}"),
+        (("unknown host",), rf"unknown host:? '?{_HOST}"),
+        (("cannot resolve ",), rf"cannot resolve {_HOST}: unknown host"),
+        (("failed to connect to ",), rf"failed to connect to {_HOST} port"),
+        (("connect to host ",), rf"connect to host {_HOST} port"),
+        (("connect to ",), rf"connect to {_HOST} (?:port|\()"),
+        (
+            ("connect e", "bind e", "listen e"),
+            rf"(?:connect|bind|listen) E[A-Z]+(?:: [a-z ]+)? {_HOST}(?::\d+)?(?=[\s,)-]|$)",
+        ),
+        (("dial ",), rf"dial (?:tcp|udp)\d? {_HOST}:\d+"),
+        (("listen ",), rf"listen (?:tcp|udp)\d? {_HOST}:\d+"),
+        (("(host=",), rf"(?:HTTPS?ConnectionPool\(|\()host=['\"]{_HOST}['\"]"),
+        (("connect to host ",), rf"connect to host {_HOST}:\d+"),
+        (("://",), rf"\w+://(?:[^/@\s'\"]*@)?{_HOST}"),
+        (("redis at ", "server on "), rf"(?:redis at|server on) ['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)"),
+        (("to_address",), rf"to_address, ?\{{['\"]{_HOST}['\"]"),
+        (("reach host ",), rf"reach host {_HOST}"),
+        (("attempts to connect to ",), rf"attempts to connect to {_HOST} failed"),
+        (("in connection to ",), rf"in connection to {_HOST}:\d+"),
+        (("find the server at ",), rf"find the server at {_HOST}"),
+        (("(",), rf"\({_HOST}:\d+\)"),
+        (
+            (": temporary failure", ": n", ": unknown host"),
+            rf"(?:^|[\s(]){_HOST}(?::\d+)?: (?:temporary failure in name|name or service not|nodename nor"
+            rf"|no address associated|unknown host)",
+        ),
+        ((" (",), rf"\b{_HOST} \((?P=host)\).{{1,40}}(?:{NO_NAME_PATTERN})"),
+        ((": ",), rf"(?:^|: |\(){_HOST}(?::\d+)?: (?:{NO_NAME_PATTERN})"),
+        (("/dev/",), rf"/dev/(?:tcp|udp)/{_HOST}/"),
+        (("connection to the server ",), rf"connection to the server {_HOST}:\d+"),
     )
 )
+"""Patterns of messages that name a host; of the fragments of each one is in the lower case of every such
+message: most patterns are neither searched nor compiled for most messages."""
 
 
 _LOOSE_HOSTS: Final = (
-    Pattern(rf"(?:server at|address) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE),
-    Pattern(
-        rf"(?:connect to|connection to|connecting to) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE
+    (
+        ("server at", "address"),
+        Pattern(rf"(?:server at|address) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)", re.IGNORECASE),
+    ),
+    (
+        ("connect to", "connection to", "connecting to"),
+        Pattern(
+            rf"(?:connect to|connection to|connecting to) +\(?['\"]?{_HOST}['\"]?(?=[\s:,;)]|$)",
+            re.IGNORECASE,
+        ),
     ),
 )
 """What follows is a host only if it looks like one."""
@@ -142,11 +166,15 @@ def operand_hosts(name: str, words: tuple[str, ...]) -> list[str]:
 
 def host_in(line: str) -> str | None:
     """Return the host that a message names."""
-    for pattern in (*_HOSTS, *_LOOSE_HOSTS):
+    lower = line.casefold()
+    for rule in (*_HOSTS, *_LOOSE_HOSTS):
+        fragments, pattern = rule
+        if not any(fragment in lower for fragment in fragments):
+            continue
         for match in pattern.finditer(line):
             host = match["host"]
-            if is_host(host, is_named=pattern is _HOSTS[0]) and (
-                pattern not in _LOOSE_HOSTS or re.search(r"[.:]|^localhost$", host)
+            if is_host(host, is_named=rule is _HOSTS[0]) and (
+                rule not in _LOOSE_HOSTS or re.search(r"[.:]|^localhost$", host)
             ):
                 return host
     return None
