@@ -244,6 +244,14 @@ def test_settings_without_effect() -> None:
     ]
 
 
+@pytest.mark.parametrize("value", ["7", '"x"', "[1]", "{a = 1}", "[[]]"])
+def test_settings_of_another_type_are_settings_without_effect_or_none(value: str) -> None:
+    for key in ("profiles", "permissions", "sandbox_workspace_write", "sandbox_mode", "features", "projects"):
+        found = layers(f"{key} = {value}\n")
+        _, outcome = request(found, parse_options([]), RULES, cwd="/w")
+        assert {each.line for each in ineffective(found, parse_options([]), RULES, outcome)} <= {1}
+
+
 def test_untrusted_project(tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     (work / ".codex").mkdir(parents=True)

@@ -15,7 +15,10 @@ from agentdash.model.sanitize import clean_line
 _READ_BYTES: Final = 1 << 16
 _MAX_STDERR_BYTES: Final = 4_096
 _END_S: Final = 1.0
-"""For a process to end by itself, and again after SIGTERM."""
+"""For a process to end by itself."""
+_KILL_S: Final = 0.5
+"""From SIGTERM to SIGKILL: less than this program has for its own end (`cli.termination`), which a child that
+ignores SIGTERM would survive."""
 
 
 class ChildProcess:
@@ -98,7 +101,7 @@ class ChildProcess:
             self._process.stdin.close()
         self._signal(signal.SIGTERM)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_END_S):
+            async with asyncio.timeout(_KILL_S):
                 await self._process.wait()
         self._signal(signal.SIGKILL)
         self._transport.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -35,39 +36,96 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@contextmanager
+def mounted_image(place: Path, owner: int, make: str, *options: str) -> Iterator[Path]:
+    """Mount a new file system of 128 MB, in a file, for the block; its root belongs to `owner`."""
+    image, folder = place / "image", place / "disk"
+    with image.open("wb") as file:
+        file.truncate(128 << 20)
+    folder.mkdir()
+    subprocess.run([make, "-q", *options, str(image)], check=True, capture_output=True)
+    subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
+    try:
+        os.chown(folder, owner, owner)
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
 @scene("a full disk for state, journal and exports", needs_root=True)
 def full(stage: Stage) -> Iterator[str]:
     folder = stage.place.root / "full"
-    owner = f"uid={stage.uid},gid={stage.uid},mode=700"
-    with mounted(folder, f"size=64k,{owner}"):
-        filler = folder / "filler"
-        with filler.open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(b"x" * 4_096)
-        stage.env["XDG_STATE_HOME"] = str(folder)
-        plain = stage.run("check", "--json", "--no-cache")
-        for _ in range(2):
-            cached = stage.run("check", "--json")
-            if (cached.code, cached.out) != (plain.code, plain.out):
-                yield f"check: {cached.code} {cached.err[-200:]}"
-        yield from whole(stage.run("status", "--json", "--no-tmux"))
-        for suffix in ("md", "html", "cast"):
-            file_name = folder / f"out.{suffix}"
-            done = stage.run("replay", GOOD, "--export", str(file_name))
-            if done.code != 2 or "No space left" not in done.err:
-                yield f"export: {done.code} {done.err[-200:]}"
-            if file_name.exists():
-                yield f"a part of {file_name.name} was left"
-        yield from _record(stage, folder / "journal")
-        left = [path.name for path in folder.rglob("*") if path.is_file() and path != filler]
-        if any(name.startswith(("status-", ".")) for name in left):
-            yield f"left: {left}"
+    with mounted(folder, f"size=64k,uid={stage.uid},gid={stage.uid},mode=700"):
+        yield from _without_space(stage, folder, "No space left")
 
 
-def _record(stage: Stage, journal: Path) -> Iterator[str]:
+@scene("a full ext4 for state, journal and exports", needs_root=True)
+def full_ext4(stage: Stage) -> Iterator[str]:
+    with mounted_image(stage.place.root, stage.uid, "mkfs.ext4", "-m", "0") as folder:
+        yield from _without_space(stage, folder, "No space left")
+
+
+def _no_quotas() -> str | None:
+    """Return what is missing: of ext4, XFS and tmpfs quotas are options of the kernel, often left out."""
+    if "btrfs" not in Path("/proc/filesystems").read_text():
+        return "this kernel has no btrfs"
+    return None if shutil.which("mkfs.btrfs") else "mkfs.btrfs is not installed (btrfs-progs)"
+
+
+@scene("a used-up quota for state, journal and exports", needs_root=True, missing=_no_quotas)
+def quota(stage: Stage) -> Iterator[str]:
+    with mounted_image(stage.place.root, stage.uid, "mkfs.btrfs") as folder:
+        for command in (
+            ("quota", "enable", str(folder)),
+            ("subvolume", "create", str(folder / "own")),
+            ("qgroup", "limit", "1M", str(folder / "own")),
+        ):
+            subprocess.run(["btrfs", *command], check=True, capture_output=True)
+        os.chown(folder / "own", stage.uid, stage.uid)
+        yield from _without_space(stage, folder / "own", "quota exceeded")
+
+
+def _without_space(stage: Stage, folder: Path, reason: str) -> Iterator[str]:
+    """Fill a folder, which then is the state directory, and yield what is wrong.
+
+    Args:
+        reason: a part of the system's message for a write that is refused.
+    """
+    filler = folder / "filler"
+    for size in (65_536, 512, 512):  # what is reserved for a block is free after `fsync`
+        with suppress(OSError), filler.open("ab", buffering=0) as file:
+            with suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+            os.fsync(file.fileno())
+    stage.env["XDG_STATE_HOME"] = str(folder)
+    plain = stage.run("check", "--json", "--no-cache")
+    for _ in range(2):
+        cached = stage.run("check", "--json")
+        if (cached.code, cached.out) != (plain.code, plain.out):
+            yield f"check: {cached.code} {cached.err[-200:]}"
+    yield from whole(stage.run("status", "--json", "--no-tmux"))
+    published = stage.run("publish", "--no-tmux")
+    if published.code != 2 or reason not in published.err:
+        yield f"publish: {published.code} {published.err[-200:]}"
+    for suffix in ("md", "html", "cast"):
+        file_name = folder / f"out.{suffix}"
+        done = stage.run("replay", GOOD, "--export", str(file_name))
+        if done.code != 2 or reason not in done.err:
+            yield f"export: {done.code} {done.err[-200:]}"
+        if file_name.exists():
+            yield f"a part of {file_name.name} was left"
+    yield from _record(stage, folder / "journal", reason)
+    left = [path.name for path in folder.rglob("*") if path.is_file() and path != filler]
+    if any(name.startswith(("status-", ".")) for name in left):
+        yield f"left: {left}"
+
+
+def _record(stage: Stage, journal: Path, reason: str) -> Iterator[str]:
     """Record onto a disk that takes nothing; it is stated, or the command refuses."""
     terminal = stage.screen("--no-tmux", "--record", str(journal))
-    terminal.until(lambda: terminal.process.poll() is not None or b"No space" in terminal.output, "an error")
+    said = reason.encode()
+    terminal.until(lambda: terminal.process.poll() is not None or said in terminal.output, "an error")
     if terminal.process.poll() is None:
         yield from quits(terminal)
 

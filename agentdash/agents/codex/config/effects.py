@@ -109,9 +109,10 @@ def _approval_settings(file: ConfigFile, arguments: Arguments, given: Asked) -> 
 
 
 def _profile_settings(file: ConfigFile, rules: Rules) -> Iterator[Ineffective]:
-    if rules.profile_tables:
+    table = file.get("profiles")
+    if rules.profile_tables or not isinstance(table, Mapping):
         return
-    for name in file.get("profiles") or ():
+    for name in table:
         yield _ineffective(file, ("profiles", str(name)), "profiles are files of their own since 0.134")
 
 
