@@ -9,7 +9,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dump_maps import on_one_line
 from agentdash.engine.detect.env_output.dumps import ENV_STYLE, FLAGS, Style
-from agentdash.engine.detect.env_output.patterns import Hole, Kind
+from agentdash.engine.detect.env_output.patterns import Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.loops import MAX_ROUNDS, Loops
 from agentdash.engine.detect.env_output.scripting.machine import dump_parts
@@ -155,15 +155,10 @@ class Collections(Loops):
             case str() if not has_placeholder(values):
                 return len(values)
             case str():
-                is_filled = bool(values.partition("Zhole")[0]) or self.other_value(values)
+                is_filled = bool(values.partition("Zhole")[0]) or self.kind_of(values) is Kind.OTHER
                 return Count(int(is_filled))
             case _:
                 raise UnknownError
-
-    def other_value(self, text: str) -> bool:
-        """Return whether a text is another value of a flag, which is not empty."""
-        hole = self.hole(text)
-        return isinstance(hole, Hole) and hole.kind is Kind.OTHER
 
     def joined(self, values: Any, separator: Any) -> Any:
         """Return values as one text."""

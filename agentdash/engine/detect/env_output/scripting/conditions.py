@@ -67,24 +67,19 @@ class Conditions(Ways):
             return self._truth_of_known(value)
         if not has_placeholder(value):
             return value != "" and not (self.zero_is_false and value == "0")
-        hole = self._holes.get(value)
-        if hole is None:
+        if self.hole(value) is None:
             return True  # with other text around it
-        if isinstance(hole, Hole) and hole.kind is Kind.OTHER and not self.zero_is_false:
+        if self.kind_of(value) is Kind.OTHER and not self.zero_is_false:
             return True
         return self.decide()
 
     def _truth_of_known(self, value: str) -> bool:
         """Return whether a text is one at all: another variable may be unset."""
-        hole = self._holes.get(value)
-        return self.decide() if isinstance(hole, Hole) and hole.kind is Kind.ANY else True
+        return self.decide() if self.kind_of(value) is Kind.ANY else True
 
     def defined(self, value: Any) -> bool:
         """Return whether a value is there."""
-        if isinstance(value, Unknowable):
-            return self.decide()
-        hole = self._holes.get(value) if isinstance(value, str) else None
-        if isinstance(hole, Hole) and hole.kind is Kind.ANY:
+        if isinstance(value, Unknowable) or self.kind_of(value) is Kind.ANY:
             return self.decide()
         return value is not None
 
@@ -106,11 +101,13 @@ class Conditions(Ways):
 
     def _may_be(self, value: str, other: Any) -> bool:
         """Return whether a text that is not known can be another value."""
-        hole = self._holes.get(value)
-        if isinstance(hole, Hole) and hole.kind is Kind.OTHER:
-            return isinstance(other, str) and other not in ("", *hole.exclude)
-        if isinstance(hole, Hole) and hole.kind is Kind.ANY:
-            return True
+        match self.hole(value):
+            case Hole(kind=Kind.OTHER, exclude=exclude):
+                return isinstance(other, str) and other not in ("", *exclude)
+            case Hole(kind=Kind.ANY):
+                return True
+            case _:
+                pass
         if not isinstance(other, str) or has_placeholder(other):
             return isinstance(other, str)
         pieces = _HOLE.split(value)
@@ -128,8 +125,7 @@ class Conditions(Ways):
 
     def _is_quiet(self, value: Any) -> bool:
         """Return whether a value is a number, or a text, of the system."""
-        hole = self.hole(value) if isinstance(value, str) else None
-        return isinstance(hole, Hole) and hole.kind in (Kind.QUIET_LINE, Kind.DIGITS)
+        return self.kind_of(value) in (Kind.QUIET_LINE, Kind.DIGITS)
 
     def ordered(self, sign: str, left: Any, right: Any) -> bool:
         """Return the truth of a comparison of two numbers or texts; the first number may not be known."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind
+from agentdash.engine.detect.env_output.patterns import Choice, Kind
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.machine import Machine
 from agentdash.engine.detect.env_output.scripting.values import Count, Unknowable
@@ -56,8 +56,7 @@ def _key(machine: Machine, key: Any) -> str:
 
 
 def _quoted(machine: Machine, value: str) -> str:
-    hole = machine.hole(value)
-    if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE, Kind.QUIET_TEXT, Kind.DIGITS):
+    if machine.kind_of(value) in (Kind.ANY, Kind.QUIET_LINE, Kind.QUIET_TEXT, Kind.DIGITS):
         return value  # in quotes, a number or null
     if has_placeholder(value):
         pieces = value.split("Zhole")

@@ -213,6 +213,11 @@ class Machine(Scoped):
         """Return what a word stands for that is all of a text; None for other texts."""
         return self._holes.get(value)
 
+    def kind_of(self, value: Any) -> Kind | None:
+        """Return what kind of text is meant by a text that is not known at all; None for other values."""
+        hole = self._holes.get(value) if isinstance(value, str) else None
+        return hole.kind if isinstance(hole, Hole) else None
+
     def quiet(self) -> str:
         """Return a word for text on one line in which no flag is named."""
         return self.word(Hole(Kind.QUIET_LINE))

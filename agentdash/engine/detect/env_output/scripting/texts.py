@@ -103,16 +103,11 @@ class Texts(Collections):
         source = pattern.compiled.pattern
         if _begins_otherwise(pattern.compiled, self._known(text)):
             return False
-        if samples == {False} and self._is_any(text):
+        if samples == {False} and self.kind_of(text) not in (None, Kind.OTHER):  # it can be any text
             return self.decide()
         if len(samples) > 1 or (samples == {False} and not re.fullmatch(r"\^?\w+=?", source)):
             raise UnknownError
         return samples.pop()
-
-    def _is_any(self, text: str) -> bool:
-        """Return whether a text is a value, of another variable or of the system, that can be any text."""
-        hole = self.hole(text)
-        return isinstance(hole, Hole) and hole.kind is not Kind.OTHER
 
     def groups(self, pattern: Pattern, text: Any) -> list[str]:
         """Return the whole match and its groups in a text; they keep the unknown value whole."""

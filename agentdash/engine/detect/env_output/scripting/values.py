@@ -76,6 +76,19 @@ class Function(msgspec.Struct, frozen=True):
     run: Callable[[list[Any]], Any]
 
 
+class Builtin(msgspec.Struct, frozen=True):
+    """A module, an object or a function that comes with the language, by its name."""
+
+    name: str
+
+
+class Method(msgspec.Struct, frozen=True):
+    """A method of a value."""
+
+    owner: Any
+    name: str
+
+
 class Pattern(msgspec.Struct, frozen=True):
     """A regular expression."""
 

@@ -16,16 +16,16 @@ from agentdash.engine.detect.env_output.scripting.javascript.values import (
     MODULES,
     NULL,
     QUIET_FUNCTIONS,
-    Method,
     Null,
     Pairs,
-    Path,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
+    Builtin,
     Count,
     ExitError,
     FailedError,
     Function,
+    Method,
     Pattern,
     Written,
 )
@@ -52,7 +52,7 @@ class Calls(TextMethods):
                 return function.run(arguments)
             case Method(owner=owner, name=name):
                 return self._method(owner, name, arguments)
-            case Path(name=name):
+            case Builtin(name=name):
                 return self._library(name.removeprefix("node:"), arguments)
             case _:
                 raise UnknownError
@@ -142,7 +142,7 @@ class Calls(TextMethods):
             case "process.exit", status:
                 raise ExitError(status[0] if status and isinstance(status[0], int) else 0)
             case "require", [str() as module] if module.removeprefix("node:") in MODULES:
-                return Path(module.removeprefix("node:"))
+                return Builtin(module.removeprefix("node:"))
             case (("fs.promises.readFile" | "fs/promises.readFile"), [path, *_]):
                 return self.content(path)
             case "fs.readFileSync", [0 | "/dev/stdin", *_]:

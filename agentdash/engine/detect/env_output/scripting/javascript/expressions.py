@@ -17,16 +17,16 @@ from agentdash.engine.detect.env_output.scripting.javascript.values import (
     TEXT_METHODS,
     Caught,
     Class,
-    Method,
     Null,
     Pairs,
-    Path,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
     UNKNOWABLE,
+    Builtin,
     Count,
     FailedError,
     Function,
+    Method,
     Pattern,
     Various,
     Written,
@@ -116,7 +116,7 @@ class Expressions(Calls):
             return _CONSTANTS[name]
         if name not in _GLOBALS:
             raise UnknownError
-        return Path(name)
+        return Builtin(name)
 
     def bind(self, pattern: Tree, value: Any) -> None:
         """Declare the names of a pattern."""
@@ -166,7 +166,7 @@ class Expressions(Calls):
         return Function(started)
 
     def _new(self, made: Any, arguments: list[Any]) -> Any:
-        if isinstance(made, Path):
+        if isinstance(made, Builtin):
             return self.call(made, arguments)
         if not isinstance(made, Class):
             raise UnknownError
@@ -227,12 +227,12 @@ class Expressions(Calls):
         match owner:
             case None | Null():
                 raise FailedError("TypeError")
-            case Path(name="process") if key == "env":
+            case Builtin(name="process") if key == "env":
                 return Selection((True, True))
-            case Path(name=name) if f"{name}.{key}" in QUIET_VALUES:
+            case Builtin(name=name) if f"{name}.{key}" in QUIET_VALUES:
                 return self.quiet()
-            case Path(name=name):
-                return "\n" if f"{name}.{key}" == "os.EOL" else Path(f"{name}.{self.plain(key)}")
+            case Builtin(name=name):
+                return "\n" if f"{name}.{key}" == "os.EOL" else Builtin(f"{name}.{self.plain(key)}")
             case Instance(of=made, attributes=attributes):
                 return attributes[key] if key in attributes else self._of_class(owner, made.members, "", key)
             case Class(members=members, fields=fields):
@@ -280,7 +280,7 @@ class Expressions(Calls):
                 self._names[name] = value
             case ("member", owner, key):
                 found, name = self._attributes(self.value(owner)), self.value(key)
-                if found == Path("process") and name == "exitCode" and type(value) is int:
+                if found == Builtin("process") and name == "exitCode" and type(value) is int:
                     self.exit_code = value
                     return value
                 if not isinstance(found, dict):

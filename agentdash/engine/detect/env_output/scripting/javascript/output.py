@@ -130,8 +130,7 @@ class Output(Promises):
         return self.word(Choice(((f"{ends[0]} {', '.join(texts)} {ends[1]}",), (many,))))
 
     def _quoted(self, value: str) -> str:
-        hole = self.hole(value)
-        if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE):
+        if self.kind_of(value) in (Kind.ANY, Kind.QUIET_LINE):
             return value  # quoted, undefined or a number
         if "'" in value or "\n" in value or "\\" in value:
             raise UnknownError
@@ -175,11 +174,7 @@ class Output(Promises):
             case Instance(attributes=attributes):
                 return self._plain(attributes)
             case dict():
-                kept = {
-                    key: each
-                    for key, each in value.items()
-                    if each is not None and not self._is_left_out(each)
-                }
+                kept = {key: each for key, each in value.items() if not self._is_left_out(each)}
                 return {key: self._plain(each) for key, each in kept.items()}
             case list():
                 return [None if each is None else self._plain(each) for each in value]
@@ -190,13 +185,8 @@ class Output(Promises):
         """Return whether a value is `undefined`, which JSON leaves out; one that is not known may be."""
         if value is None:
             return True
-        is_open = isinstance(value, Unknowable) or (isinstance(value, str) and not self.is_text(value))
+        is_open = isinstance(value, Unknowable) or self.kind_of(value) is Kind.ANY
         return is_open and self.decide()
-
-    def is_text(self, value: str) -> bool:
-        """Return whether a text is one: another variable may be unset."""
-        hole = self.hole(value)
-        return not (isinstance(hole, Hole) and hole.kind is Kind.ANY)
 
     def table(self, value: Any) -> None:
         """Run `console.table`: a line with the name and the value of each entry."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Part
+from agentdash.engine.detect.env_output.scripting.grammars import MAX_CODE
 from agentdash.engine.detect.env_output.scripting.javascript.effects import Syntax, may_run
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree, words_of
 from agentdash.engine.detect.env_output.scripting.javascript.expressions import Expressions
@@ -27,12 +28,10 @@ from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.streams import Call, Result
 from agentdash.engine.detect.env_output.unknown import UnknownError
 
-_MAX_CODE: Final = 4_000
-
 
 def run_node(code: str, options: str, call: Call, holes: dict[str, Part]) -> list[Result]:
     """Return the results of a program. Raises `UnknownError` for what is not modelled."""
-    if len(code) > _MAX_CODE:
+    if len(code) > MAX_CODE:
         raise UnknownError
     if "p" in options:
         tree: tuple[Tree, ...] = (("print", parse_expression(code.strip().rstrip(";"))),)

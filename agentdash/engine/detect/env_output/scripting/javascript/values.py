@@ -25,19 +25,6 @@ class Null:
     """`null`, where None is `undefined`."""
 
 
-class Path(msgspec.Struct, frozen=True):
-    """A function or an object of Node, by its name."""
-
-    name: str
-
-
-class Method(msgspec.Struct, frozen=True):
-    """A method of a value."""
-
-    owner: Any
-    name: str
-
-
 class Class(msgspec.Struct, frozen=True):
     """A class of the program: its functions by kind and name, and the values of its fields."""
 

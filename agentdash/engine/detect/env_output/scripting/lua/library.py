@@ -12,6 +12,7 @@ from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.texts import Texts
 from agentdash.engine.detect.env_output.scripting.values import (
     SINK,
+    Builtin,
     ExitError,
     FailedError,
     Function,
@@ -39,12 +40,6 @@ class Handle(msgspec.Struct, frozen=True):
     """An open file or program."""
 
     content: Written
-
-
-class Member(msgspec.Struct, frozen=True):
-    """A table of Lua's library, or a function in one, by its name."""
-
-    name: str
 
 
 class Library(Texts):
@@ -102,7 +97,7 @@ class Library(Texts):
                     return Several([True, function.run(given)])
                 except FailedError as failed:
                     return Several([False, failed.text or self.quiet()])
-            case "pcall", [Member(name="require"), _]:
+            case "pcall", [Builtin(name="require"), _]:
                 return Several([False, self.quiet()]) if self.attempted() is None else Several([True, SINK])
             case "setmetatable", [list() | dict() as owner, behind]:
                 return self.set_metatable(owner, behind)
@@ -153,7 +148,7 @@ class Library(Texts):
                 return Several([self.stripped(owner), self.number_word()])
             case str(), "gsub", [part, other] if re.fullmatch(r"[\w ='\"/,:;]|\n", part):
                 return Several([self.replaced(owner, part, other), self.number_word()])
-            case Member(name="io.stdout"), "write", values:
+            case Builtin(name="io.stdout"), "write", values:
                 return self.library("io.write", values)
             case str(), "format", values:
                 return self.formatted(owner, [self.text(value) for value in values])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.loops import MAX_ROUNDS
-from agentdash.engine.detect.env_output.scripting.lua.library import Library, Member, Several
+from agentdash.engine.detect.env_output.scripting.lua.library import Library, Several
 from agentdash.engine.detect.env_output.scripting.values import (
+    Builtin,
     FailedError,
     Function,
     LastError,
@@ -215,7 +216,7 @@ class Lua(Library):
     def _named(self, name: str) -> Any:
         if name == "_VERSION":
             return self.quiet()
-        return self._names.get(name, Member(name) if name in _GLOBALS else None)
+        return self._names.get(name, Builtin(name) if name in _GLOBALS else None)
 
     def _string(self, node: Node) -> str:
         source = text_of(node)
@@ -246,8 +247,8 @@ class Lua(Library):
         owner, key = self.value(field(node, "table")), field(node, "field")
         index = text_of(key) if node.type == "dot_index_expression" else self.value(key)
         match owner:
-            case Member(name=name) if isinstance(index, str):
-                return Member(f"{name}.{index}")
+            case Builtin(name=name) if isinstance(index, str):
+                return Builtin(f"{name}.{index}")
             case list() if isinstance(index, int):
                 return owner[index - 1] if 0 < index <= len(owner) else None
             case dict() | list() if isinstance(index, str):
@@ -320,7 +321,7 @@ class Lua(Library):
         match called:
             case Function():
                 return called.run(arguments)
-            case Member(name=name):
+            case Builtin(name=name):
                 return self.library(name, arguments)
             case _:
                 raise UnknownError

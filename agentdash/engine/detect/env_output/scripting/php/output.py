@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.dumps import Dump, Style
-from agentdash.engine.detect.env_output.patterns import Choice, Hole, Kind, Part
+from agentdash.engine.detect.env_output.patterns import Choice, Kind, Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.json_text import Layout, json_text
 from agentdash.engine.detect.env_output.scripting.texts import Texts
@@ -46,8 +46,7 @@ class Output(Texts):
             case int():
                 return [f"{blanks}int({value})\n"]
             case str():
-                hole = self.hole(value)
-                if isinstance(hole, Hole) and hole.kind is Kind.ANY:
+                if self.kind_of(value) is Kind.ANY:
                     raise UnknownError
                 size = self.number_word() if has_placeholder(value) else str(len(value.encode()))
                 return [f'{blanks}string({size}) "{value}"\n']
@@ -86,9 +85,8 @@ class Output(Texts):
             case None:
                 return "NULL"
             case str():
-                hole = self.hole(value)
-                if isinstance(hole, Hole) and hole.kind is Kind.ANY:
-                    return self.word(Choice((("'", hole, "'"), ("false",))))
+                if self.kind_of(value) is Kind.ANY:
+                    return self.word(Choice((("'", value, "'"), ("false",))))
                 if not has_placeholder(value) and ("'" in value or "\\" in value):
                     raise UnknownError
                 return f"'{value}'"

@@ -19,15 +19,13 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     ExceptionValue,
     File,
     Members,
-    Method,
-    Module,
     Process,
     Quiet,
     Routine,
     decorators,
     flat,
 )
-from agentdash.engine.detect.env_output.scripting.values import FailedError
+from agentdash.engine.detect.env_output.scripting.values import Builtin, FailedError, Method
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -133,24 +131,24 @@ class Expressions(Operators):
             return self.quiet()
         if name not in NAMES | EXCEPTIONS and name not in ("type", "vars", "logging"):
             raise UnknownError
-        return Module(name)
+        return Builtin(name)
 
     def attribute(self, owner: Any, name: str) -> Any:
         """Return an attribute of a value."""
         match owner:
-            case Module(name="os") if name in ("environ", "environb"):
+            case Builtin(name="os") if name in ("environ", "environb"):
                 return Selection((True, True), is_bytes=name == "environb")
-            case Module(name="os") if name in ("linesep", "pathsep"):
+            case Builtin(name="os") if name in ("linesep", "pathsep"):
                 return "\n" if name == "linesep" else ":"
-            case Module(name="sys") if name == "argv":
+            case Builtin(name="sys") if name == "argv":
                 return self.program_arguments()
-            case Module(name="sys") if name == "stdin":
+            case Builtin(name="sys") if name == "stdin":
                 return File(self.input())
-            case Module(name="re") if name in ("I", "IGNORECASE"):
+            case Builtin(name="re") if name in ("I", "IGNORECASE"):
                 return IGNORE_CASE
-            case Module(name=module):
+            case Builtin(name=module):
                 whole = f"{module}.{name}"
-                return Quiet(whole) if QUIET.fullmatch(whole) else Module(whole)
+                return Quiet(whole) if QUIET.fullmatch(whole) else Builtin(whole)
             case Instance(of=Class(name="ArgumentParser")) if name in ("add_argument", "parse_args"):
                 return Method(owner, name)
             case Instance():
@@ -246,7 +244,7 @@ class Expressions(Operators):
             value = self.value(keyword.value)
             keywords |= {keyword.arg: value} if keyword.arg else self.mapping_of(value)
         match node.args:
-            case [ast.Starred(value=values)] if function == Module("print"):
+            case [ast.Starred(value=values)] if function == Builtin("print"):
                 return self.print_all(self.value(values), keywords)
             case _:
                 return self.call(function, self._elements(node.args), keywords)
@@ -256,7 +254,7 @@ class Expressions(Operators):
         match function:
             case Method(owner=owner, name=name):
                 return self.method(owner, name, arguments, keywords)
-            case Module(name=name):
+            case Builtin(name=name):
                 return self.library(name, arguments, keywords)
             case Routine():
                 return function.run(arguments, keywords)

@@ -20,13 +20,13 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
     Defaults,
     File,
     Members,
-    Module,
     Numbered,
     Pending,
     Quiet,
     Suppressed,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
+    Builtin,
     FailedError,
     Pattern,
     Various,
@@ -289,7 +289,7 @@ class Library(Processes):
     def dump(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Run `json.dump`."""
         value, stream = arguments
-        if stream not in (Module("sys.stdout"), Module("sys.stderr")):
+        if stream not in (Builtin("sys.stdout"), Builtin("sys.stderr")):
             raise UnknownError
         self.write_to(stream, self.dumps([value], keywords))
 
@@ -300,8 +300,8 @@ _VALUES: Final[dict[str, Callable[..., Any]]] = {
     "os.popen": Library.open_process,
     "os.system": Library.system,
     "subprocess.getoutput": Library.get_output,
-    "sys.stdout.write": lambda machine, value: machine.write_to(Module("sys.stdout"), value),
-    "sys.stderr.write": lambda machine, value: machine.write_to(Module("sys.stderr"), value),
+    "sys.stdout.write": lambda machine, value: machine.write_to(Builtin("sys.stdout"), value),
+    "sys.stderr.write": lambda machine, value: machine.write_to(Builtin("sys.stderr"), value),
     "sys.stdout.flush": lambda _: None,
     "str": lambda machine, value="": machine.text(value),
     "repr": Library.repr,

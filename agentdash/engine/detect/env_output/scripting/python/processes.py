@@ -9,11 +9,11 @@ from typing import Any, Final
 from agentdash.engine.detect.env_output.scripting.python.methods import Methods
 from agentdash.engine.detect.env_output.scripting.python.values import (
     File,
-    Module,
     Process,
     Quiet,
 )
 from agentdash.engine.detect.env_output.scripting.values import (
+    Builtin,
     ExitError,
     FailedError,
     Written,
@@ -28,14 +28,15 @@ _LOG_FIELD: Final = re.compile(r"%\((?P<name>\w+)\)(?P<left>-?)(?P<width>\d{0,2}
 class Processes(Methods):
     """Programs that Python starts, and what it writes to streams and logs."""
 
-    log_stream: Any = Module("sys.stderr")
+    log_stream: Any = Builtin("sys.stderr")
     log_level = 30
     log_format = "%(levelname)s:%(name)s:%(message)s"
 
     def run(self, arguments: list[Any], keywords: dict[str, Any]) -> Process:
         """Run `subprocess.run`."""
         script = self._script(arguments, keywords)
-        stdout = keywords.get("stdout", Module("subprocess.PIPE") if keywords.get("capture_output") else None)
+        pipe = Builtin("subprocess.PIPE") if keywords.get("capture_output") else None
+        stdout = keywords.get("stdout", pipe)
         if keywords.get("check"):
             written, status = self.checked(script), 0
         else:
@@ -82,7 +83,7 @@ class Processes(Methods):
             "preexec_fn",
         }:
             raise UnknownError
-        if keywords.get("stderr") not in (None, Module("subprocess.DEVNULL"), Module("subprocess.PIPE")):
+        if keywords.get("stderr") not in (None, Builtin("subprocess.DEVNULL"), Builtin("subprocess.PIPE")):
             raise UnknownError
         command = arguments[0]
         if isinstance(command, list | tuple) and not keywords.get("shell"):
@@ -108,7 +109,7 @@ class Processes(Methods):
         """Run `sys.stdout.write`."""
         if value is None or isinstance(value, bool | int):
             raise FailedError("TypeError")
-        (self.out if stream == Module("sys.stdout") else self.err).extend(self.written(value))
+        (self.out if stream == Builtin("sys.stdout") else self.err).extend(self.written(value))
 
     def exit(self, arguments: list[Any]) -> None:
         """Run `sys.exit`."""
@@ -123,13 +124,13 @@ class Processes(Methods):
         if name == "basicConfig":
             self.log_stream = keywords.get("stream", self.log_stream)
             self.log_format = self.plain(keywords.get("format", self.log_format))
-            level = keywords.get("level", Module("logging.WARNING"))
+            level = keywords.get("level", Builtin("logging.WARNING"))
             self.log_level = _LEVELS[level.name.rpartition(".")[2].lower()]
             if keywords.keys() - {"stream", "format", "level", "datefmt", "force"}:
                 raise UnknownError
             return None
         if name == "getLogger":
-            return Module("logging.logger")
+            return Builtin("logging.logger")
         if name not in _LEVELS or keywords:
             raise UnknownError
         if _LEVELS[name] >= self.log_level:

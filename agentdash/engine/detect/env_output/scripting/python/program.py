@@ -6,17 +6,16 @@ import ast
 from typing import Any, Final
 
 from agentdash.engine.detect.env_output.patterns import ANY, Part
+from agentdash.engine.detect.env_output.scripting.grammars import MAX_CODE
 from agentdash.engine.detect.env_output.scripting.machine import run_all
 from agentdash.engine.detect.env_output.scripting.python.effects import Syntax, syntax_of
 from agentdash.engine.detect.env_output.scripting.python.expressions import YIELDED, Expressions
 from agentdash.engine.detect.env_output.scripting.python.values import (
-    MAX_CODE,
     MODULES,
     PACKAGES,
     Class,
     ExceptionValue,
     File,
-    Module,
     Numbered,
     Pending,
     Quiet,
@@ -27,6 +26,7 @@ from agentdash.engine.detect.env_output.scripting.python.values import (
 from agentdash.engine.detect.env_output.scripting.values import (
     UNKNOWABLE,
     UNMODELLED,
+    Builtin,
     Count,
     FailedError,
     LastError,
@@ -95,11 +95,11 @@ class Python(Expressions):
                 for name in names:
                     self._require_module(name.name)
                     bound = name.name if name.asname else name.name.partition(".")[0]
-                    self.declare(name.asname or bound, Module(bound))
+                    self.declare(name.asname or bound, Builtin(bound))
             case ast.ImportFrom(module=str(module), names=names):
                 self._require_module(module)
                 for name in names:
-                    self.declare(name.asname or name.name, self.attribute(Module(module), name.name))
+                    self.declare(name.asname or name.name, self.attribute(Builtin(module), name.name))
             case _:
                 return False
         return True

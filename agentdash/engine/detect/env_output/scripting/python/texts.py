@@ -6,19 +6,24 @@ import re
 from string import Formatter
 from typing import Any, Final
 
-from agentdash.engine.detect.env_output.patterns import ANY, QUIET_TEXT, Choice, Hole, Kind, Part
+from agentdash.engine.detect.env_output.patterns import ANY, QUIET_TEXT, Choice, Kind, Part
 from agentdash.engine.detect.env_output.placeholders import has_placeholder
 from agentdash.engine.detect.env_output.scripting.python.values import (
     Class,
     ExceptionValue,
     Members,
-    Module,
     Quiet,
     Routine,
     flat,
 )
 from agentdash.engine.detect.env_output.scripting.texts import Texts
-from agentdash.engine.detect.env_output.scripting.values import Count, FailedError, Unknowable, Written
+from agentdash.engine.detect.env_output.scripting.values import (
+    Builtin,
+    Count,
+    FailedError,
+    Unknowable,
+    Written,
+)
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Bytes, Form, Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
@@ -90,14 +95,13 @@ class PythonTexts(Texts):
                 return self.text(self.method(value, "__repr__", [], {}))
             case Instance(of=Class(name=name, fields=[_, *_] as fields), attributes=attributes):
                 return f"{name}(" + ", ".join(f"{f}={self.repr(attributes[f])}" for f in fields) + ")"
-            case Instance() | Module() | Routine() | Class() | Written() | Lines():
+            case Instance() | Builtin() | Routine() | Class() | Written() | Lines():
                 raise UnknownError
             case _:
                 return self.text(value)
 
     def _quoted(self, value: str) -> str:
-        hole = self.hole(value)
-        if isinstance(hole, Hole) and hole.kind in (Kind.ANY, Kind.QUIET_LINE, Kind.QUIET_TEXT, Kind.DIGITS):
+        if self.kind_of(value) in (Kind.ANY, Kind.QUIET_LINE, Kind.QUIET_TEXT, Kind.DIGITS):
             return value  # in quotes, or None
         if not has_placeholder(value):
             return repr(value)
@@ -124,12 +128,12 @@ class PythonTexts(Texts):
     def print(self, arguments: list[Any], keywords: dict[str, Any]) -> None:
         """Run `print`."""
         separator, end = keywords.get("sep", " "), keywords.get("end", "\n")
-        stream = keywords.get("file", Module("sys.stdout"))
-        if stream not in (Module("sys.stdout"), Module("sys.stderr")) or keywords.keys() - {
+        stream = keywords.get("file", Builtin("sys.stdout"))
+        if stream not in (Builtin("sys.stdout"), Builtin("sys.stderr")) or keywords.keys() - {
             *("sep", "end", "file", "flush")
         }:
             raise UnknownError
-        target = self.out if stream == Module("sys.stdout") else self.err
+        target = self.out if stream == Builtin("sys.stdout") else self.err
         separator = " " if separator is None else self.plain(separator)
         end = "\n" if end is None else self.plain(end)
         if len(arguments) == 1 and isinstance(arguments[0], Lines) and arguments[0].is_text and end == "\n":

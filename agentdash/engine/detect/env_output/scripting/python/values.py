@@ -13,7 +13,6 @@ import msgspec
 
 from agentdash.engine.detect.word_sets import word_set
 
-MAX_CODE: Final = 4_000
 EXCEPTIONS: Final = frozenset(
     name
     for name, each in vars(builtins).items()
@@ -46,19 +45,6 @@ class ExceptionValue(msgspec.Struct, frozen=True):
 
     kind: str
     text: Any = None
-
-
-class Module(msgspec.Struct, frozen=True):
-    """A module, or a function of one."""
-
-    name: str
-
-
-class Method(msgspec.Struct, frozen=True):
-    """A method of a value."""
-
-    owner: Any
-    name: str
 
 
 class Routine(msgspec.Struct, frozen=True):

@@ -217,8 +217,7 @@ class Library(Methods):
         return self.word(Choice(options))
 
     def _quoted(self, value: str) -> str:
-        hole = self.hole(value)
-        if isinstance(hole, Hole) and hole.kind is Kind.ANY:
+        if self.kind_of(value) is Kind.ANY:
             return value  # quoted, or nil
         known = value if not has_placeholder(value) else value.partition("Zhole")[0]
         if any(char in known for char in '"\\#') or not known.isprintable():
