@@ -89,6 +89,7 @@ _VALUE_OPTIONS: Final = {
     "od": "AtjN",
     "xxd": "lsc",
     "paste": "d",
+    "ssh": "bcDEeFIiJLlmOopQRSWw",
 }
 """Options whose next word is a value, not a file."""
 _PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
@@ -246,7 +247,7 @@ def role_of(name: str, words: Words, *, piped: bool) -> Role:
     if (
         name in _REMOTE
         or subcommand in _REMOTE_SUBCOMMANDS.get(name, ())
-        or (name == "ssh" and _ssh_runs(words))
+        or (name == "ssh" and len(_operands(name, words)) > 1)  # a command behind the host
     ):
         return Role.REMOTE
     return Role.TEST if _is_test(name, words) else Role.PROGRAM
@@ -313,18 +314,22 @@ def files_shown(name: str, words: Words) -> list[str]:
     """Return the files whose content a filter shows."""
     if name not in _FILTERS or name in _NO_FILES:
         return []
-    operands: list[str] = []
-    options = _VALUE_OPTIONS.get(name, "")
+    patterns = 0 if any(word.startswith(_PATTERN_OPTIONS) for word in words) else _FILTERS[name]
+    return [word for word in _operands(name, words)[patterns:] if word != "-" and not word.isdecimal()]
+
+
+def _operands(name: str, words: Words) -> list[str]:
+    """Return the arguments that are no options, and no values of options."""
+    found: list[str] = []
     skip = False
     for word in words:
         if skip:
             skip = False
         elif word.startswith("-") and len(word) > 1:
-            skip = len(word) == 2 and word[1] in options
+            skip = len(word) == 2 and word[1] in _VALUE_OPTIONS.get(name, "")
         else:
-            operands.append(word)
-    patterns = 0 if any(word.startswith(_PATTERN_OPTIONS) for word in words) else _FILTERS[name]
-    return [word for word in operands[patterns:] if word != "-" and not word.isdecimal()]
+            found.append(word)
+    return found
 
 
 def _shows_files(name: str, words: Words, *, piped: bool) -> bool:
@@ -344,20 +349,6 @@ def _after_options(name: str, words: Words) -> list[str]:
     while rest and rest[0].startswith("-"):
         rest = rest[2:] if rest[0] in with_value else rest[1:]
     return rest
-
-
-def _ssh_runs(words: Words) -> bool:
-    """Return whether `ssh` got a command to run on the other host."""
-    operands = 0
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word.startswith("-") and len(word) > 1:
-            skip = word[-1] in "bcDEeFIiJLlmOopQRSWw" and len(word) == 2
-        else:
-            operands += 1
-    return operands > 1
 
 
 def _is_test(name: str, words: Words) -> bool:
