@@ -14,7 +14,6 @@ _HOST: Final = (
     r"(?![\w-]|\.\w)\.?"
 )
 
-
 _HOSTS: Final = tuple(
     (fragments, Pattern(pattern, re.IGNORECASE))
     for fragments, pattern in (
@@ -71,7 +70,6 @@ _HOSTS: Final = tuple(
 """Patterns of messages that name a host; of the fragments of each one is in the lower case of every such
 message: most patterns are neither searched nor compiled for most messages."""
 
-
 _LOOSE_HOSTS: Final = (
     (
         ("server at", "address"),
@@ -87,7 +85,6 @@ _LOOSE_HOSTS: Final = (
 )
 """What follows is a host only if it looks like one."""
 
-
 _SCRIPT_HOSTS: Final = (
     Pattern(rf"\b[a-z][\w+.-]*://(?:[^/@\s'\"]*@)?{_HOST}", re.IGNORECASE),
     Pattern(rf"/dev/(?:tcp|udp)/{_HOST}/"),
@@ -100,16 +97,13 @@ _SCRIPT_HOSTS: Final = (
     ),
 )
 
-
 _TAKE_HOSTS: Final = word_set(
     "ssh sftp scp rsync ping ping6 nc ncat netcat telnet dig nslookup host drill whois ftp traceroute mtr "
     "psql pg_isready mysql mysqladmin redis-cli mongosh curl wget http https xh openssl lftp"
 )
 """Programs that take a host without a scheme."""
 
-
 _OPERAND_HOST: Final = Pattern(rf"^(?:[\w.-]+@)?{_HOST}(?=[:/]|$)")
-
 
 _NO_HOSTS: Final = word_set(
     "host hostname address server proxy name the remote port api error failed database socket redis mysql "
@@ -118,15 +112,12 @@ _NO_HOSTS: Final = word_set(
 )
 """Words of messages in the place of a host."""
 
-
 _FILE_ENDINGS: Final = Pattern(
     r"\.(?:py|js|mjs|cjs|ts|rb|go|rs|java|c|h|cc|cpp|php|pl|sh|json|toml|lock|html?|txt|md)$"
 )
 
-
 _ERROR_CODE: Final = Pattern(r"E\d+")
 """Subversion's: `svn: E670003: Temporary failure in name resolution`."""
-
 
 _LOOPBACK: Final = Pattern(
     r"(?:localhost|.+\.localhost|ip6-localhost|localhost\.localdomain|127(?:\.\d+){1,3}|::1|0\.0\.0\.0|::)",

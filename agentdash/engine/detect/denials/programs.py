@@ -172,7 +172,6 @@ any: it is a script, and names itself.)"""
 INTERPRETERS: Final = ("python", "pypy", "node", "ruby", "perl", "php", "bun", "deno")
 """How the names of programs that run inline code begin."""
 
-
 WRITING_CODE: Final = re.compile(
     r"""open\([^)]*,\s*(?:mode\s*=\s*)?['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|writeFile"""
     r"|appendFile|[wW]riteStream|FileHandler|basicConfig\(|makedirs|mkdir|\.touch\("
@@ -188,7 +187,6 @@ _READING_CODE: Final = re.compile(
 )
 _READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
 """`perl -ne`, `ruby -pe`: they go through the lines of files."""
-
 
 _IN_PLACE: Final = re.compile(r"-[lnp]*i\S*")
 """`perl -pi -e`: they write the files."""

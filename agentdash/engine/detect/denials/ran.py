@@ -22,12 +22,9 @@ _WRITES: Final = (">", ">>", ">|", "&>", "&>>", "<>")
 
 SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "fish", "busybox"))
 
-
 _UNKNOWN: Final = ""
 
-
 _SHOWN: Final = ("/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2")
-
 
 _SURE: Final = frozenset((Context.SUBSHELL, Context.NESTED))
 """Places where a command runs whatever others do."""

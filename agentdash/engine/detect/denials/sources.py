@@ -59,7 +59,6 @@ _SHOWN_TEXT: Final = re.compile(
 _UNKNOWN_TO_GRAMMAR: Final = re.compile(r"(?<![\w-])time (?:-p )?(?=[({])|\s*2>&1(?=\s*(?:[|;)&\n]|$))")
 """What the grammar cannot parse everywhere (`a && b 2>&1 | c`): of no matter for which command it was."""
 
-
 _STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\(|run\(|[`$%]", re.IGNORECASE)
 """Calls in inline code which start other programs."""
 _ERROR_MADE: Final = re.compile(
@@ -74,7 +73,6 @@ _CLIENT_FAILS: Final = re.compile(
     r"|^\s+\[\d+\] (?:Could not resolve|Couldn't connect)|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
 )
 """How docker, kubectl and cargo report that they reach no server: nothing of it can be shown, then."""
-
 
 _OF_GIT: Final = re.compile(r"(?:fatal|error): .*(?:/\.git/|\bindex\.lock\b|\brefs/)")
 """git's own account of a failure in its directory."""

@@ -117,8 +117,6 @@ def _print(call: Call) -> list[Result]:
 def _unset(call: Call) -> list[Result]:
     options, names = split_options(call.arguments)
     if options is None or options.strip("vn"):
-        if options == "f":
-            raise UnreadableError
         raise UnreadableError
     state = call.state
     for argument in names:

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 _ABSENT: Final = Shown(Presence.ABSENT)
 
-
 _MARK: Final = Hole(Kind.OTHER, key="value of the loop")
-
 
 Bind = Callable[[str, Parts], State]
 """Gives the state of a round, of a variable's name and value."""

@@ -20,7 +20,6 @@ _SYSTEM_FILE: Final = re.compile(
 )
 """Files of the system in which no flag of Codex stands."""
 
-
 OWN_STATUS: Final = Hole(Kind.QUIET, key="own status")
 """`/proc/self/status` of a command of the script."""
 OTHER_STATUS: Final = Hole(Kind.QUIET, key="other status")

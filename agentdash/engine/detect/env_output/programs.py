@@ -32,7 +32,6 @@ _OWN_FOLDER: Final = re.compile(r"(?:/tmp|/var/tmp|/dev/shm|/private)\b|[^/]")
 """Begins a folder in which a script may have put programs just before; below a home it is the user's."""
 _OF_PACKAGES: Final = re.compile(r"/(?:node_modules/\.bin|\.?venv/bin|\.?env/bin|target/\w+)/?$")
 
-
 _INHERITED: Final = {"PATH": "/usr/bin", "HOME": "/home"}
 """Folders in place of variables that the script has not set."""
 
@@ -44,11 +43,8 @@ def has_usual_path(value: Parts | None) -> bool:
     """
     texts: list[str] = []
     for part in value or ():
-        is_path = isinstance(part, Hole) and part.key == "PATH"
-        is_home = isinstance(part, Hole) and part.key == "HOME"
-        texts.append(
-            part if isinstance(part, str) else "/usr/bin" if is_path else "/home" if is_home else "."
-        )
+        key = part.key if isinstance(part, Hole) else ""
+        texts.append(part if isinstance(part, str) else _INHERITED.get(key, "."))
     folders = "".join(texts).split(":")
     return not any(not f or (_OWN_FOLDER.match(f) and not _OF_PACKAGES.search(f)) for f in folders)
 

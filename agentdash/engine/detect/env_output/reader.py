@@ -120,7 +120,6 @@ _SENSITIVE: Final = re.compile(
 )
 """What shells differ in: a script with it is followed in each of them."""
 
-
 _NOT_FOUND: Final = re.compile(
     r"^\S*(?:sh|environment): (?:line \d+: |\d+: )?(?P<name>[\w./+-]+): (?:command )?"
     r"(?:not found|No such file or directory)$"

@@ -25,11 +25,9 @@ from agentdash.engine.detect.env_output.world import Environment, State
 STDOUT: Final = 1
 STDERR: Final = 2
 
-
 _TIME_OF_ZSH: Final[Parts] = (Hole(Kind.LINE), "% cpu ", Hole(Kind.LINE), " total\n")
 TIMES: Final[Parts] = (QUIET, *((Choice(((), _TIME_OF_ZSH)),) * 4))
 """What `time` writes: three lines in bash, one line with the command in zsh for each part of a pipeline."""
-
 
 FAILED: Final = -1
 """An exit code that is not known, but for that it is not 0."""

@@ -51,13 +51,11 @@ _IGNORED: Final = frozenset(
     (";", ";;", "&", "\n", "comment", "then", "do", "done", "fi", "esac", "{", "}", "(", ")")
 )
 
-
 _STATEMENTS: Final = word_set(
     "command variable_assignment variable_assignments declaration_command unset_command test_command "
     "redirected_statement pipeline negated_command list compound_statement subshell if_statement "
     "while_statement for_statement c_style_for_statement case_statement function_definition"
 )
-
 
 _REDIRECTS: Final = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
 
@@ -75,7 +73,6 @@ _COUNTED: Final = re.compile(
     r"for\s*\(\(\s*(?P<name>\w+)\s*=\s*(?P<first>\d{1,6})\s*;\s*(?P=name)\s*<(?P<or_equal>=?)\s*"
     r"(?P<last>\d{1,6})\s*;\s*(?:(?P=name)\s*\+\+|\+\+\s*(?P=name))\s*\)\)"
 )
-
 
 _MAX_COUNTED: Final = 1_000
 """Rounds of `for ((…))` that are kept."""

@@ -18,15 +18,11 @@ _TOKEN: Final = re.compile(
     r"""|(?P<sign>&&|\|\||!~|[=!<>+*/%-]=|\+\+|--|[\n;{}()\[\],$~!<>=+*/%?:|-])"""
 )
 
-
 _REGEX: Final = re.compile(r"/((?:[^/\\\n]|\\.)+)/")
-
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "/": "/"}
 
-
 _MAX_TOKENS: Final = 400
-
 
 Tree = tuple[Any, ...]
 

@@ -17,18 +17,14 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 
-
 REGEX: Final = re.compile(r"/((?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)/([a-z]*)")
 
-
 _LITERAL: Final = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\"""", re.DOTALL)
-
 
 _ESCAPE: Final = re.compile(
     r"\\(?:x(?P<code>[0-9a-fA-F]{2})|u(?P<long>[0-9a-fA-F]{4}|\{[0-9a-fA-F]{4,5}\})|(?P<sign>.))", re.DOTALL
 )
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
-
 
 _MAX_TOKENS: Final = 800
 
@@ -105,7 +101,6 @@ def tokenize(code: str) -> list[Token]:
 
 
 _OPEN: Final = frozenset(("(", "[", ",", "=>", "=", "+", "?", ":", "&&", "||", "??", "{", ";", ".", "=="))
-
 
 _CONTINUES: Final = frozenset((".", "?.", ")", "]", ",", "+", "?", ":", "&&", "||", "??", "}", "=>", "{"))
 

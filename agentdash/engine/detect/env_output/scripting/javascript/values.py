@@ -51,7 +51,6 @@ ATTEMPTS: Final = re.compile(
 )
 """Functions that change or open something of the system, and give nothing."""
 
-
 TEXT_METHODS: Final = word_set(
     "at charAt charCodeAt codePointAt concat endsWith includes indexOf match lastIndexOf localeCompare "
     "matchAll normalize padEnd padStart repeat replace replaceAll search slice split startsWith substring "

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'": "'"}
 
-
 _GLOBALS: Final = (
     *("print", "tostring", "ipairs", "pairs", "os", "io", "string", "table", "type", "error", "assert"),
     *("pcall", "setmetatable", "require"),

@@ -14,7 +14,6 @@ from agentdash.engine.detect.env_output.unknown import UnknownError
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b", "x00": "\0", "000": "\0"}
 _ENVIRONMENT: Final = "%ENV"
 
 

@@ -169,8 +169,6 @@ class Library(LinePrograms):
                 return self.position(text, part)
             case "substr", [text, int() as start, *length]:
                 return self.cut(text, start, length[0] if length else None)
-            case "ref", [_]:
-                raise UnknownError
             case "Dumper", [value]:
                 return self.dumper(value)
             case "encode_json" | "to_json", [value]:

@@ -306,11 +306,11 @@ class Methods(LinePrograms):
                     else kept
                 )
             case "map" | "collect" | "flat_map":
-                return self.mapped(values, lambda item: self._given(block, item))
+                return self.mapped(values, lambda item: block.run([item]))
             case "filter_map":
                 return self._filter_mapped(values, block)
             case "to_h":
-                pairs = self.mapped(values, lambda item: self._given(block, item))
+                pairs = self.mapped(values, lambda item: block.run([item]))
                 return self.mapping_of(pairs)
             case "each_with_object":
                 return self.reduced(values, arguments[0], lambda kept, item: self._changed(block, kept, item))
@@ -335,10 +335,6 @@ class Methods(LinePrograms):
             return kept[0] if kept else None
         is_some = bool(kept) if isinstance(kept, list | dict) else self._has_some(kept)
         return is_some is (name == "any?")
-
-    def _given(self, block: Function, item: Any) -> Any:
-        """Return the value of a block, which `next` may give."""
-        return block.run([item])
 
     def _tested(self, block: Function, item: Any) -> bool:
         return self.truth(block.run([item]))
