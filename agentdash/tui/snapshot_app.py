@@ -158,7 +158,8 @@ class SnapshotApp(BaseApp[None]):
 
     def _is_clock_due(self) -> bool:
         is_attended = time.monotonic() - self._touched_at < _UNATTENDED_AFTER_S
-        return is_attended or int(self._clock.now()) % _UNATTENDED_STEP_S == 0
+        is_step = int(self._clock.now()) % _UNATTENDED_STEP_S == 0
+        return is_attended or is_step or self.root.header.shows_seconds
 
     @on(Lines.Resized)
     @on(FleetScreen.FilterChanged)

@@ -65,17 +65,15 @@ class View:
         return now + (_SECOND_S if seconds else _LONG_AGE_INTERVAL_S - now % _LONG_AGE_INTERVAL_S)
 
     def _ages(self) -> Iterator[float]:
-        """Yield the times whose ages are shown: of all workers, and of the calls of the selected one."""
-        for worker in self.snapshot.workers if self.snapshot else ():
-            times = (
-                worker.last_activity,
-                worker.assessment.since,
-                worker.stalled,
-                worker.pane.drawn_at if worker.pane else None,
-            )
+        """Yield the times whose ages are shown: since when each worker is in its state, and of the selected
+        one what its panel shows. The header draws its own age with its clock."""
+        for each in self.snapshot.workers if self.snapshot else ():
+            if each.assessment.since is not None:
+                yield each.assessment.since
+        if (worker := self.worker) is not None:
+            times = worker.stalled, worker.pane.drawn_at if worker.pane else None
             yield from (at for at in times if at is not None)
-        if self.worker is not None:
-            yield from (call.at for call in self.worker.calls if call.ended_at is None)
+            yield from (call.at for call in worker.calls if call.ended_at is None)
 
     @property
     def family(self) -> tuple[Worker, ...]:

@@ -200,6 +200,18 @@ async def test_ages_follow_the_clock(pushed):
     assert plain(app.root.fleet.line_at(row_of(app, "api-worker"))).rstrip().endswith("2m")
 
 
+async def test_the_header_s_own_age_follows_the_clock_alone(painted):
+    app = make(sample_fleet.full_fleet())
+    async with app.run_test(size=(160, 36)) as pilot:
+        await pilot.pause()
+        painted.clear()
+        app.root.header.show_time(sample_fleet.NOW + 7)
+        assert "codex 7s ago" in plain(app.root.header.line_at(0))
+        assert {name for name, _ in painted} == {"header"}
+        app.root.header.show_time(sample_fleet.NOW + 61)
+        assert not app.root.header.shows_seconds
+
+
 # ---------------------------------------------------------------- mouse
 
 

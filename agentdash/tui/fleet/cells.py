@@ -76,7 +76,7 @@ def in_state_for(worker: Worker, look: Look) -> str:
 
 def _state_cell(item: Item, cells: int, look: Look) -> Line:
     state = sign(item[1], look.glyphs)
-    return (state._replace(text=elide(state.text, cells, "")),)
+    return (Span(elide(state.text, cells, ""), state.tone),)
 
 
 def name_cell(item: Item, cells: int, look: Look) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from collections.abc import Collection, Iterator
@@ -34,6 +35,8 @@ _ONLY_IF_ANY = ("unclear", "past", "new")
 _SINGULAR = {"needs-you": "needs you", "mismatch": "mismatch"}
 _CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d ")
 """How the first line ends, where it has room for the time."""
+_YOUNG: Final = re.compile(r"codex \d+s ago")
+"""How the age of the newest activity is shown while it changes every second."""
 
 
 def counts(numbers: dict[str, int], look: Look, words: Collection[str], gap: int = 2) -> Line:
@@ -168,12 +171,15 @@ class Header(Lines):
 
     def __init__(self) -> None:
         super().__init__(id="header", focusable=False)
+        self._view: View | None = None
+        """As drawn last."""
         self._counted: Snapshot | None = None
         self._numbers: dict[str, int] = {}
         self._spent = ""
 
     def show_fleet(self, view: View) -> None:
         """Draw the counts of the snapshot, and why it may be out of date."""
+        self._view = view
         if view.snapshot is not self._counted:
             self._counted = view.snapshot
             self._numbers = view.snapshot.counts() if view.snapshot else {}
@@ -187,8 +193,16 @@ class Header(Lines):
             lines += paragraph(view.feed_error, cells - 1, "stuck", indent=1, cap=2)
         self.show(lines)
 
+    @property
+    def shows_seconds(self) -> bool:
+        """Whether the age of the newest activity is shown in seconds."""
+        return any(_YOUNG.fullmatch(span.text) for line in self._content[:1] for span in line)
+
     def show_time(self, now: float) -> None:
-        """Draw the clock, and leave the rest as it is."""
+        """Draw the clock, and an age that is shown in seconds; leave the rest as it is."""
+        if self._view is not None and self.shows_seconds:
+            self.show_fleet(dataclasses.replace(self._view, look=Look(now, self._view.look.glyphs)))
+            return
         first, *more = self._content or (BLANK,)
         if first and _CLOCK.fullmatch(first[-1].text):
             shown = first[-1]._replace(text=clock(now) + " ")
