@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _CRASHED: Final = 1
 """Textual's return code of an app that an exception has ended. As an exit code it means "findings"."""
+_COLLECT_AFTER_OBJECTS: Final = 10_000
+"""New objects after which garbage is searched for: a snapshot of a busy fleet has a few thousand, which the
+next one frees without a search."""
 
 
 @contextmanager
@@ -58,6 +61,7 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
         return app.is_running
 
     gc.freeze()  # what was imported is never garbage
+    gc.set_threshold(_COLLECT_AFTER_OBJECTS)
     gc.enable()
     with ExitStack() as stack:
 

@@ -13,15 +13,22 @@ from agentdash.model.clock import Clock, until_beat
 from agentdash.model.fleet import Fleet
 
 BUSY_INTERVAL_S: Final = 0.5
-"""Between two polls of panes, processes and locks while something happens."""
+"""Between two polls of panes, processes and locks while something happens, where these are few."""
 QUIET_INTERVAL_S: Final = 2.0
 """Between two polls while nothing happens: keeps the idle cost below 0.5 % of a core."""
+_INTERVAL_PER_PROCESS_S: Final = 1 / 60
+"""Likewise at least, for each process that is followed: to read and to link one takes 0.1 ms of CPU."""
 _BURST_INTERVAL_S: Final = 0.15
 """Between two polls of processes while a command starts: its sandbox has to be built first."""
 _BURST_POLLS: Final = 6
 """Polls of one burst, about a second: a process that has just forked is reported one poll later."""
 _IDLE_AFTER_S: Final = 10.0
 """Time without activity after which the long interval applies."""
+
+
+def busy_interval(number: int, seconds_each: float) -> float:
+    """Return the seconds between two polls while something happens: longer where each reads much."""
+    return max(BUSY_INTERVAL_S, min(number * seconds_each, QUIET_INTERVAL_S))
 
 
 class PollScheduler:
@@ -50,7 +57,7 @@ class PollScheduler:
         """Return the seconds until the next poll."""
         if self.is_idle() and not _has_open_turn(fleet):
             return until_beat(QUIET_INTERVAL_S, time.monotonic())
-        return BUSY_INTERVAL_S
+        return busy_interval(len(fleet.processes), _INTERVAL_PER_PROCESS_S)
 
     def burst(self) -> None:
         """Request a burst of polls: a command starts, and may end soon. Commands that start together share

@@ -52,8 +52,8 @@ _SUSTAINED_INTERVAL_S: Final = 0.25
 """Between two snapshots while events keep coming: a person cannot read faster, and drawing costs CPU."""
 _READ_S: Final = 0.1
 """Likewise, for each worker that has changed: a person looks at one after the other."""
-_MAX_INTERVAL_S: Final = 1.0
-"""Likewise where many change, and where a snapshot of a large fleet costs much."""
+_MAX_INTERVAL_S: Final = 2.0
+"""Likewise where many change, and where a snapshot of a large fleet costs much: as often as k9s draws."""
 _COST_FACTOR: Final = 30
 """Interval between two snapshots while events keep coming, as a multiple of the CPU time that the loop spends
 for each, drawing included: 3 % of a core, between the two intervals."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from agentdash.collect.scheduler import BUSY_INTERVAL_S, PollScheduler
+from agentdash.collect.scheduler import BUSY_INTERVAL_S, PollScheduler, busy_interval
 from agentdash.collect.sources.polling import poll_repeatedly
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.terminals import PaneTerminals
@@ -17,6 +17,9 @@ from agentdash.model.source import Emit, FleetChannel
 
 _NOTICED_INTERVAL_S: Final = 5.0
 """Between two polls where output is noticed and there is none: names, modes and sizes may have changed."""
+_INTERVAL_PER_SCREEN_S: Final = 1 / 30
+"""Between two polls while panes draw, for each that has drawn: tmux and agentdash take half a millisecond of
+CPU for a screen."""
 _SETTLE_S: Final = 0.03
 """From the first output after a pause to the poll: a screen is drawn with several writes."""
 _MAX_UNNOTICED: Final = 3
@@ -44,6 +47,8 @@ class TmuxPaneSource:
         self._scheduler = scheduler
         self._default_optional = default_optional
         self._terminals = PaneTerminals()
+        self._interval_s = BUSY_INTERVAL_S
+        """Between two polls while panes draw."""
         self._silent_rests = 0
         """How many pauses in a row have passed without output."""
         self._unnoticed = 0
@@ -53,6 +58,8 @@ class TmuxPaneSource:
         """Return what changed in the panes of all servers."""
         polled = await self._sensor.poll(self._clock.now())
         events = [event for event in polled if not self._is_optional_absence(event)]
+        screens = sum(isinstance(event, PaneDrawn) for event in events)
+        self._interval_s = busy_interval(screens, _INTERVAL_PER_SCREEN_S)
         resized = {event.pane.key for event in events if isinstance(event, PaneSeen)}
         if any(isinstance(event, PaneSeen) and event.pane.key not in fleet.panes for event in events):
             self._scheduler.burst()  # some CLIs end within a second
@@ -76,10 +83,10 @@ class TmuxPaneSource:
         polled_at = loop.time()
         if self._unnoticed >= _MAX_UNNOTICED or not self._terminals.watch(self._sensor.terminals):
             self._silent_rests = 0
-            await asyncio.sleep(self._scheduler.pause(fleet))
-        elif await self._terminals.wait(_NOTICED_INTERVAL_S if self._silent_rests else BUSY_INTERVAL_S):
+            await asyncio.sleep(max(self._scheduler.pause(fleet), self._interval_s))
+        elif await self._terminals.wait(_NOTICED_INTERVAL_S if self._silent_rests else self._interval_s):
             self._silent_rests = 0
-            await asyncio.sleep(max(polled_at + BUSY_INTERVAL_S - loop.time(), _SETTLE_S))
+            await asyncio.sleep(max(polled_at + self._interval_s - loop.time(), _SETTLE_S))
         else:
             self._silent_rests += 1
 
