@@ -141,6 +141,7 @@ class _SnapshotBuilder:
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
+        self._cache.forget_others(self._workers)
         host = self._fleet.host
         return Snapshot(
             at=self._now,

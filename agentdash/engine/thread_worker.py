@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
+from agentdash.engine.judge.findings.ledger import Ledger
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
@@ -106,7 +107,7 @@ class RowInputs(msgspec.Struct, frozen=True):
         )
 
 
-def thread_sandbox(inputs: RowInputs, assessment: Assessment) -> Sandbox:
+def thread_sandbox(inputs: RowInputs, assessment: Assessment, ledger: Ledger) -> Sandbox:
     """Return the layers of a thread's sandbox, compared."""
     return judge_sandbox(
         inputs.case.thread,
@@ -118,6 +119,7 @@ def thread_sandbox(inputs: RowInputs, assessment: Assessment) -> Sandbox:
         requests=inputs.requests,
         awaits_request=inputs.awaits_request,
         label=inputs.label,
+        ledger=ledger,
     )
 
 

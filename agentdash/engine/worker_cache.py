@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from msgspec.structs import replace
 
 from agentdash.engine.judge.attention import Standing
+from agentdash.engine.judge.findings.ledger import Ledger
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.reach import reach_by_policy
 from agentdash.engine.judge.states.state_history import SettledState
@@ -20,6 +24,9 @@ from agentdash.model.state_paths import Installed
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, PastPane, Sandbox, Worker
 
+_MAX_FORMER_WORKERS: Final = 20
+"""Workers that are gone, at most, besides as many as there are: looking for them takes time."""
+
 
 class WorkerCache:
     """What snapshots of one fleet share."""
@@ -27,6 +34,7 @@ class WorkerCache:
     def __init__(self) -> None:
         self._judged: dict[str, tuple[RowInputs, Worker]] = {}
         self._sandboxes: dict[str, tuple[RowInputs, State, Sandbox]] = {}
+        self._ledgers: dict[str, Ledger] = {}
         self._masked: dict[str, tuple[Worker, Worker]] = {}
         self._shown: dict[str, tuple[Worker, Worker]] = {}
         self._reaches: dict[str, tuple[Reach, Policy, Reach]] = {}
@@ -36,6 +44,17 @@ class WorkerCache:
         self._idle: tuple[PaneKey, ...] = ()
         self.remote = RemoteRows()
         self.shared_homes = SharedHomes()
+
+    def forget_others(self, workers: Mapping[str, Worker]) -> None:
+        """Forget workers that are not among these any more, where they have become many."""
+        known: dict[str, Any]
+        for known in (
+            *(self._judged, self._sandboxes, self._ledgers),
+            *(self._masked, self._shown, self._reaches),
+        ):
+            if len(known) > 2 * len(workers) + _MAX_FORMER_WORKERS:
+                for former in known.keys() - workers.keys():
+                    del known[former]
 
     def predictor(self, installed: Installed | None) -> DenialPredictor | None:
         """Return the predictor for these worker CLIs: the cached one while they are the same."""
@@ -74,7 +93,8 @@ class WorkerCache:
         cached = self._sandboxes.get(thread)
         if cached is not None and cached[1] is assessment.state and cached[0].has_same_sandbox(inputs):
             return cached[2]
-        sandbox = thread_sandbox(inputs, assessment)
+        ledger = self._ledgers.setdefault(thread, Ledger())
+        sandbox = thread_sandbox(inputs, assessment, ledger)
         self._sandboxes[thread] = inputs, assessment.state, sandbox
         return sandbox
 

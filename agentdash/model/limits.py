@@ -22,7 +22,8 @@ MAX_GAP_S: Final = 2.0
 REPLAY_SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, math.inf)
 """Recorded seconds per real second; at infinity every step is drawn and no time passes between two."""
 MAX_CALLS: Final = 100
-"""Ended calls kept of a thread: more than a panel shows, and a bound for threads that run for weeks."""
+"""Calls kept of a thread, ended ones and open ones each: more than a panel shows, and a bound for
+threads that run for weeks."""
 SHOWN_OUTPUT_LINES: Final = 3
 """Lines of a call's output that a timeline shows: its end, so that several calls stay in sight."""
 MAX_MOMENTS: Final = 200

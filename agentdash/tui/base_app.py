@@ -22,6 +22,7 @@ from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.line_input import LineInput
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
+from agentdash.tui.textual_internals import forget_closed_widgets
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
 
 Result = TypeVar("Result")
@@ -30,6 +31,11 @@ _COLLECT_AFTER_S: Final = 0.5
 """After a screen was closed: the collection takes some ms, and the next key may come at once."""
 _INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code of a program that ctrl+c has ended."""
+
+
+def _collect() -> None:
+    forget_closed_widgets()
+    gc.collect()
 
 
 class BaseApp(App[Result]):
@@ -94,7 +100,7 @@ class BaseApp(App[Result]):
         """
         if self._collection is not None:
             self._collection.stop()
-        self._collection = self.set_timer(_COLLECT_AFTER_S, gc.collect)
+        self._collection = self.set_timer(_COLLECT_AFTER_S, _collect)
         return super().pop_screen()
 
     async def on_event(self, event: events.Event) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
+from textual._styles_cache import StylesCache
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.strip import Strip
@@ -37,10 +38,18 @@ def part_style(node: DOMNode, name: str) -> Style:
     return part.rich_style
 
 
+def forget_closed_widgets() -> None:
+    """Drop the references of caches to widgets that were closed, with all lines that these had painted.
+
+    `StylesCache.get_inner_outer` is cached by functools for each instance, which keeps the newest 1,024.
+    """
+    StylesCache.get_inner_outer.cache_clear()
+
+
 def forget_drawn_cells(table: DataTable[Any]) -> None:
-    """Clear the caches of a table whose cells are about to change.
+    """Clear the caches of a table whose cells are about to change, or that is closed.
 
     `DataTable._clear_caches`: with each cell that is updated all that were drawn before are never used again,
-    and kept until there are 10,000 of them.
+    and kept until there are 10,000 of them. One of the caches is shared by all tables, and keeps them.
     """
     table._clear_caches()

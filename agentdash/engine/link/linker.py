@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -42,8 +41,6 @@ SESSION_LINE_RULE: Final = "session-line"
 _ID_CHARS: Final = 36
 """Length of a thread id, a uuid."""
 _ID: Final = re.compile(rf"{SESSION_LINE}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
-_CACHED_SCREENS: Final = 1_024
-"""Screens whose session line is kept for the next pass: of more panes than anyone has."""
 
 
 def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
@@ -288,7 +285,6 @@ def _link_by_session_line(
     }
 
 
-@lru_cache(_CACHED_SCREENS)
 def session_line(lines: tuple[str, ...]) -> str | None:
     """Return the thread id of the last `session id:` line that `codex exec` printed; None without one."""
     found: str | None = None

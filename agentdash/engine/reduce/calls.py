@@ -62,7 +62,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         by_user=event.by_user,
     )
     others = (other for other in thread.open_calls if other.id != call.id)
-    thread = replace(thread, open_calls=(*others, call), turn=_answered(thread.turn))
+    thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
         thread = replace(thread, tmux=_append_recent(thread.tmux, (event.call,)))
     if event.kind == "poll":

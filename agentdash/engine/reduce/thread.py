@@ -192,6 +192,8 @@ def _begin_period(thread: Thread, event: e.ThreadEvent, *, policy: Policy, origi
     if policy == before:
         return thread
     turn = thread.turn.id if thread.turn else None
+    known = (period.policy for period in thread.policies if period.policy == policy)
+    policy = next(known, policy)  # of many changes there and back few policies are kept
     period = PolicyPeriod(since=event.at, policy=policy, line=event.line, origin=origin, turn=turn)
     thread = replace(thread, policies=(*thread.policies, period))
     if before is None:

@@ -46,6 +46,10 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
         self._is_filled = False
         """Whether rows are being added: with each, the cursor is set again."""
 
+    def on_unmount(self) -> None:
+        """Free what was drawn."""
+        forget_drawn_cells(self)
+
     @property
     def aspect(self) -> Aspect:
         """Return the aspect under the cursor."""

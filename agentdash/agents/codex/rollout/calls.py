@@ -27,6 +27,10 @@ from agentdash.model.sanitize import clean_block, clean_line
 
 _MAX_ENDED_CALLS: Final = 500
 """Remembered, to drop the copies of their end."""
+_MAX_OPEN_CALLS: Final = 200
+"""Of which the end is awaited: calls of aborted turns have none."""
+_MAX_RUNNING: Final = 64
+"""Commands in the background whose output is kept: of many their end is never polled."""
 _UNKNOWN_PROCESS: Final = "Unknown process id"
 
 
@@ -104,6 +108,10 @@ class CallTracker:
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
+        if len(self._open) > _MAX_OPEN_CALLS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            self._failed.discard(oldest)
         shell, script = tool.shell, tool.script
         if self._user_shell and not shell and tool.name not in _ARGV_TOOLS:
             shell = posix_shell(self._user_shell)
@@ -146,6 +154,8 @@ class CallTracker:
             yield from self._polled(call, tool.session or "", ending, at, line)
         elif ending.outcome == "running" and ending.session:
             self._running[ending.session] = _Running(call, ending.output)
+            if len(self._running) > _MAX_RUNNING:
+                del self._running[next(iter(self._running))]
             yield self._event(call, ending, at, line)
         elif tool is not None and tool.kind == "spawn":
             yield from self._spawn(call, ending, at, line)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec.structs import replace
-
 from agentdash.engine.judge.findings.remedies import DOCTOR, remedy_for
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.judge.states.denied_calls import stopping_denial
-from agentdash.model.denials import Denial, LedgerEntry
+from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.observation import UNSET, SandboxObservation
@@ -44,15 +42,6 @@ def blocker_findings(thread: Thread, assessment: Assessment, places: PathFacts) 
     call = next((c for c in reversed(thread.calls) if stopping_denial(thread, c)), None)
     if assessment.state is State.BLOCKED_SANDBOX and call and call not in cannot_start and call.denial:
         yield _blocked(thread, call, call.denial, places)
-
-
-def ledger_remedies(thread: Thread, places: PathFacts) -> Iterator[LedgerEntry]:
-    """Yield the entries of the denial ledger, each with its remedy by the policy that was in force."""
-    scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
-    for entry in thread.denials:
-        policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
-        script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
-        yield replace(entry, remedy=remedy_for(entry, policy, places, script=script, by_mcp=entry.by_mcp))
 
 
 def _has_full_access(thread: Thread, call: Call) -> bool:

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from agentdash.engine.judge.findings.auto_review import auto_approved
-from agentdash.engine.judge.findings.blockers import blocker_findings, ledger_remedies
+from agentdash.engine.judge.findings.blockers import blocker_findings
 from agentdash.engine.judge.findings.command_sandbox import child_mode_escalated, sandbox_silently_off
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
+from agentdash.engine.judge.findings.ledger import Ledger
 from agentdash.engine.judge.findings.policy_checks import check_observation
 from agentdash.engine.judge.findings.requests import newest_request, request_findings, with_environment
 from agentdash.engine.judge.findings.screen_labels import label_findings
@@ -47,6 +48,7 @@ def judge_sandbox(
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
     label: LabelRead | None = None,
+    ledger: Ledger | None = None,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -58,6 +60,7 @@ def judge_sandbox(
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
+        ledger: the thread's, as it was judged before.
     """
     policy = thread.policy
     if thread.helper:
@@ -96,7 +99,7 @@ def judge_sandbox(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own, awaits_request=awaits_request)),
-        denials=tuple(ledger_remedies(thread, places)),
+        denials=(ledger or Ledger()).entries(thread, places),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=_requested(thread, requests),
     )

@@ -1,0 +1,263 @@
+"""What is kept of a session does not grow with its length: after four times as many events it is as much."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Final
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.worker_cache import WorkerCache
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.policy import Filesystem, Network, Policy
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.tokens import ModelUsage, TokenUsage
+from tests.unit.test_recordings import LATER, RECORDINGS
+
+THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
+FEW: Final = 250
+"""More than any limit of a thread's histories."""
+MANY: Final = 4 * FEW
+TOLERANCE: Final = 1.02
+"""Numbers become longer."""
+
+
+def kept_bytes(*roots: object) -> int:
+    """Return the size of everything that can be reached from some objects, but for code."""
+    seen = {id(root): root for root in roots}
+    pending = list(roots)
+    while pending:
+        for each in gc.get_referents(pending.pop()):
+            if id(each) not in seen and not isinstance(each, type | ModuleType) and not callable(each):
+                seen[id(each)] = each
+                pending.append(each)
+    return sum(map(sys.getsizeof, seen.values()))
+
+
+def policy(number: int) -> Policy:
+    return Policy(Filesystem.READ_ONLY if number % 2 else Filesystem.WORKSPACE, Network.OFF)
+
+
+def usage(number: int) -> tuple[ModelUsage, ...]:
+    return (ModelUsage(model="gpt-5", usage=TokenUsage(input=number)),)
+
+
+Make = Callable[[int], list[e.ThreadEvent]]
+KINDS: Final[dict[str, Make]] = {
+    "turns": lambda n: [
+        e.TurnStarted(at=n, thread=THREAD, line=n, turn=f"turn {n}"),
+        e.TurnEnded(at=n, thread=THREAD, line=n, turn=f"turn {n}", how="completed", message=f"done {n}"),
+    ],
+    "failed turns": lambda n: [
+        e.TurnStarted(at=n, thread=THREAD, line=n, turn=f"turn {n}"),
+        e.TurnEnded(at=n, thread=THREAD, line=n, how="aborted", error=f"error {n}", reason=f"reason {n}"),
+    ],
+    "messages": lambda n: [
+        e.MessageLogged(at=n, thread=THREAD, line=n, role="user", text=f"do {n}" * 9),
+        e.MessageLogged(at=n, thread=THREAD, line=n, role="agent", text=f"done {n}" * 9),
+    ],
+    "calls": lambda n: [call(n), ended(n, f"printed {n}\n" * 200)],
+    "calls that never end": lambda n: [call(n)],
+    "ends of unknown calls": lambda n: [ended(n, f"printed {n}\n" * 200)],
+    "background commands": lambda n: [call(n), ended(n, "", outcome="running", session=str(n)), ended(n, "")],
+    "calls that drive tmux": lambda n: [call(n, f"tmux send-keys {n}"), ended(n, "")],
+    "calls that are left out": lambda n: [
+        e.CallsLeftOut(at=n, thread=THREAD, line=n, count=n, started_line=n, policy_at=(n,))
+    ],
+    "denials": lambda n: [
+        call(n, f"touch /elsewhere/{n}"),
+        ended(n, f"touch: cannot touch '/elsewhere/{n}': Read-only file system", exit_code=1),
+    ],
+    "printed flags": lambda n: [
+        call(n, "env"),
+        ended(n, f"CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1\nN={n}"),
+    ],
+    "violations": lambda n: [
+        call(n),
+        ended(n, "", exit_code=1),
+        e.ViolationLogged(
+            at=n,
+            thread=THREAD,
+            call=f"call {n}",
+            resource="filesystem",
+            reason="read_only_file_system",
+            path=f"/elsewhere/{n}",
+        ),
+    ],
+    "policies": lambda n: [
+        e.PolicySet(at=n, thread=THREAD, line=n, policy=policy(0), origin="turn_context", cwd=f"/work/{n}")
+    ],
+    "tokens": lambda n: [
+        e.TokensCounted(at=n, thread=THREAD, line=n, total=n, by_model=usage(n), context=n, window=n)
+    ],
+    "troubles": lambda n: [e.TroubleLogged(at=n, thread=THREAD, text=f"retry {n}")],
+    "failures of the sandbox": lambda n: [
+        e.SandboxFailed(at=n, thread=THREAD, line=n, call=f"call {n}", text=f"failed {n}")
+    ],
+    "skipped lines": lambda n: [
+        e.LineSkipped(at=n, thread=THREAD, line=n, what="unknown", detail=f"kind {n}")
+    ],
+    "names": lambda n: [e.ThreadNamed(at=n, thread=THREAD, name=f"name {n}")],
+    "files": lambda n: [
+        e.FileSeen(at=n, thread=THREAD, path=f"/sessions/{n}.jsonl", size=n, modified=n),
+        e.FileGapSkipped(at=n, thread=THREAD),
+    ],
+}
+UNBOUNDED: Final = {
+    e.ThreadStarted: "one of a file",
+    e.ChildSpawned: "a child is a thread, which is kept as well",
+    e.FileReset: "forgets",
+    e.FileGone: "forgets",
+    e.StatusPushed: "not of a file",
+}
+"""Events of threads that are not counted here, and why."""
+
+
+def call(number: int, script: str = "") -> e.CallStarted:
+    script = script or f"make {number}"
+    return e.CallStarted(
+        at=number,
+        thread=THREAD,
+        line=number,
+        call=f"call {number}",
+        kind="command",
+        tool="exec_command",
+        text=script,
+        script=script,
+    )
+
+
+def ended(
+    number: int,
+    output: str,
+    *,
+    exit_code: int = 0,
+    outcome: e.Outcome = "ended",
+    session: str | None = None,
+) -> e.CallEnded:
+    return e.CallEnded(
+        at=number,
+        thread=THREAD,
+        line=number,
+        call=f"call {number}",
+        output=output,
+        exit_code=exit_code,
+        outcome=outcome,
+        session=session,
+    )
+
+
+def started() -> list[e.Event]:
+    return [
+        e.FileSeen(at=1, thread=THREAD, path="/sessions/1.jsonl", size=1, modified=1),
+        e.ThreadStarted(at=1, thread=THREAD, line=1, cwd="/work", version="0.169.0"),
+        e.PolicySet(at=1, thread=THREAD, line=1, policy=policy(1), origin="turn_context"),
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thread_keeps_no_more_of_many_events_than_of_few(kind: str) -> None:
+    fleet, cache = reduce(Fleet(), started()), WorkerCache()
+    kept: dict[int, int] = {}
+    for number in range(1_000, 1_000 + MANY):
+        fleet = reduce(fleet, KINDS[kind](number))
+        if number % 50 == 0:
+            build_snapshot(fleet, LATER, cache)
+        if number + 1 - 1_000 in (FEW, MANY):
+            build_snapshot(fleet, LATER, cache)
+            kept[number + 1 - 1_000] = kept_bytes(fleet, cache)
+    assert kept[MANY] <= kept[FEW] * TOLERANCE
+
+
+def test_all_events_of_threads_are_counted() -> None:
+    made = {type(event) for make in KINDS.values() for event in make(1)}
+    assert made | UNBOUNDED.keys() >= set(e.ThreadEvent.__subclasses__())
+
+
+def test_changes_between_two_policies_keep_two_policies() -> None:
+    fleet = reduce(Fleet(), started())
+    for number in range(100):
+        event = e.PolicySet(
+            at=number, thread=THREAD, line=number, policy=policy(number), origin="turn_context"
+        )
+        fleet = reduce(fleet, [event])
+    periods = fleet.threads[THREAD].policies
+    assert len(periods) > 100
+    assert len({id(period.policy) for period in periods}) == 2
+
+
+def test_a_reader_keeps_no_more_of_many_turns_than_of_few() -> None:
+    (recorded,) = (RECORDINGS / "0.169.0/workspace-write").glob("*.jsonl")
+    lines = recorded.read_text().splitlines()
+    reader = RolloutReader(recorded.stem[-36:])
+    reader.read([line.encode() for line in lines])
+    kept: dict[int, int] = {}
+    for number in range(1_000, 1_000 + MANY):
+        turn = [re.sub(r"call_([0-9a-f]{12})", rf"call_\g<1>{number}", line) for line in lines[7:]]
+        reader.read([line.encode() for line in turn])
+        kept[number + 1 - 1_000] = kept_bytes(reader) if number + 1 - 1_000 in (FEW, MANY) else 0
+    assert kept[MANY] <= kept[FEW] * TOLERANCE
+
+
+def test_a_reader_keeps_no_more_of_many_calls_without_an_end() -> None:
+    reader = RolloutReader(THREAD)
+    kept: dict[int, int] = {}
+    for number in range(1_000, 1_000 + MANY):
+        arguments = json.dumps({"cmd": f"sleep {number}"})
+        stamp = "2026-11-20T10:00:00.000Z"
+        started_call = {
+            "type": "function_call",
+            "name": "exec_command",
+            "arguments": arguments,
+            "call_id": f"call {number}",
+        }
+        running = {
+            "type": "function_call_output",
+            "call_id": f"call {number}",
+            "output": f"Process running with session ID {number}\nOutput:\n{number}\n",
+        }
+        payloads = [started_call, *([running] if number % 2 else [])]
+        reader.read(
+            [
+                json.dumps({"timestamp": stamp, "type": "response_item", "payload": payload}).encode()
+                for payload in payloads
+            ]
+        )
+        kept[number + 1 - 1_000] = kept_bytes(reader) if number + 1 - 1_000 in (FEW, MANY) else 0
+    assert kept[MANY] <= kept[FEW] * 1.2  # tables have grown to their size
+
+
+def test_workers_that_are_gone_are_forgotten() -> None:
+    cache = WorkerCache()
+    kept: dict[int, int] = {}
+    for number in range(1_000, 1_000 + MANY):
+        thread = f"{number:08x}-0000-7000-8000-000000000001"
+        fleet = reduce(Fleet(), [replace(event, thread=thread) for event in started()])
+        build_snapshot(fleet, LATER, cache)
+        kept[number + 1 - 1_000] = kept_bytes(cache) if number + 1 - 1_000 in (FEW, MANY) else 0
+    assert kept[MANY] <= kept[FEW] * 1.5  # a few of them are forgotten at once
+
+
+def test_processes_that_are_gone_are_forgotten() -> None:
+    fleet, cache = reduce(Fleet(), started()), WorkerCache()
+    kept: dict[int, int] = {}
+    for number in range(1_000, 1_000 + MANY):
+        key = ProcessKey(number, float(number))
+        argv = ("codex", "exec", f"task {number}")
+        process = Process(key=key, ppid=1, name="codex", argv=argv, agent="codex", cwd=f"/work/{number}")
+        fleet = reduce(fleet, [e.ProcessSeen(at=number, process=process), e.ProcessesCounted(at=number)])
+        build_snapshot(fleet, LATER, cache)
+        fleet = reduce(fleet, [e.ProcessGone(at=number, key=key), e.ProcessesCounted(at=number)])
+        build_snapshot(fleet, LATER, cache)
+        kept[number + 1 - 1_000] = kept_bytes(fleet, cache) if number + 1 - 1_000 in (FEW, MANY) else 0
+    assert kept[MANY] <= kept[FEW] * TOLERANCE
