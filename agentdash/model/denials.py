@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 import msgspec
 
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.patterns import Pattern
 from agentdash.model.remedies import Remedy
 
 What = Literal["filesystem", "network", "sandbox", "other"]
@@ -18,6 +20,8 @@ Operation = Literal[
 ]  # fmt: skip
 """`write`: also where only an open for writing is known. `git`: a change of a repository's own files.
 `start`: of the sandbox."""
+
+_ASIDE: Final = Pattern(r"^(?:npm )?warn(?:ing)?\b|^npm \S+ Log files were not written", re.IGNORECASE)
 
 
 class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,6 +49,11 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_certain(self) -> bool:
         """Return whether no other cause has these words."""
         return self.certainty == "certain"
+
+    @property
+    def is_aside(self) -> bool:
+        """Return whether the program says that it goes on without: in a warning, or of its own log."""
+        return _ASIDE.search(self.quote) is not None
 
     @property
     def path(self) -> str | None:

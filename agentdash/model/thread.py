@@ -72,11 +72,13 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def denial(self) -> Denial | None:
-        """Return the denial that counts most: the last certain one, else the last."""
+        """Return the denial that counts most: the last certain one, else the last, of those in passing only
+        where there is no other."""
         if not self.denials:
             return None
-        certain = (denial for denial in reversed(self.denials) if denial.is_certain)
-        return next(certain, self.denials[-1])
+        counted = [denial for denial in self.denials if not denial.is_aside] or self.denials
+        certain = (denial for denial in reversed(counted) if denial.is_certain)
+        return next(certain, counted[-1])
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):

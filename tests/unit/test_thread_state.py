@@ -620,3 +620,12 @@ def test_an_escalated_command_waits_since_its_call() -> None:
     assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 101.0)
     shown = worker(in_a_pane(), begun(), asks, read("waiting-approval", at=160.0), held(161))
     assert (shown.state, shown.assessment.since) == (State.WAITING_APPROVAL, 101.0)
+
+
+def test_what_a_program_goes_on_without_does_not_block() -> None:
+    warning = "WARNING: The directory '/home/dev/.cache/pip' is not writable by the current user."
+    script = "pip install -q --target v cowsay; ls v"
+    events = [*begun(), called(text=script), ended(output=f"{warning}\ncowsay"), done(), held(110)]
+    assert worker(*events).state is State.COMPLETED
+    failed = [*begun(), called(text=script), ended(output=warning, exit_code=1), done(), held(110)]
+    assert worker(*failed).state is State.BLOCKED_SANDBOX

@@ -214,6 +214,7 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
         cwd=call.cwd,
         home=home,
         landlock=_has_landlock(thread),
+        seatbelt=thread.platform != "linux",
         tool="command" if call.kind == "command" else call.tool,
     )
     if call.script or call.text:

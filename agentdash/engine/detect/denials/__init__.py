@@ -33,6 +33,7 @@ def find_denials(
     home: str | None = None,
     tool: str = "command",
     landlock: bool = True,
+    seatbelt: bool = True,
 ) -> tuple[Denial, ...]:
     """Return the denials that an output proves, in order, without repetitions.
 
@@ -46,6 +47,7 @@ def find_denials(
         tool: `command`, or the name of the MCP tool.
         landlock: whether the sandbox can be Landlock, which refuses with EACCES as file modes do. Others
             refuse with EROFS (bubblewrap) and EPERM (Seatbelt, seccomp) before the modes are looked at.
+        seatbelt: whether it can be Seatbelt, which alone refuses files with EPERM.
     """
     if policy is None or policy.enforced_by == "external":
         return ()
@@ -69,5 +71,6 @@ def find_denials(
         origin=ran,
         is_command=tool == "command",
         landlock=landlock,
+        seatbelt=seatbelt,
     )
     return read_denials(call, numbers)

@@ -27,9 +27,11 @@ _COMMAND_SHOWN: Final = re.compile(r"\s*(?:\+|(?:> ?)?(?:echo|printf) )")
 _TEST_INFRASTRUCTURE: Final = re.compile(
     r"/(?:target|\.cargo|go-build\w*|pkg/mod|\.npm|_cacache|\.pytest_cache|__pycache__|\.gradle|\.m2|\.tox"
     r"|\.nox|\.hypothesis|\.mypy_cache"
-    r"|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|zig))(?:/|$)"
+    r"|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|zig|ms-playwright|Cypress))(?:/|$)"
 )
 """Files of the tools that run tests: a test does not provoke errors there."""
+_NO_TEMPORARY: Final = re.compile(r"FileNotFoundError: \[Errno 2\] No usable temporary directory found in \[")
+"""Of pytest, when it starts to capture."""
 _TRACEBACK_LINES: Final = 60
 _STACK_LINES: Final = 10
 """Lines of a stack that follow a message (node's)."""
@@ -64,6 +66,7 @@ class Call:
         origin: Origin,
         is_command: bool,
         landlock: bool,
+        seatbelt: bool,
     ) -> None:
         self.script = script
         self.lines = lines
@@ -73,6 +76,7 @@ class Call:
         self.origin = origin
         self.is_command = is_command
         self.landlock = landlock
+        self.seatbelt = seatbelt
         self.failed = exit_code not in (0, None) or self.denied
         self.unsandboxed = policy.enforced_by == "nobody"
         self._outcome = outcome
@@ -124,7 +128,7 @@ class Call:
             line, paths, phrase, account, network=network, alone=self._is_alone(line)
         )
         if source.strength is Strength.NONE:
-            source = self._of_agent(line, paths, account) or self._of_tests(paths) or source
+            source = self._of_agent(line, paths, account) or self._of_tests(line, paths) or source
         # last, since it looks through all lines
         if source.strength is not Strength.NONE and line.strip() in self._announced:
             return Attribution(Strength.NONE)
@@ -171,11 +175,12 @@ class Call:
             return None  # an answer, which may quote
         return Attribution(Strength.TIED, found[1])
 
-    def _of_tests(self, paths: tuple[str, ...]) -> Attribution | None:
-        """Attribute a message about its own files to a test runner."""
+    def _of_tests(self, line: str, paths: tuple[str, ...]) -> Attribution | None:
+        """Attribute a message about its own files to a test runner: of its cache, or for what it captures."""
         tests = [c for c in self.origin.commands or () if c.role is Role.TEST and not c.unseen]
         others = [c for c in self.origin.commands or () if c.role in (Role.READER, Role.REMOTE)]
-        if not tests or others or not any(_TEST_INFRASTRUCTURE.search(path) for path in paths):
+        own = any(_TEST_INFRASTRUCTURE.search(path) for path in paths) or _NO_TEMPORARY.match(line)
+        if not tests or others or not own:
             return None
         return Attribution(Strength.TIED, tests[-1])
 

@@ -30,6 +30,8 @@ _INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", 
 """Subcommands with which package managers write."""
 _INTERPRETERS: Final = ("python", "node", "perl", "ruby", "php", "bun", "deno")
 _LITERAL_PATH: Final = re.compile(r"""['"`]((?:~?/)[\w./@+-]+)['"`]""")
+_STATE_FOLDER: Final = re.compile(r"/\.(?:cache|config|local/(?:share|state))/[^/]+$")
+"""What programs make with its parents, by the XDG base directory specification."""
 _NAMELESS: Final = re.compile(r"(?:command )?failed in sandbox: [\w -]+")
 """What Codex 0.49 and 0.50 leave of `touch: cannot touch '/etc/x': Permission denied`: the command alone
 names the file."""
@@ -56,10 +58,12 @@ def judge_file(call: Call, message: Message) -> Finding | None:
 
 def _makes_parents(call: Call, message: Message, source: Attribution) -> bool:
     """Return whether a program makes the directories above the one that it misses: Node does if the code
-    says so, npm and the CLIs of agents do always."""
+    says so, npm and the CLIs of agents do always, and any program in its place for state."""
     line = call.lines[message.last]
     is_agent = source.command is not None and source.command.role is Role.AGENT
-    return "ENOENT" not in line or line.startswith("npm ") or is_agent or "recursive" in call.script
+    is_state = any(map(_STATE_FOLDER.search, message.paths))
+    known = line.startswith("npm ") or is_agent or is_state
+    return "ENOENT" not in line or known or "recursive" in call.script
 
 
 def _source(call: Call, message: Message) -> Attribution:
@@ -219,6 +223,8 @@ class _Judge:
         hidden = target is not None and denies_read(self._call.policy, target)
         if self._message.reason is Reason.PERMISSION and not self._call.landlock and not hidden:
             return None  # modes of the file: the sandbox refuses with other errors, but for what it hides
+        if self._message.reason is Reason.NOT_PERMITTED and not self._call.seatbelt:
+            return None  # a privilege that is missing anywhere: bubblewrap refuses files with EROFS
         message = self._message
         is_proven = self._call.is_own_account(self._source, message.first, message.last)
         return certainty if is_proven and not self._call.unsandboxed else "likely"

@@ -88,7 +88,7 @@ _LOOSE_HOSTS: Final = (
 _SCRIPT_HOSTS: Final = (
     Pattern(rf"\b[a-z][\w+.-]*://(?:[^/@\s'\"]*@)?{_HOST}", re.IGNORECASE),
     Pattern(rf"/dev/(?:tcp|udp)/{_HOST}/"),
-    Pattern(r"\b[\w.-]+@(?P<host>[\w-]+(?:\.[\w-]+)+)(?=[:\s'\"]|$)"),
+    Pattern(r"\b[\w.-]+@(?P<host>(?:[\w-]+\.)+[A-Za-z][\w-]*|\d+(?:\.\d+){3})(?=[:\s'\"]|$)"),
     Pattern(
         r"(?:getaddrinfo|getaddr|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*|TCPSocket\.(?:new"
         r"|open)|Dial|new Socket)"

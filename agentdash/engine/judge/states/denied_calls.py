@@ -12,14 +12,14 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
     Under full access the same words are those of a firewall, or of file modes.
 
     An exit code of 0 means that the program handled the denial itself, unless another command of the script
-    set the code: `| tail`, `|| true`, `; echo rc=$?`.
+    set the code: `| tail`, `|| true`, `; echo rc=$?`. What the program itself goes on without stops nothing.
     """
     denial = call.denial
     policy = thread.policy_of(call)
     if denial is None or denial.what == "other" or (policy is not None and policy.is_full_access):
         return None
-    if call.exit_code == 0 and call.outcome != "denied" and not _hides_exit_code(call.script):
-        return None
+    if call.exit_code == 0 and call.outcome != "denied":
+        return None if denial.is_aside or not _hides_exit_code(call.script) else denial
     return denial
 
 
