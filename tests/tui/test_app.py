@@ -1,9 +1,11 @@
 """The dashboard on snapshots, time, mouse and resizes."""
 
+import gc
 import random
 
 import pytest
 from msgspec.structs import replace
+from textual._styles_cache import StylesCache
 from textual.geometry import Region
 
 from agentdash.demo.day import demo_events
@@ -11,6 +13,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.attention import Group
 from agentdash.model.fleet import Fleet
+from agentdash.tui import base_app
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
@@ -506,6 +509,19 @@ async def test_textual_theme_variable_is_the_default(monkeypatch):
     monkeypatch.setattr("textual.constants.DEFAULT_THEME", "gruvbox")
     assert make().theme == "gruvbox"
     assert make(theme="light").theme == "light"
+
+
+async def test_of_closed_screens_no_painted_lines_are_kept():
+    kept = []
+    app = make(sample_fleet.SNAPSHOT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        for _ in range(3):
+            for key in ("?", "m"):
+                await pilot.press(key, "escape")
+            await pilot.pause()
+            base_app._collect()
+            kept.append(sum(isinstance(each, StylesCache) for each in gc.get_objects()))
+    assert kept[1] == kept[2]
 
 
 async def test_on_snapshot_gets_every_snapshot():
