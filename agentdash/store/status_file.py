@@ -333,12 +333,12 @@ _SHORTENED: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def _written(worker: Worker, before: Worker | None, written: Worker | None) -> Worker:
-    """Return a worker as it is written: shortened, and with secrets masked. What is the same object as before
-    is not searched again."""
+    """Return a worker as it is written: shortened, and with secrets masked. What is as before is not
+    searched again."""
     fields: dict[str, Any] = {}
     for name in worker.__struct_fields__:
         value = getattr(worker, name)
-        if before is not None and value is getattr(before, name):
+        if before is not None and (value is (old := getattr(before, name)) or value == old):
             fields[name] = getattr(written, name)
         else:
             fields[name] = mask_fields(_SHORTENED[name](value) if name in _SHORTENED else value)
