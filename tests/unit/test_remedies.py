@@ -84,6 +84,7 @@ def settings_pasted(remedy: Remedy | None) -> dict[str, object]:
         ("/data/board/kanban.db", "sqlite", {"/data/board": D}, "/data/board"),
         ("/data/board/new/x", "create", {"/data/board/new": GONE, "/data/board": D}, "/data/board"),
         ("/data/board/new", "mkdir", {"/data/board/new": GONE, "/data/board": D}, "/data/board"),
+        ("/data/board/new", "mkdir", {"/data/board/new": D, "/data/board": D}, "/data/board/new"),
         ("/data/board", "write", {"/data/board": D}, "/data/board"),
         ("/data/sets/board", "delete", {"/data/sets/board": D, "/data/sets": D}, "/data/sets"),
         ("/data/ws/.git/index.lock", "create", {}, "/data/ws/.git"),

@@ -144,11 +144,9 @@ def _start(path: str, operation: Operation, facts: PathFacts) -> tuple[str, bool
     kind = facts.kinds.get(path)
     if repository := repository_of(path):
         return repository, False  # a commit writes in several of its directories
-    if operation == "mkdir":
-        return posixpath.dirname(path), kind in (None, PathKind.MISSING)
     if kind is not None and kind.is_directory and operation not in ("rename", "delete"):
-        return path, False
-    return posixpath.dirname(path), False
+        return path, False  # one that was to be made: it has been made since
+    return posixpath.dirname(path), operation == "mkdir" and kind in (None, PathKind.MISSING)
 
 
 def _openable_below(directory: str, goal: str, facts: PathFacts) -> Iterator[str]:
