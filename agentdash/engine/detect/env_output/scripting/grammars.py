@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from tree_sitter import Language, Node, Parser
 
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Language, Node
 
 MAX_CODE: Final = 4_000
 """Characters; longer programs are not read: a model does not type them as a probe."""
@@ -26,8 +25,6 @@ def parse_program(language: str, code: str) -> Node:
 
 @lru_cache(64)
 def _parsed(language: str, code: str) -> Node | None:
-    from tree_sitter import Parser  # noqa: PLC0415 - only where a program is read
-
     if (grammar := _grammar(language)) is None:
         return None
     root = Parser(grammar).parse(code.encode(errors="replace")).root_node
@@ -37,8 +34,6 @@ def _parsed(language: str, code: str) -> Node | None:
 @cache
 def _grammar(language: str) -> Language | None:
     """Return a grammar; None where it is not installed, as that of Perl on Macs with Intel processors."""
-    from tree_sitter import Language  # noqa: PLC0415
-
     try:
         module = import_module(f"tree_sitter_{language}")
     except ImportError:

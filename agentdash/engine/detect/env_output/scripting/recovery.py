@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +25,15 @@ class Effects(msgspec.Struct, frozen=True):
     """Names of what it can reach, and change in place."""
     writes: bool
     starts_children: bool = False
+
+
+def reached(words: frozenset[str], functions: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the words of a part of a program, and of the functions that they name."""
+    seen: set[str] = set()
+    while new := (words & functions.keys()) - seen:
+        seen |= new
+        words = words.union(*(functions[name] for name in new))
+    return words
 
 
 class Recovery(Machine):

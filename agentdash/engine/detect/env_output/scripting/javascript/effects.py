@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentdash.engine.detect.env_output.scripting.javascript.expression_syntax import Tree, words_of
 from agentdash.engine.detect.env_output.scripting.javascript.values import Class
-from agentdash.engine.detect.env_output.scripting.recovery import Effects
+from agentdash.engine.detect.env_output.scripting.recovery import Effects, reached
 from agentdash.engine.detect.env_output.scripting.values import Function, Unknowable
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.word_sets import word_set
@@ -60,22 +60,11 @@ class Syntax:
         if self.is_wild or _leaves(part) or any(_runs_later(tree) for tree in _trees(part)):
             return None
         if has_call and (holds_functions or words & self._functions.keys()):
-            words = self._words if holds_functions else self._reached(words)
+            words = self._words if holds_functions else reached(words, self._functions)
             assigned |= self._assigned & words
         if has_call and words & _ENDING:
             return None
         return Effects(assigned=assigned, mentioned=words, writes=has_call and bool(words & _WRITING))
-
-    def _reached(self, words: frozenset[str]) -> frozenset[str]:
-        """Return the words of a part, and of the functions that they name."""
-        todo = list(words & self._functions.keys())
-        seen: set[str] = set()
-        while todo:
-            if (name := todo.pop()) not in seen:
-                seen.add(name)
-                words |= self._functions[name]
-                todo += words & self._functions.keys()
-        return words
 
     def names_function(self, name: str) -> bool:
         """Return whether the program has a function or a class of a name."""

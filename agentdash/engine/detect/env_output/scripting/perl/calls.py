@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl.texts import PerlTexts
 from agentdash.engine.detect.env_output.scripting.values import SINK
 from agentdash.engine.detect.env_output.selections import Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
 
 _FILE_TEST: Final = re.compile(r"-[rwxoRWXOezfdlpSbctugkTB]")
 _SOCKETS: Final = ("IO::Socket::INET", "IO::Socket::IP", "IO::Socket::UNIX", "IO::File", "File::Temp")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.perl.calls import Calls
@@ -10,9 +12,6 @@ from agentdash.engine.detect.env_output.scripting.perl.library import Handle
 from agentdash.engine.detect.env_output.scripting.values import Written
 from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ENVIRONMENT: Final = "%ENV"
 
@@ -154,17 +153,16 @@ class Expressions(Calls):
         return mapping.get(self.plain(key))
 
     def _item(self, node: Node) -> Any:
-        values = self._named_list("@" + text_of(field(node, "array"))[1:])
-        index = self.value(field(node, "index"))
-        if not isinstance(values, list) or not isinstance(index, int):
-            raise UnknownError
-        return values[index] if -len(values) <= index < len(values) else None
+        return self._nth(
+            self._named_list("@" + text_of(field(node, "array"))[1:]), self.value(field(node, "index"))
+        )
 
     def _picked(self, node: Node) -> Any:
         """Return what `(…)[index]` gives."""
         *items, place = named(node)
-        values = self._flat([self.values(item) for item in items])
-        index = self.value(place)
+        return self._nth(self._flat([self.values(item) for item in items]), self.value(place))
+
+    def _nth(self, values: Any, index: Any) -> Any:
         if not isinstance(values, list) or not isinstance(index, int):
             raise UnknownError
         return values[index] if -len(values) <= index < len(values) else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
@@ -20,9 +22,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
 )
 from agentdash.engine.detect.env_output.selections import Form, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _WITHOUT_VALUE: Final = ("postfix_conditional_expression", "postfix_for_expression", "return_expression")
 """Statements whose value is not looked at where they end a block."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.regexes import is_quick
 from agentdash.engine.detect.env_output.scripting.grammars import text_of
@@ -10,9 +12,6 @@ from agentdash.engine.detect.env_output.scripting.perl.library import Library
 from agentdash.engine.detect.env_output.scripting.values import Pattern, Written
 from agentdash.engine.detect.env_output.selections import Lines, Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ENVIRONMENT: Final = "%ENV"
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b", "x00": "\0", "000": "\0"}

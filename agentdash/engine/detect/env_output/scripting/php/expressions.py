@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of, with_gaps
 from agentdash.engine.detect.env_output.scripting.php.objects import Objects
@@ -12,9 +14,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
 )
 from agentdash.engine.detect.env_output.selections import Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b"}
 _CONSTANTS: Final[dict[str, Any]] = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, text_of
 from agentdash.engine.detect.env_output.scripting.php.library import Library
@@ -11,9 +13,6 @@ from agentdash.engine.detect.env_output.scripting.scopes import Place
 from agentdash.engine.detect.env_output.scripting.values import Function
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 
 class Objects(Library):

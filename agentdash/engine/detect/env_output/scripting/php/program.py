@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.php.expressions import Expressions
@@ -18,9 +20,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
 from agentdash.engine.detect.env_output.scripting.variables import Instance
 from agentdash.engine.detect.env_output.selections import Selection
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 
 class Php(Expressions):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from agentdash.engine.detect.env_output.scripting.recovery import Effects
+from agentdash.engine.detect.env_output.scripting.recovery import Effects, reached
 from agentdash.engine.detect.word_sets import word_set
 
 _WILD: Final = word_set(
@@ -63,22 +63,16 @@ class Syntax:
         """Return what a part can do; None where it may be anything, or leaves the function around it."""
         if self.is_wild or _leaves(part):
             return None
-        words = set(_words(part))
+        words = _words(part)
         has_call = any(isinstance(node, ast.Call | ast.With | ast.AsyncWith) for node in ast.walk(part))
         if has_call:
             words |= self._lambdas | self._by_value
-        todo = [name for name in words if name in self._functions]
-        seen: set[str] = set()
-        while todo:
-            if (name := todo.pop()) not in seen:
-                seen.add(name)
-                words |= self._functions[name]
-                todo += [word for word in self._functions[name] if word in self._functions]
+        words = reached(words, self._functions)
         if words & _ENDING:
             return None
         return Effects(
             assigned=frozenset(_assigned(part)) | frozenset(self._shared & words if has_call else ()),
-            mentioned=frozenset(words),
+            mentioned=words,
             writes=has_call and bool(words & _WRITING),
             starts_children=has_call and bool(words & _CHILDREN),
         )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import text_of, with_gaps
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _MAX_HEREDOCS: Final = 8
 """The program is searched for each; a model types one or two."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
 from agentdash.engine.detect.env_output.scripting.ruby.heredocs import heredoc
@@ -11,9 +13,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Symbol,
 )
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ESCAPES: Final = {
     "n": "\n",

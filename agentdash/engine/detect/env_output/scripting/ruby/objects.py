@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, text_of
 from agentdash.engine.detect.env_output.scripting.ruby.library import Library
@@ -10,9 +12,6 @@ from agentdash.engine.detect.env_output.scripting.scopes import Place
 from agentdash.engine.detect.env_output.scripting.values import Function, Raised, Symbol
 from agentdash.engine.detect.env_output.scripting.variables import Class, Instance
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _SELF = "@self"
 _KEPT = "$%"

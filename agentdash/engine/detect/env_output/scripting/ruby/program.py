@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from tree_sitter import Node
 
 from agentdash.engine.detect.env_output.patterns import Parts
 from agentdash.engine.detect.env_output.scripting.grammars import field, named, only_child, text_of
@@ -21,9 +23,6 @@ from agentdash.engine.detect.env_output.scripting.values import (
     Symbol,
 )
 from agentdash.engine.detect.env_output.unknown import UnknownError
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ABOVE: Final = {"KeyError": "IndexError", "NoMethodError": "NameError"}
 """Classes of exceptions below `StandardError`, and those between."""
