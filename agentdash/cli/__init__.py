@@ -172,7 +172,8 @@ def _replace_unencodable() -> None:
     """Print `?` for characters that the encoding of stdout or stderr (ASCII, in some containers) has not."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            with suppress(OSError):  # a full disk refuses what is in its buffer: the command will see that
+                stream.reconfigure(errors="replace")
 
 
 def _fail(message: str) -> NoReturn:

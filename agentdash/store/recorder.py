@@ -7,6 +7,7 @@ while writing is shown as the health of a source while everything else goes on.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 import time
@@ -185,6 +186,8 @@ class Recorder:
     def _append(self, data: bytes) -> None:
         if self._file is None:
             return
+        if os.fstat(self._file).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "its file was removed")
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self._file, rest) :]

@@ -22,6 +22,7 @@ from typing import Final
 
 from tests.torture.faults import FAULTS, GOOD, Fault, Place
 from tests.torture.forked import run
+from tests.torture.odd_files import ODD_FILES
 from tests.torture.places import fresh_place
 from tests.torture.scenes import SCENES, Scene
 from tests.torture.stage import Stage
@@ -82,7 +83,7 @@ def survive_scene(scene: Scene, uid: int) -> list[str]:
 def table(words: Sequence[str], uid: int, print_row: Callable[[str], None]) -> int:
     """Run the table as a user; return the number of faults that were not survived."""
     failed = 0
-    for fault in FAULTS:
+    for fault in (*FAULTS, *ODD_FILES):
         if words and not any(word in fault.name for word in words):
             continue
         if fault.unprivileged and uid == 0:

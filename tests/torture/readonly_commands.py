@@ -59,12 +59,13 @@ def commands(root: Path) -> Iterator[Command]:
     Args:
         root: has the directories `export` and `journal`.
     """
-    for arguments in (("status", "--json"), ("explain", GOOD, "--json"), ("wait", GOOD, "--timeout", "3")):
-        yield Command(arguments=arguments, writes=MEMORY)
+    for arguments in (("status", "--json"), ("explain", GOOD, "--json"), ("reach", "--json"), ("metrics",)):
+        yield Command(arguments=arguments, writes=(*MEMORY, *DIGESTS))
+    yield Command(arguments=("since", "1h"), writes=(*MEMORY, *DIGESTS))
+    yield Command(arguments=("wait", GOOD, "--timeout", "3"), writes=MEMORY)
     for arguments in (("watch",), ("status", "--watch")):
         yield Command(arguments=arguments, writes=MEMORY, lasts=True)
-    for arguments in (("reach", "--json"), ("metrics",), ("doctor", "--json"), ("since", "1h")):
-        yield Command(arguments=arguments, writes=MEMORY)
+    yield Command(arguments=("doctor", "--json"), writes=MEMORY)
     for arguments in (("line",), ("schema", "status"), ("config", "show"), ("config", "default")):
         yield Command(arguments=arguments)
     for arguments in (("config", "check"), ("completion", "zsh"), ("completion", "fish"), ("--version",)):

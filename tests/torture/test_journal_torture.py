@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,19 @@ def test_full_disk_stops_the_recording_alone(tmp_path: Path) -> None:
     events = Bench(tmp_path).read()
     assert any(isinstance(x, e.PaneDrawn) for x in events)
     assert "its last record is torn" in [x.detail for x in events if isinstance(x, e.SourceSeen)][-1]
+
+
+async def test_removed_recording_is_reported(tmp_path: Path) -> None:
+    """Else it is written into a file that has no name any more, and lost."""
+
+    def remove() -> None:
+        while not (parts := list(tmp_path.iterdir())):
+            time.sleep(0.01)
+        parts[0].unlink()
+
+    removing = asyncio.create_task(asyncio.to_thread(remove))
+    assert "has stopped: its file was removed" in await full(tmp_path)
+    await removing
 
 
 async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ def scene(
 from tests.torture.scenes import (  # noqa: E402 - they add their scenes
     clock,  # noqa: F401
     files,  # noqa: F401
+    hosts,  # noqa: F401
+    outputs,  # noqa: F401
     processes,  # noqa: F401
     sockets,  # noqa: F401
     start,  # noqa: F401

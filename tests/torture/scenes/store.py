@@ -82,7 +82,7 @@ def quota(stage: Stage) -> Iterator[str]:
         ):
             subprocess.run(["btrfs", *command], check=True, capture_output=True)
         os.chown(folder / "own", stage.uid, stage.uid)
-        yield from _without_space(stage, folder / "own", "quota exceeded")
+        yield from _without_space(stage, folder / "own", "quota exce")  # the screen is narrow
 
 
 def _without_space(stage: Stage, folder: Path, reason: str) -> Iterator[str]:
