@@ -132,6 +132,14 @@ def check_unpacked(packed_bytes: int, plain_bytes: int) -> None:
         raise ValueError(f"compressed data that becomes more than {plain_bytes >> 20} MB")
 
 
+def file_size(path: Path) -> int:
+    """Return the bytes of a file; 0 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def is_record(data: bytes | bytearray) -> bool:
     """Return whether data is one whole JSON object: a last line without its newline, that was not torn."""
     if not data.rstrip().endswith(b"}"):  # most are found out by this

@@ -19,10 +19,11 @@ from agentdash.cli.progress import Progress
 from agentdash.cli.recall import recalled
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
+from agentdash.files import file_size
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.policy import SANDBOX_MODES
 from agentdash.model.sanitize import clean_line
-from agentdash.report.audit import Recall, audit, file_size, find_rollouts
+from agentdash.report.audit import Recall, audit, find_rollouts
 from agentdash.report.audit_digest import thread_name
 from agentdash.report.check import CheckReport
 from agentdash.store.digests import DigestStore

@@ -22,6 +22,24 @@ Operation = Literal[
 `start`: of the sandbox."""
 
 _ASIDE: Final = Pattern(r"^(?:npm )?warn(?:ing)?\b|^npm \S+ Log files were not written", re.IGNORECASE)
+_RANDOM: Final = r"(?=[A-Za-z_]*(?:\d|[a-z][A-Z]))\w"
+"""A character of a random name: such a name has digits, or capitals within."""
+_RANDOM_PARTS: Final = Pattern(
+    rf"(?<=/)(?P<rsync>\.[^/]+\.){_RANDOM}{{6}}$"
+    rf"|(?P<below>/te?mp/)(?=[a-z0-9]*[A-Z]){_RANDOM}{{6}}$"
+    rf"|(?P<prefix>[/._-](?:te?mp|sed)[._-]?)(?:{_RANDOM}{{6,}}|\d+(?:\.\d+)*)(?=\.|$)"
+    r"|(?P<piece>[/._-])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*\d)[0-9a-f]{8,}|\d{5,})"
+    r"(?=[._-][^/]*$|$)"
+)
+"""What programs make up anew for each temporary file: rsync's suffix, mktemp's, mkdtemp's and Python's names,
+sed's; and hexadecimal, decimal and UUID parts of a file's name, as Node's packages append them."""
+
+
+def stable_target(target: str | None) -> str | None:
+    """Return a target with `*` for random parts of its name: the same one for each attempt of a program."""
+    if target is None or "/" not in target:
+        return target
+    return _RANDOM_PARTS.sub(lambda match: f"{next(filter(None, match.groups()))}*", target)
 
 
 class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,7 +80,8 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All denials of one operation on one target in a thread."""
+    """All denials of one operation on one target in a thread. Of temporary files with random names the target
+    is the newest."""
 
     what: What
     operation: Operation

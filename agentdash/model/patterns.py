@@ -55,3 +55,8 @@ class Pattern:
     def finditer(self) -> Callable[..., Iterator[re.Match[str]]]:
         """As of `re.Pattern`."""
         return self._compiled.finditer
+
+    @cached_property
+    def sub(self) -> Callable[..., str]:
+        """As of `re.Pattern`."""
+        return self._compiled.sub

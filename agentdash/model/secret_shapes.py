@@ -40,9 +40,9 @@ class Shape(NamedTuple):
 STRONG_NAME: Final = (
     r"(?:(?:api|access|account|private|secret|auth|encryption|signing|master|license|subscription|deploy)"
     r"[-_ \x1f]?key|key[-_]data"
-    r"|secret|token|passw(?:or)?d|passphrase|credentials?|jwt|bearer|cookie|webhook[-_]url"
+    r"|secret|token|passw(?:or[dt]|d)|passphrase|credentials?|jwt|bearer|cookie|webhook[-_]url"
     r"|(?:(?<![a-z])|db|ssh|pg|my|user|root|admin|smtp|ftp|redis|key|store)pass(?!w|phrase))"
-    r"(?:[-_](?:base|value|b64|base64|data|hash|[0-9]))?"
+    r"(?:[-_](?:base|value|string|b64|base64|data|hash|[0-9]))?"
 )
 """The end of a name that holds a secret, whatever stands before it: `PGPASSWORD`, `clientSecret`."""
 WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|(?<=[_-])pwd)"
@@ -122,7 +122,9 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("tid=", r"[0-9a-f]{32};exp=[^\s'\"\\]+"),  # Copilot
     # code hosts and packages
     *_token("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"\w{4,}"),
-    *_token("glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat- glffct-", r"[\w.-]{4,}"),
+    *_token(
+        "glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat- glffct- glimt- glwt-", r"[\w.-]{4,}"
+    ),
     *_token("ATATT3 ATCTT3 ATBB", r"(?=[A-Za-z_=-]{0,80}\d)[\w=-]{16,}"),
     *_token("pypi-", r"[\w-]{10,}"),
     *_token("rubygems_", r"[0-9a-f]{16,}"),
@@ -140,6 +142,12 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("/webhooks/", r"[\w-]{8,}", prefix=r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/", back=24),
     *_token("webhook.office.com/webhookb2/", r"[\w@/-]{8,}"),
     *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
+    *_token("mfa.", rf"{_DIGIT}[\w-]{{60,}}"),  # Discord
+    *_token(
+        "minisign encrypted secret key",
+        r"RW[\w+/]{40,}=*",
+        prefix=r"minisign encrypted secret key(?:\s|\\+[nr])+",
+    ),
     *_token(":AA", r"[\w-]{20,}", prefix=r"\d{8,10}:AA", back=10),
     # clouds
     *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
@@ -165,9 +173,11 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("sbp_ nfp_ vcp_ cfut_ cfat_", r"(?=[A-Za-z_]{0,80}\d)\w{20,}"),
     *_token("tskey-", r"[\w-]{4,}"),
     *_token("ops_eyJ", r"[\w-]{8,}"),
-    *_token("AGE-SECRET-KEY-", r"[A-Z0-9]{8,}"),
+    *_token("AGE-SECRET-KEY-", r"[A-Z0-9-]{8,}"),
     # services
-    *_token("sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_", r"\w{4,}"),
+    *_token(
+        "sk_live_ sk_test_ sk_org_live_ sk_org_test_ rk_live_ rk_test_ pk_live_ pk_test_ whsec_", r"\w{4,}"
+    ),
     *_token("shpat_ shpss_ shpca_ shppa_ sq0atp- sq0csp- sq0idp-", r"[\w-]{4,}"),
     *_token("glsa_ glc_ sntrys_ sntryu_", r"(?=[A-Za-z_+/=]{0,80}\d)[\w+/=]{12,}"),
     *_token("EAAA", rf"{_DIGIT}[\w-]{{56,}}"),
@@ -223,7 +233,7 @@ AFTER_NAME: Final = Pattern(
     rf"|:\s?+{_PLAIN}(?P<set>{QUOTE}[^\"'\\\n]{{3,}}{QUOTE}?|{_TYPE}(?![\s/])[^\s'\",;)}}\]]{{3,}})"
     rf"|>(?!\s*<|\$|…)(?P<element>[^<>\n]+)(?=</)"
     rf"|{QUOTE}?(?:[\s,;]|\\+n)*{QUOTE}?value{QUOTE}?\s*[:=]\s*{_PLAIN}(?P<value>{_VALUE})"
-    rf"|(?:\s(?:is|was)|:)\s+[`*]*{_PLAIN}(?P<said>(?=[^\s'\"`]*\d)[^\s'\"`,;]{{6,}})"
+    rf"|(?:\s(?:is|was|ist|war)|:)\s+[`*]*{_PLAIN}(?P<said>(?=[^\s'\"`]*\d)[^\s'\"`,;]{{6,}})"
     rf"|[\w-]{{0,40}}\s*<<<\s*{_PLAIN}(?P<here>{_VALUE})",
     re.IGNORECASE,
 )
@@ -269,9 +279,10 @@ SHAPES: Final = (
         *(f"{name}{end}" for name in ("auth", "pat", "pw", "pwd", "sig") for end in (" ", "\x1f")),
     ),
     _shape(
-        rf"(?<![\w-])(?:-u|-U|--user|--proxy-user)[ =\x1f]?{QUOTE}?"
+        r"(?:(?<![\w-])(?:-u|-U|--user|--proxy-user)|\b(?:https?|xhs?)\b[^\n|;&]{0,80}?\s(?:-a|--auth))"
+        rf"[ =\x1f]?{QUOTE}?"
         rf"(?:[^\s:'\"=/-][^\s:'\"=/]*:|[^\s:'\"=/%-]+%){_PLAIN}(?!\d+\b|/)(?P<secret>[^\s'\"]+)",
-        *(" -u", "\x1f-u", "\n-u", "--user", "--proxy-user"),
+        *(" -u", "\x1f-u", "\n-u", "--user", "--proxy-user", " -a ", "--auth"),
         flags=0,
     ),
     _shape(
@@ -280,6 +291,8 @@ SHAPES: Final = (
         r"|\bredis-cli\b[^\n|;&]{0,200}?\s-a|\bldap\w+\b[^\n|;&]{0,200}?\s-w|\bvault\s+login\s"
         r"|\b(?:sqlcmd|zip|unzip)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s"
         r"|\bopenssl\b[^\n|;&]{0,200}?\s-k\s|\bmc\s+alias\s+set\s+\S+\s+\S+\s+\S+\s"
+        r"|(?-i:\bENV\s+\w{0,60}?(?:TOKEN|PASSWORD|SECRET|API_?KEY)\s)"
+        r"|\bput-parameter\b[^\n|;&]{0,200}?\s--value[\s=]"
         r"|\b(?:mosquitto_(?:pub|sub))\b[^\n|;&]{0,200}?\s(?-i:-P)|\bwpa_passphrase\s+\S+\s"
         r"|\bnmcli\b[^\n|;&]{0,200}?\spassword\s|\bl?ftp\b[^\n|;&]{0,200}?\s-u\s*[\w.@-]+,"
         r"|\bsecret\s+set\s+\S+[^\n|;&]{0,80}?\s(?:-b|--body))"
@@ -297,6 +310,7 @@ SHAPES: Final = (
             "ldap",
         ),
         *("sqlcmd", "zip ", "zip\x1f", "htpasswd", "openssl", "mosquitto", "wpa_passphrase", "nmcli", "ftp"),
+        *("put-parameter", "env ", "env\x1f"),
     ),
     _shape(
         rf"\b(?:echo|printf)\s+(?:-n\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"

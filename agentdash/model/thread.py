@@ -153,6 +153,11 @@ class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
     unreadable: str | None = None
 
 
+def without_record(size: int) -> str:
+    """Return what is wrong with a session file of this many bytes of which no line is understood."""
+    return f"no session log: {'not a line of it is understood' if size else 'it is empty'}"
+
+
 class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """A thread of a worker CLI, as its session log describes it."""
 

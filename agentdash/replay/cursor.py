@@ -35,8 +35,10 @@ class Cursor:
         self.closed = False
         """Whether the stream is known to have ended: no step will follow."""
         self._settled = False
+        self.is_active = True
+        """Whether lines of logs are still to come, or a process works for a thread."""
         self._active_at = 0.0
-        """Time of the newest line of a log, or of the newest step with a thread that a process works for."""
+        """Time of the newest step with that (unix seconds)."""
 
     @property
     def due(self) -> float | None:
@@ -65,7 +67,8 @@ class Cursor:
             self.fleet = reduce(self.fleet, step.events)
             self.position += 1
             self.at = step.at
-            if had_logs or _is_active(self.fleet):
+            self.is_active = had_logs or _is_active(self.fleet)
+            if self.is_active:
                 self._active_at = step.at
         return step
 

@@ -13,10 +13,16 @@ from typing import Final, NamedTuple
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
-from agentdash.agents.session_logs import is_transcript, log_begun_at, log_of, thread_of_log
-from agentdash.files import open_stream, unpacked
+from agentdash.agents.session_logs import (
+    is_transcript,
+    log_begun_at,
+    log_of,
+    thread_of_log,
+)
+from agentdash.files import file_size, open_stream, unpacked
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import without_record
 
 _HEAD_BYTES: Final = 1 << 14
 """Bytes of a file searched for links: in `session_meta` the ids come before its long texts."""
@@ -101,7 +107,7 @@ def _family_by_content(path: Path, target: str) -> Family:
     except OSError as error:
         raise LookupError(f"{clean_line(target)} cannot be read: {error.strerror or error}") from error
     if (log := log_of(path)) is None:
-        raise LookupError(f"{clean_line(target)!r} is no session log: none of its first lines is understood")
+        raise LookupError(f"{clean_line(target)} cannot be read: {without_record(file_size(path))}")
     if log.agent == "claude":
         return Family(log.thread, (path,))
     siblings: list[Path] = []

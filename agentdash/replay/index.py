@@ -53,7 +53,7 @@ class StreamIndex:
         self._size = size
         self._gap = gap
         self._is_open = is_open
-        self._marker = Marker()
+        self._marker = Marker(family=self._cursor.stream.has_logs)
         self._checkpoints = [(0, self._cursor.checkpoint())]
         """Positions and their checkpoints, in order."""
         self._checkpoint_interval_s = _CHECKPOINT_INTERVAL_S
@@ -71,6 +71,8 @@ class StreamIndex:
         """Seconds of play from the first step to each, with long pauses shortened."""
         self.marks = array("H")
         """Marks of each step (`Mark`)."""
+        self.last = 0
+        """Position behind the newest step that concerns a worker: a recording goes on for a while."""
         self.complete = False
         """Whether everything written so far has been read."""
         self.open = True
@@ -105,11 +107,14 @@ class StreamIndex:
         """Read to the current end of the files."""
         cursor = self._cursor
         checkpointed = time.thread_time()
-        before = cursor.fleet
+        before, was_active = cursor.fleet, cursor.is_active
         while not self._stopped.is_set() and (step := cursor.advance()) is not None:
             mark = self._marker.mark(before, cursor.fleet, step.events, step.at)
             before = cursor.fleet
             self._append(step.at, mark)
+            if was_active or self._marker.concerns_at > self.end:
+                self.last = len(self.times)
+            was_active = cursor.is_active
             if time.thread_time() - checkpointed > self._checkpoint_interval_s:
                 self._add_checkpoint()
                 checkpointed = time.thread_time()
@@ -139,6 +144,11 @@ class StreamIndex:
 
     # ------------------------------------------------------------ queries
 
+    @property
+    def end(self) -> float:
+        """Time of the newest step that concerns a worker (unix seconds); 0 before the first."""
+        return self.times[self.last - 1] if self.last else 0.0
+
     def cursor(self, position: int) -> Cursor:
         """Return a new cursor at a position, or at the end if that comes first."""
         checkpoints = self._checkpoints
@@ -158,7 +168,8 @@ class StreamIndex:
 
     def find(self, position: int, wanted: Mark, direction: int) -> int | None:
         """Return the next (1) or previous (-1) position whose newest step has one of these marks."""
-        marks, mask, known = self.marks, int(wanted), len(self.times)
+        marks, mask = self.marks, int(wanted)
+        known = self.last if self.complete and not self.open else len(self.times)
         number = position - 1 + direction
         while 0 <= number < known:
             if marks[number] & mask:

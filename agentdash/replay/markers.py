@@ -12,8 +12,10 @@ from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
+from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
+from agentdash.replay.members import members_only
 
 _NOT_FAILED: Final = ("ended", "running", "aborted")
 """Outcomes of a call that are not failures by themselves."""
@@ -45,12 +47,22 @@ class Mark(IntFlag):
 
 
 class Marker:
-    """Computes the marks of consecutive steps."""
+    """Computes the marks of consecutive steps.
 
-    def __init__(self) -> None:
+    Args:
+        family: whether only the workers of a family are shown, and not all that was recorded.
+    """
+
+    def __init__(self, *, family: bool) -> None:
+        self._family = family
         self._cache = WorkerCache()
         self._assessed: dict[str, tuple[State, frozenset[str]]] = {}
         """State and finding kinds of each worker in the newest assessment."""
+        self._panes: set[PaneKey | None] = set()
+        """The panes of these workers."""
+        self.concerns_at = 0.0
+        """Since when is what the newest step shows of a worker, by a line of its log or by its assessment
+        (unix seconds); 0 where it shows nothing new."""
 
     def mark(self, before: Fleet, after: Fleet, events: Iterable[e.Event], at: float) -> Mark:
         """Return the marks of a step.
@@ -59,12 +71,17 @@ class Marker:
             at: its time (unix seconds).
         """
         found, assess = 0, False
+        self.concerns_at = 0.0 if self._family else at
         for event in events:
             if isinstance(event, e.ThreadEvent) and (thread := after.threads.get(event.thread)) is not None:
+                self.concerns_at = at
                 old = before.threads.get(event.thread) or Thread(event.thread)
                 found |= _marks(event, old, thread)
                 assess = assess or self._may_change_assessment(event, old, thread)
-            elif isinstance(event, (e.PaneDrawn, e.PaneGone, e.ScreenRead, e.StatusPushed, FleetKnown)):
+            elif isinstance(event, (e.PaneDrawn, e.PaneGone, e.ScreenRead)):
+                found |= Mark.VISIBLE if not self._family or event.key in self._panes else 0
+                assess = True
+            elif isinstance(event, (e.StatusPushed, FleetKnown)):
                 found |= Mark.VISIBLE
                 assess = True
             else:
@@ -89,10 +106,17 @@ class Marker:
     def _assess(self, fleet: Fleet, at: float) -> int:
         """Return the marks of what has changed since the newest assessment."""
         found = 0
-        for worker in build_snapshot(fleet, at, self._cache).workers:
+        snapshot = build_snapshot(fleet, at, self._cache)
+        shown = (members_only(snapshot) if self._family else snapshot).workers
+        self._panes = {worker.pane.key for worker in shown if worker.pane is not None}
+        for worker in shown:
             kinds = frozenset(str(finding.kind) for finding in worker.sandbox.findings)
             old_state, old_kinds = self._assessed.get(worker.id, (None, frozenset[str]()))
             self._assessed[worker.id] = worker.state, kinds
+            if worker.state is not old_state:
+                self.concerns_at = max(self.concerns_at, worker.assessment.since or at)
+            elif kinds != old_kinds:
+                self.concerns_at = at
             if worker.state is not old_state:
                 found |= Mark.WAIT if worker.state in _WAITING else 0
                 found |= Mark.FAILURE if worker.state in _FAILED else 0

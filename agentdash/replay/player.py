@@ -104,7 +104,7 @@ class Player:
     @property
     def end(self) -> float:
         """Time of the last step, as far as known (unix seconds)."""
-        return max(self._last, self.index.times[-1] if self.index.times else 0.0)
+        return max(self._last, self.index.end)
 
     @property
     def share(self) -> float:
@@ -183,7 +183,7 @@ class Player:
         """Consume what is due; return the seconds until the next call."""
         self._apply_index()
         cursor, now = self._cursor, self._clock.now()
-        if cursor.closed or (due := cursor.due) is None:
+        if cursor.closed or (due := self._due) is None:
             return self._wait_for_more()
         if not self.playing:
             return _POLL_INTERVAL_S
@@ -199,10 +199,18 @@ class Player:
             cursor.advance()
             if self._is_visible():
                 self._pause_since = max(self._pause_since, cursor.at)
-            if (next_due := cursor.due) is None or next_due > now:
+            if (next_due := self._due) is None or next_due > now:
                 break
         self._emit_fleet()
         return 0.0
+
+    @property
+    def _due(self) -> float | None:
+        """Time of the next step (unix seconds); None at the end: what a recording has later concerns no
+        worker."""
+        due, index = self._cursor.due, self.index
+        is_over = due is not None and due > self.end and index.complete and not index.open
+        return None if is_over else due
 
     def _next_visible_at(self) -> float:
         """Return the time of the next visible step, as far as the index has it; else 0."""
@@ -227,7 +235,7 @@ class Player:
         next call."""
         cursor, index = self._cursor, self.index
         if cursor.closed:
-            if len(index.times) > cursor.position:  # the session was resumed
+            if index.last > cursor.position:  # the session was resumed
                 self._move_to(index.cursor(cursor.position))
         elif cursor.stream.poll() or not index.complete or not self.playing:
             pass
@@ -296,7 +304,7 @@ class Player:
             and index.complete
             and not index.open
         ):
-            cursor = self._cursor_at(len(index.times))
+            cursor = self._cursor_at(index.last)
             cursor.close()
         else:
             return False
@@ -313,7 +321,7 @@ class Player:
     def seek(self, share: float) -> None:
         """Seek to a share of the whole, 0 to 1. What the index has not read yet is skimmed."""
         if share >= 1 and self.index.complete:
-            cursor = self._cursor_at(len(self.index.times))
+            cursor = self._cursor_at(len(self.index.times) if self.index.open else self.index.last)
             if not self.index.open:
                 cursor.close()
                 self.playing = False

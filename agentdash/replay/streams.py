@@ -173,10 +173,14 @@ class MergedStream:
     Args:
         streams: older ones first.
         recorded: recordings of the same time.
+        recalls: whether they have more than files do: what agentdash remembers of their threads.
     """
 
-    def __init__(self, streams: Sequence[FileStream], recorded: Sequence[FileStream] = ()) -> None:
+    def __init__(
+        self, streams: Sequence[FileStream], recorded: Sequence[FileStream] = (), *, recalls: bool = False
+    ) -> None:
         self.streams = (*streams, *recorded)
+        self._recalls = recalls
         self._logs = len(streams)
         """Number of streams that are no recordings."""
         self._heads: list[tuple[float, int, Step]] = []
@@ -203,6 +207,16 @@ class MergedStream:
     def has_logs(self) -> bool:
         """Whether there are other streams than recordings."""
         return bool(self._logs)
+
+    @property
+    def sources(self) -> str:
+        """What it is made of, as a sentence goes on after "from"."""
+        sources = ["the session's own files"] if self.has_logs else []
+        if len(self.streams) > self._logs:
+            sources.append("a recording")
+        if self._recalls:
+            sources.append("what was seen of it while it ran")
+        return " and ".join(sources) if len(sources) < 3 else f"{', '.join(sources[:2])} and {sources[2]}"
 
     @property
     def logs_pending(self) -> bool:
@@ -254,7 +268,7 @@ def family_stream(family: Family, extra: Sequence[FileStream] = ()) -> MergedStr
     for memory in family.memories:
         dated.setdefault(memory.thread, []).extend(recalled_events(memory))
     rollouts = [_rollout_stream(path, family.home, dated) for path in family.paths]
-    return MergedStream(rollouts, extra)
+    return MergedStream(rollouts, extra, recalls=bool(family.memories))
 
 
 def _rollout_stream(path: Path, home: CodexHome | None, dated: Mapping[str, Sequence[Event]]) -> FileStream:

@@ -21,6 +21,7 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.session_logs import thread_of_log
+from agentdash.files import file_size
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from agentdash.report.file_audit import FileRead
 
-__all__ = ["FoundRollouts", "Recall", "audit", "file_size", "find_rollouts"]
+__all__ = ["FoundRollouts", "Recall", "audit", "find_rollouts"]
 
 _VIEW: Final = "check"
 """The view of the digests of audits."""
@@ -128,14 +129,6 @@ def audit(
         digests: of earlier audits; None: every file is read.
     """
     return check_report(_Audit(on_read, recall, digests).reports(tuple(paths)), unreadable)
-
-
-def file_size(path: Path) -> int:
-    """Return the bytes of a file; 0 if it does not exist."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 class _Audit:

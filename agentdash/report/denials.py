@@ -13,6 +13,7 @@ import msgspec
 
 from agentdash.engine.common_remedies import CommonRemedy, common_remedies
 from agentdash.engine.denial_sums import DeniedCalls, sum_denials
+from agentdash.model.denials import stable_target
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, ThreadReport
 from agentdash.report.finding_elements import DenialReport
@@ -32,7 +33,8 @@ class DeniedTargetReport(msgspec.Struct):
 
     what: Literal["filesystem", "network", "other"]
     target: str | None
-    """Null for those of which neither output nor script names the target."""
+    """With `*` for random names of temporary files, where there are several; null for those of which neither
+    output nor script names the target."""
     operations: list[str]
     """Operations on it that were refused."""
     certainty: str
@@ -104,8 +106,8 @@ def denials_report(audit: CheckReport) -> DenialsReport:
     found: dict[tuple[str, str | None], list[tuple[str, DenialReport]]] = {}
     for thread in audit.threads:
         for denial in thread.denials:
-            found.setdefault((denial.what, denial.target), []).append((thread.id, denial))
-    targets = [_target_report(denials) for denials in found.values()]
+            found.setdefault((denial.what, stable_target(denial.target)), []).append((thread.id, denial))
+    targets = [_target_report(target, denials) for (_, target), denials in found.items()]
     targets.sort(key=lambda target: (-target.open, -target.count, target.target or ""))
     return DenialsReport(
         schema="agentdash.check-denials/1",
@@ -163,12 +165,13 @@ def _sums(denied: Iterable[DeniedCalls], audited: Mapping[str, int] | None = Non
     ]
 
 
-def _target_report(denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:
+def _target_report(stable: str | None, denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:
     reports = [denial for _, denial in denials]
+    targets = {denial.target for denial in reports}
     certain = any(denial.certainty == "certain" for denial in reports)
     return DeniedTargetReport(
         what=reports[0].what,
-        target=reports[0].target,
+        target=stable if len(targets) > 1 else reports[0].target,
         operations=_distinct(denial.operation for denial in reports),
         certainty="certain" if certain else "likely",
         threads=_distinct(thread for thread, _ in denials),

@@ -62,7 +62,7 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
     yield f"<h1>{escape(report.title)}</h1>"
     yield from _point(report)
     yield f'<p class="dim">{escape(" · ".join(facts))} · times are UTC</p>'
-    source = f"exported by agentdash {escape(version)} from the session's own files"
+    source = f"exported by agentdash {escape(version)} from {escape(report.sources)}"
     yield f'<p class="dim">thread <code>{escape(report.thread)}</code> · {source}</p>'
     if report.redacted:
         yield '<p class="dim">Prompts, messages and outputs are left out; commands and paths are not.</p>'

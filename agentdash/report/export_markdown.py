@@ -36,7 +36,7 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
     yield f"- began {moment(report.begun)} UTC, took {took(report.ended - report.begun)}"
     if report.cost:
         yield f"- {report.cost}"
-    yield f"- exported by agentdash {version} from the session's own files"
+    yield f"- exported by agentdash {version} from {report.sources}"
     if report.redacted:
         yield "- prompts, messages and outputs are left out; commands and paths are not"
     yield from (f"- {code(note)}" for note in report.notes)

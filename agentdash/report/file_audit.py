@@ -23,13 +23,13 @@ from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandb
 from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.files import is_record, open_stream
+from agentdash.files import file_size, is_record, open_stream
 from agentdash.model.events import FileSeen, LocksSeen, ObservationsRecalled, PathsSeen, ProcessesCounted
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.patterns import Pattern
 from agentdash.model.sanitize import clean_line
-from agentdash.model.thread import Thread
+from agentdash.model.thread import Thread, without_record
 from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
 
@@ -43,7 +43,6 @@ _IMPORTED_LATE: Final = (
     "agentdash.engine.detect.env_output.reader",
     "agentdash.engine.detect.shell",
 )
-_NOT_A_ROLLOUT: Final = "no rollout: not a line of it is understood"
 _DAMAGED: Final = {"malformed": "malformed", "oversized": "overlong"}
 """What was skipped of a file and is not known to be harmless, as other kinds of lines are."""
 _MAX_TORN_BYTES: Final = 1 << 20
@@ -174,7 +173,7 @@ def read_file(path: Path, memory: ThreadMemory) -> FileRead:
     fleet, error = _read_as_far(path)
     fleet = reduce(fleet, _end_of_time())
     if not any(thread.lines for thread in fleet.threads.values()):
-        problem = _problem(fleet) or _NOT_A_ROLLOUT
+        problem = _problem(fleet) or without_record(file_size(path))
         report = unreadable_report(thread_name(path), clean_line(str(path)), problem)
         return FileRead(AuditDigest(report, inputs=b"", threads=()), is_kept=False)
     digest = _digest(fleet)

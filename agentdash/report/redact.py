@@ -323,7 +323,11 @@ def _redact_pane(pane: Pane) -> Pane:
     )
 
 
-_PATH: Final = re.compile(r"(?<![\w:/.~$}<-])(?:(?:~|[A-Za-z]:)?[/\\](?:[\w.@+-]+[/\\])*[\w.@+-]+|~(?![\w]))")
+_PATH_NAME: Final = r"(?:[\w.@+-]|\\ )+"
+_PATH: Final = re.compile(
+    r"(?<=['\"])(?:~|[A-Za-z]:)?[/\\][^'\"\n]+(?=['\"])"
+    rf"|(?<![\w:/.~$}}<-])(?:(?:~|[A-Za-z]:)?[/\\](?:{_PATH_NAME}[/\\])*{_PATH_NAME}|~(?![\w]))"
+)
 _HOST: Final = re.compile(
     r"[\w.+-]+@[\w-]+\.[\w.-]+\w|(?<=://)[^/\s'\"`<>]+|\b(?:\d{1,3}\.){3}\d{1,3}\b"
     r"|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|co|de|local|lan|corp|internal|intern|cloud|example)\b"
@@ -352,7 +356,8 @@ def preview_lines(report: TimelineReport) -> Iterator[str]:
     tools = [row.note for row in report.rows if row.kind == "call"]
     yield "A redacted export of this session shows these texts. Secrets are masked in all of them."
     yield from _section("commands", commands)
-    yield from _section("paths", (path for text in texts for path in _PATH.findall(text)))
+    path = _path_pattern(report)
+    yield from _section("paths", (found for text in texts for found in path.findall(text)))
     yield from _section(
         "hosts, addresses and accounts", (host for text in texts for host in _HOST.findall(text))
     )
@@ -362,6 +367,21 @@ def preview_lines(report: TimelineReport) -> Iterator[str]:
     yield from _section("notes", report.notes)
     yield ""
     yield "Replace more with --replace OLD=NEW."
+
+
+def _path_pattern(report: TimelineReport) -> re.Pattern[str]:
+    """Return the pattern of a path; it has blanks where it is quoted, or known as a place of the session."""
+    workers = [timeline.worker for timeline in report.workers]
+    known = {
+        text
+        for each in workers
+        for text in texts_of((each.cwd, each.policies))
+        if text.startswith(("/", "~"))
+    }
+    known |= {each.target for worker in workers for each in worker.sandbox.denials if each.target}
+    known |= {change.path for dated in report.changes for change in dated.call.changes}
+    spaced = sorted((re.escape(path) for path in known if " " in path), key=len, reverse=True)
+    return re.compile("|".join((*(rf"{path}(?:[/\\]{_PATH_NAME})*" for path in spaced), _PATH.pattern)))
 
 
 def _section(title: str, texts: Iterable[str]) -> Iterator[str]:

@@ -34,6 +34,8 @@ _STATELESS_EVENTS: Final = (e.TokensCounted, e.FileSeen, e.ThreadNamed)
 """Events that change neither state nor finding: no snapshot is built for them."""
 _ID_CHARS: Final = 6
 """Of the end of a thread's id, which is random (UUIDv7)."""
+_START_S: Final = 1.0
+"""Seconds for the first lines of a session: its header says nothing of its state."""
 _PROGRESS_STEPS: Final = 500
 """Steps between two calls of `progress`."""
 _ANSWERED: Final = ("command", "question")
@@ -125,10 +127,11 @@ def build_report(
     workers = [builder.workers[worker.id] for worker in shown if worker.id in builder.workers]
     _tell_apart(workers)
     names = {timeline.worker.id: timeline.worker.name for timeline in workers}
-    builder.rows = [replace(row, worker=names.get(row.worker, row.worker[:8])) for row in builder.rows]
+    found = [*builder.rows, *builder.state_rows()]
+    found = [replace(row, worker=names.get(row.worker, row.worker[:8])) for row in found]
     for timeline in workers:
         timeline.conversation = builder.conversation(timeline.worker.id)
-    rows, omitted = _without_middle(builder.rows)
+    rows, omitted = _without_middle(found)
     report = TimelineReport(
         thread=thread,
         begun=min((begun, *(each.worker.started for each in workers if each.worker.started))),
@@ -138,6 +141,7 @@ def build_report(
         omitted=omitted,
         redacted=redact,
         notes=_notes(workers, whole, redact=redact),
+        sources=stream.sources,
     )
     masked: TimelineReport = mask_fields(map_texts(report, scrubber.text if redact else scrubber.replaced))
     return masked
@@ -229,6 +233,11 @@ class _ReportBuilder:
         builder = self._conversations.get(thread)
         return builder.conversation() if builder else None
 
+    def state_rows(self) -> Iterator[TimelineRow]:
+        """Yield the rows of all states."""
+        for worker, timeline in self.workers.items():
+            yield from (_state_row(change, worker) for change in timeline.states)
+
     def _redact(self, worker: Worker) -> Worker:
         if self._redaction is None:
             return worker
@@ -246,18 +255,10 @@ class _ReportBuilder:
             since = min(at, worker.history[-1].since)  # a settled state began before this frame
         if timeline.states:
             since = max(since, timeline.states[-1].since)
-        why = worker.assessment.why
-        timeline.states.append(StateChange(since, worker.state, why))
-        self.rows.append(
-            TimelineRow(
-                at=since,
-                worker=worker.id,
-                kind="state",
-                text=why,
-                note=worker.state,
-                highlighted=worker.state.needs_you or worker.state is State.EXITED,
-            )
-        )
+        if _is_passing(timeline.states, since):
+            timeline.states.pop()
+        if not timeline.states or timeline.states[-1].state is not worker.state:
+            timeline.states.append(StateChange(since, worker.state, worker.assessment.why))
 
     def _add_findings(self, timeline: WorkerTimeline, original: Worker, at: float) -> None:
         """Add the findings of a worker. Redacted messages may be equal: `original` has those to compare
@@ -311,6 +312,26 @@ class _ReportBuilder:
                 lines = "line" if event.count == 1 else f"{event.count} lines"
                 note = f"{event.what} {lines} skipped"
                 yield TimelineRow(event.at, worker, kind="turn", text=event.detail, note=note)
+
+
+def _is_passing(states: Sequence[StateChange], until: float) -> bool:
+    """Return whether the newest state is none that a worker had: it took no time, or it is `unknown` while
+    the first lines of a session were written."""
+    if not states:
+        return False
+    lasted = until - states[-1].since
+    return lasted == 0 or (len(states) == 1 and states[0].state is State.UNKNOWN and lasted < _START_S)
+
+
+def _state_row(change: StateChange, worker: str) -> TimelineRow:
+    return TimelineRow(
+        at=change.since,
+        worker=worker,
+        kind="state",
+        text=change.why,
+        note=change.state,
+        highlighted=change.state.needs_you or change.state is State.EXITED,
+    )
 
 
 def _call_row(event: e.CallStarted, worker: str) -> TimelineRow:

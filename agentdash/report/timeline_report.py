@@ -92,6 +92,8 @@ class TimelineReport(msgspec.Struct):
     redacted: bool
     notes: list[str]
     """What could not be read or was skipped."""
+    sources: str
+    """What it was made of, as a sentence goes on after "from"."""
 
     @property
     def title(self) -> str:

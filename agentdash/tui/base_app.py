@@ -6,12 +6,15 @@ import asyncio
 import gc
 import os
 import signal
+from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from textual import constants, events
+from textual import constants, events, on
 from textual.app import App
 from textual.await_complete import AwaitComplete
+from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
@@ -19,7 +22,6 @@ from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.line_input import LineInput
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
 from agentdash.tui.textual_internals import forget_closed_widgets
@@ -29,6 +31,10 @@ Result = TypeVar("Result")
 _TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent")
 _COLLECT_AFTER_S: Final = 0.5
 """After a screen was closed: the collection takes some ms, and the next key may come at once."""
+_TRIPS: Final = 2
+"""Of a `KeyHandled`."""
+_KEY_HANDLED_WITHIN_S: Final = 1.0
+"""A widget that is removed loses the messages that it has not handled: then the next key waits so long."""
 _INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code of a program that ctrl+c has ended."""
 
@@ -36,6 +42,21 @@ _INTERRUPTED: Final = 128 + signal.SIGINT
 def _collect() -> None:
     forget_closed_widgets()
     gc.collect()
+
+
+class KeyHandled(Message):
+    """Follows a key from the focused widget to the app, and so arrives when the key has been handled.
+
+    Args:
+        key: what it follows.
+        trips: how often it goes this way still: behind the key, then behind the messages that the key has
+            caused.
+    """
+
+    def __init__(self, key: events.Key, trips: int) -> None:
+        self.key = key
+        self.trips = trips
+        super().__init__()
 
 
 class BaseApp(App[Result]):
@@ -63,6 +84,8 @@ class BaseApp(App[Result]):
         self.stylesheet.set_variables(self.get_css_variables())
         self.set_class(options.ascii, "-ascii")
         self.options = options
+        self._typed: deque[events.Key] = deque()
+        """The key that is being handled, and those typed since."""
         self.painted = asyncio.Event()
         """Set when the first picture is painted."""
         self._message_of_copy = ""
@@ -104,14 +127,45 @@ class BaseApp(App[Result]):
         return super().pop_screen()
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle an event; of an enter in an input wait for the end: keys behind it are for what has the
-        focus then."""
-        is_enter = isinstance(event, events.Key) and event.key == "enter" and not event.is_forwarded
-        if is_enter and isinstance(line := self.focused, LineInput):
-            async with line.until_entered():
-                await super().on_event(event)
+        """Handle an event; a key when the key before it has been handled."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            self._typed.append(event)
+            if len(self._typed) == 1:
+                await self._handle_typed()
+            return
+        await super().on_event(event)
+        if isinstance(event, events.Key):  # it came back: no widget has handled it
+            self._send_behind(KeyHandled(event, trips=1))
+
+    async def _handle_typed(self) -> None:
+        """Handle the keys that wait, up to one that is to be waited for: an input takes text in order."""
+        while self._typed:
+            key = self._typed[0]
+            if key.is_printable and isinstance(self.focused, Input):
+                await super().on_event(key)
+                self._typed.popleft()
+                continue
+            self.set_timer(_KEY_HANDLED_WITHIN_S, partial(self._end_typed, key))
+            await super().on_event(key)
+            self._send_behind(KeyHandled(key, trips=_TRIPS))
+            return
+
+    def _send_behind(self, message: KeyHandled) -> None:
+        if not (self.focused or self.screen).post_message(message):
+            self.call_later(self._end_typed, message.key)  # what had the focus is being closed
+
+    @on(KeyHandled)
+    async def _key_handled(self, message: KeyHandled) -> None:
+        if message.trips > 1:
+            self._send_behind(KeyHandled(message.key, trips=message.trips - 1))
         else:
-            await super().on_event(event)
+            await self._end_typed(message.key)
+
+    async def _end_typed(self, key: events.Key) -> None:
+        """Handle the key behind this one, unless that has been done."""
+        if self._typed and self._typed[0] is key:
+            self._typed.popleft()
+            await self._handle_typed()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action may run: none that opens an input while one has the focus, or a box is

@@ -47,8 +47,7 @@ class Key(NamedTuple):
 
 
 OPENS_INPUT: Final = frozenset(("filter", "command_palette", "search", "go_to_time"))
-"""Actions that open an input. Their keys have priority: the app runs them before it passes the next key on,
-so that what is typed ahead, in one read of the terminal, arrives in the input (`BaseApp.check_action`)."""
+"""Actions that open an input (`BaseApp.check_action`)."""
 _NAMED_KEYS: Final = frozenset(key.value for key in Keys)
 _DISPLAY_NAMES: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
 
@@ -282,7 +281,6 @@ def bindings(*ids: str) -> list[BindingType]:
             key.label,
             tooltip=key.help,
             id=key.id,
-            priority=key.action in OPENS_INPUT,
             group=Binding.Group(key.group),
         )
         for key in (BY_ID[name] for name in ids)

@@ -3,6 +3,7 @@
 import pytest
 from textual import events
 from textual.keys import _character_to_key
+from textual.widgets import Input
 
 from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.filter_bar import FilterBar
@@ -10,11 +11,13 @@ from agentdash.tui.primitives.filter_bar import FilterBar
 from . import sample_fleet
 from .sample_fleet import SNAPSHOT
 
+NAMES = {"\r": "enter", "\x1b": "escape"}
+
 
 def post(app, text):
     """Post the keys of a text without a pause."""
     for character in text:
-        key = "enter" if character == "\r" else _character_to_key(character)
+        key = NAMES.get(character) or _character_to_key(character)
         app.post_message(events.Key(key, character))
 
 
@@ -28,7 +31,9 @@ async def shown_after(text, *, at_once):
             await pilot.pause()
         await pilot.pause()
         edited = app.root.query_one(FilterBar).has_class("-editing")
-        return app.root.filter.text, edited, app.focused.id, type(app.screen).__name__
+        typed = [line.value for line in app.screen.query(Input)]
+        focused = app.focused and app.focused.id
+        return app.root.filter.text, edited, focused, type(app.screen).__name__, app.selected_id, typed
 
 
 @pytest.mark.parametrize(
@@ -50,3 +55,8 @@ async def test_keys_after_enter_are_no_part_of_the_filter(text, words, screen):
 async def test_a_filter_has_a_longest_text():
     text, edited, *_ = await shown_after("/" + "x" * 600, at_once=True)
     assert (text, edited) == ("x" * 500, True)
+
+
+@pytest.mark.parametrize("text", ["?/x", "jw", "?\x1b/x", "L/x\r", "w\x1bj?"])
+async def test_keys_in_one_read_do_what_they_do_one_by_one(text):
+    assert await shown_after(text, at_once=True) == await shown_after(text, at_once=False)

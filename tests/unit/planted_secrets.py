@@ -18,6 +18,13 @@ vck_{L} sb_secret_{L} napi_{L} npg_{S} vercel_blob_rw_{L} HRKU-AA{L}{L} CFPAT-{L
 xkeysib-{H}{H}-{L} rzp_live_{S} phx_{L} LTAI5t{S} EZAK{L} prod:happy-otter-123|{L}
 tid={H};exp=1763;proxy-ep=y:{H}
 {H}-us12
+glimt-{L} glwt-{L} sk_org_live_{L} mfa.{L}{L}{L} AGE-SECRET-KEY-PQ-1{U}{U}
+untrusted comment: minisign encrypted secret key\nRWRTY0Iy{L}{L}{L}
+aws secretsmanager create-secret --name x --secret-string {S}
+aws ssm put-parameter --name x --type SecureString --value {S}
+http -a bob:{S} example.org
+das Passwort ist {S}
+ENV API_TOKEN {S}
 echo {S} | sudo -S ls
 echo 'root:{S}' | chpasswd
 lftp -u me,{S} h

@@ -119,7 +119,7 @@ def test_what_is_no_session_log_is_refused(content: bytes, tmp_path: Path) -> No
         assert named in refused.out
         assert named in run("check", target, stdin=stdin).out
         assert "agentdash-" not in refused.out
-        assert (refused.code, "is no session log" in refused.out) == (2, True)
+        assert (refused.code, "no session log" in refused.out) == (2, True)
         assert run("check", target, stdin=stdin).code == 2
     assert not out.exists()
 

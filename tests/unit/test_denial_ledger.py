@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentdash.engine.common_remedies import CommonRemedy, common_remedies
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.model import events as e
-from agentdash.model.denials import LedgerEntry
+from agentdash.model.denials import LedgerEntry, stable_target
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.states import State
@@ -51,6 +51,39 @@ def test_repeated_denials_are_one_entry() -> None:
         *ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", "touch /srv/board/x", DENIED, 1, at=110.0)
     )
     assert (entry.count, entry.calls, entry.first, entry.last) == (2, ("c1", "c2"), 102.5, 110.5)
+
+
+@pytest.mark.parametrize(
+    ("names", "stable"),
+    [
+        ((".config.aB3dE6", ".config.Zz9yX8"), ".config.*"),  # rsync
+        (("tmp.aB3dE6gH9k", "tmp.xY1zK2pQ4r"), "tmp.*"),  # mktemp
+        (("tmpab12cd_9", "tmpzz81kq0x"), "tmp*"),  # Python
+        (("sedAb12Cd", "sedxY8zQ1"), "sed*"),
+        (("s.json.9f8e7d6c5b4a3f21.tmp", "s.json.0123456789abcdef.tmp"), "s.json.*.tmp"),
+        (
+            ("p.0f0e1a2b-1111-4222-8333-123456789abc.tmp", "p.9a0e1a2b-1111-4222-8333-123456789abd.tmp"),
+            "p.*.tmp",
+        ),
+        (("c.json.tmp.123.1763900000000", "c.json.tmp.4711.1763900000999"), "c.json.tmp.*"),
+        (("c.json.3145728193", "c.json.299792458"), "c.json.*"),
+    ],
+)
+def test_random_names_of_one_temporary_file_are_one_entry(names: tuple[str, str], stable: str) -> None:
+    first, second = (f"/srv/board/{name}" for name in names)
+    (entry,) = ledger(
+        *ran("c1", f"touch {first}", DENIED.replace("/srv/board/x", first), 1),
+        *ran("c2", f"touch {second}", DENIED.replace("/srv/board/x", second), 1, at=110.0),
+    )
+    assert (entry.target, entry.count, entry.calls) == (second, 2, ("c1", "c2"))
+    assert stable_target(first) == stable_target(second) == f"/srv/board/{stable}"
+
+
+@pytest.mark.parametrize(
+    "name", ["base64a", "sha256sum", "README", "a.backup", ".bashrc.backup", "log-2026-11-23.txt", "x86_64"]
+)
+def test_names_that_are_not_random_are_kept(name: str) -> None:
+    assert stable_target(f"/tmp/{name}") == f"/tmp/{name}"
 
 
 def test_a_thread_that_goes_on_is_complete_and_its_ledger_still_shows() -> None:

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from agentdash.cli import app
 from agentdash.model import events as e
 from agentdash.replay.family import Family
-from agentdash.replay.streams import family_stream
+from agentdash.replay.streams import MergedStream, family_stream
 from agentdash.report.export_html import html
 from agentdash.report.export_markdown import markdown
 from agentdash.report.markdown_text import block, cell, code
-from agentdash.report.redact import Redaction, _our_words
+from agentdash.report.redact import Redaction, _our_words, preview_lines
 from agentdash.report.timeline_builder import build_report
 from agentdash.report.timeline_report import TimelineReport
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
@@ -107,6 +107,40 @@ def test_report_has_all_workers_states_and_findings() -> None:
     }
     kinds = {row.kind for row in report.rows}
     assert {"prompt", "message", "command", "output", "policy", "turn", "state", "finding"} <= kinds
+
+
+def test_no_report_begins_with_a_state_that_no_worker_had() -> None:
+    """The first line of a rollout is its header: what its thread does is in the next ones."""
+    report = report_of(*SPAWN)
+    assert [timeline.states[0].state for timeline in report.workers] == ["running"] * len(SPAWN)
+    for timeline in report.workers:
+        begins = [change.since for change in timeline.states]
+        assert begins == sorted(set(begins))
+    states = [row.note for row in report.rows if row.kind == "state"]
+    assert len(states) == sum(len(timeline.states) for timeline in report.workers)
+    assert "unknown" not in states
+
+
+def test_report_states_what_it_was_made_of() -> None:
+    assert "from the session&#x27;s own files<" in html(report_of(*SPAWN), "1")
+    stream = family_stream(Family(THREAD, SPAWN))
+    recorded = MergedStream(stream.streams[:1], stream.streams[1:], recalls=True)
+    report = build_report(THREAD, recorded, redact=False, ended=True, progress=lambda _: None)
+    words = "from the session's own files, a recording and what was seen of it while it ran\n"
+    assert words in markdown(report, "1")
+    assert MergedStream((), stream.streams).sources == "a recording"
+
+
+def test_preview_shows_paths_with_blanks_whole(tmp_path: Path) -> None:
+    path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
+    content = files("0.169.0", "kanban-board")[0].read_text()
+    cwd = json.loads(content.partition("\n")[0])["payload"]["cwd"]
+    arguments = {"cmd": "cat '/srv/a b/c d.txt' /srv/e\\ f/g h"}
+    written = response("function_call", name="exec_command", call_id="p", arguments=json.dumps(arguments))
+    path.write_text(content.replace(cwd, "/srv/my big project") + written.decode() + "\n")
+    lines = [text.partition("x  ")[2] for text in preview_lines(report_of(path, redact=True))]
+    assert {"/srv/my big project", "/srv/a b/c d.txt", "/srv/e\\ f/g"} <= set(lines)
+    assert not {"/srv/my", "/srv/a", "/srv/e"} & set(lines)
 
 
 def test_workers_of_the_same_name_have_their_ids(tmp_path: Path) -> None:

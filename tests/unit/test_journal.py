@@ -31,6 +31,7 @@ from agentdash.replay.family import Family
 from agentdash.replay.journal import JournalReader, find_overlapping, find_parts, journal_streams
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
+from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.timeline_builder import build_report
@@ -389,13 +390,24 @@ async def test_worker_that_outlives_its_recording_is_exited_at_its_end(tmp_path:
     assert end == BORN + 30
 
 
-async def test_recording_ends_soon_after_the_last_turn(tmp_path: Path) -> None:
-    """Also where its process waits for another prompt for hours."""
+async def test_recording_ends_with_the_last_turn(tmp_path: Path) -> None:
+    """Also where its process waits for another prompt for hours, and others are busy meanwhile."""
     done = line("event_msg", {"type": "task_complete", "turn_id": "t", "last_agent_message": "ok"}, second=8)
     family = rollout(tmp_path, *asked(2, done), last=8)
-    end, workers = await ends_of(await recorded_player(tmp_path, family, [*LIVES, *others(900)]))
-    assert workers[THREAD].state == "completed"
-    assert 8 <= end - BORN <= 14
+    player = await recorded_player(tmp_path, family, [*LIVES, *others(900)])
+    end, workers = await ends_of(player)
+    assert (workers[THREAD].state, end) == ("completed", BORN + 8)
+    visible = [
+        at for at, mark in zip(player.index.times, player.index.marks, strict=True) if mark & Mark.VISIBLE
+    ]
+    assert max(visible) == BORN + 8
+    player.seek(0)
+    player.speed = 1.0
+    player.toggle()
+    player._clock.set(now=BORN + 600)
+    while player.playing:
+        player._play()
+    assert player._cursor.at == BORN + 8
 
 
 async def test_other_workers_are_not_recorded_any_more(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_long_chain_of_forks() -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"", "empty"), (b"not json\n", "no rollout: not a line of it"), (b"\xff" * 500, "empty")],
+    [(b"", "empty"), (b"not json\n", "no session log: not a"), (b"\xff" * 500, "no session log: not a")],
     ids=["empty", "text", "bytes"],
 )
 def test_invalid_file_has_a_problem(tmp_path: Path, content: bytes, why: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.model.denials import Denial, LedgerEntry
+from agentdash.model.denials import Denial, LedgerEntry, stable_target
 from agentdash.model.thread import Call, Thread
 
 _MAX_ENTRIES: Final = 200
@@ -66,12 +66,14 @@ def words_of_past(thread: Thread) -> tuple[str, ...] | None:
 def _enter(
     entries: tuple[LedgerEntry, ...], denial: Denial, call: Call, *, at: float, policy: int
 ) -> tuple[LedgerEntry, ...]:
-    """Add a denial; one of the same operation and target is counted, and moves to the end."""
+    """Add a denial; one of the same operation and target, but for random names, is counted, and moves to the
+    end."""
     for index, old in enumerate(entries):
-        if (old.what, old.operation, old.target) != (denial.what, denial.operation, denial.target):
+        if old.operation != denial.operation or not _is_same(old, denial):
             continue
         merged = replace(
             old,
+            target=denial.target,
             certainty="certain" if "certain" in (old.certainty, denial.certainty) else "likely",
             quote=denial.quote,
             source=denial.source,
@@ -138,7 +140,9 @@ def _name(entry: LedgerEntry) -> str:
 
 
 def _is_same(entry: LedgerEntry, denial: Denial) -> bool:
-    return (entry.what, entry.target) == (denial.what, denial.target)
+    if entry.what != denial.what:
+        return False
+    return entry.target == denial.target or stable_target(entry.target) == stable_target(denial.target)
 
 
 def _got_past(entry: LedgerEntry, call: Call, denied: list[str]) -> bool:

@@ -36,7 +36,7 @@ from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
-from agentdash.model.thread import RolloutFile, Thread
+from agentdash.model.thread import RolloutFile, Thread, without_record
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import find_recording, recordings
@@ -272,7 +272,7 @@ class Library:
             fleet = reduce(fleet, past_requests(thread, now))
         trouble = read.problem
         if trouble is None and not thread.lines:
-            trouble = "no rollout: not a line of it is understood" if thread.skipped else "empty"
+            trouble = without_record(read.size)
         depth: Depth = "skimmed" if read.skimmed else "read"
         entry = replace(self._with_thread(entry, thread), depth=depth, size=read.size, problem=trouble)
         if not read.skimmed:

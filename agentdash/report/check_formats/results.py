@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.model.denials import stable_target
 from agentdash.model.findings import DENIAL_KINDS, FINDING_KINDS, FindingKind
 from agentdash.report.check import CheckReport, ThreadReport
 from agentdash.report.finding_elements import DenialReport, FindingReport, difference_lines, remedy_lines
@@ -112,7 +113,7 @@ def _of_unverified(thread: ThreadReport) -> Result:
 
 
 def _target(denial: DenialReport) -> str:
-    return denial.target or f"{denial.operation}: {denial.quote}"
+    return stable_target(denial.target) or f"{denial.operation}: {denial.quote}"
 
 
 def _remedy(report: FindingReport | DenialReport) -> Iterator[str]:

@@ -16,6 +16,8 @@ from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.thread import Thread
 
 REPOSITORY: Final = ".git"
+_NPM_CACHE: Final = "_cacache"
+"""npm writes in several of its directories: with `tmp` alone the next one is denied (npm 11)."""
 PROTECTED_NAMES: Final = (REPOSITORY, ".agents", ".codex", ".aws")
 """Codex 0.169 keeps these read-only at the top of every writable root that is not one of them itself."""
 _PRIVATE_NAMES: Final = frozenset(
@@ -135,8 +137,13 @@ def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:
 
 def repository_of(path: str) -> str | None:
     """Return the `.git` directory that a path is, or lies in; the outermost one."""
+    return _up_to(path, REPOSITORY)
+
+
+def _up_to(path: str, name: str) -> str | None:
+    """Return the outermost directory of a name that a path is, or lies in."""
     parts = path.split("/")
-    return "/".join(parts[: parts.index(REPOSITORY) + 1]) if REPOSITORY in parts else None
+    return "/".join(parts[: parts.index(name) + 1]) if name in parts else None
 
 
 def _start(path: str, operation: Operation, facts: PathFacts) -> tuple[str, bool]:
@@ -144,6 +151,8 @@ def _start(path: str, operation: Operation, facts: PathFacts) -> tuple[str, bool
     kind = facts.kinds.get(path)
     if repository := repository_of(path):
         return repository, False  # a commit writes in several of its directories
+    if cache := _up_to(path, _NPM_CACHE):
+        return cache, False
     if kind is not None and kind.is_directory and operation not in ("rename", "delete"):
         return path, False  # one that was to be made: it has been made since
     return posixpath.dirname(path), operation == "mkdir" and kind in (None, PathKind.MISSING)

@@ -12,7 +12,7 @@ from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.states import Liveness, State
-from agentdash.model.thread import Call, Thread, Turn
+from agentdash.model.thread import Call, Thread, Turn, without_record
 from agentdash.model.worker import Assessment
 
 _SLOW_ANSWER_S: Final = 10.0
@@ -258,14 +258,14 @@ def no_turn_yet(facts: ThreadFacts) -> Assessment | None:
             fact=short.idle(),
         )
     if facts.liveness is Liveness.GONE and not facts.thread.lines and facts.thread.file is not None:
-        problem = "it is empty" if not facts.thread.file.size else "not a line of it is understood"
+        problem = without_record(facts.thread.file.size)
         return conclude(
             State.UNREACHABLE,
             since=facts.thread.file.modified,
-            why=f"its file is no session log: {problem}",
+            why=f"its file is {problem}",
             source=EvidenceSource.ROLLOUT,
             rule="no-session-log",
-            fact=short.unclear("its file is no session log:", problem),
+            fact=short.unclear("its file is", problem),
         )
     if facts.liveness is Liveness.GONE:
         return conclude(
