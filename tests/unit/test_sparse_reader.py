@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -205,14 +206,44 @@ class Session:
         yield response("custom_tool_call_output", call_id=id_, output=result)
 
     def _damaged(self, text: bytes) -> bytes:
-        at = self._rng.randrange(len(text) + 1)
-        match self._rng.randrange(3):
-            case 0:
-                return text[:at]
-            case 1:
-                return text[:at] + text
-            case _:
-                return text[:at] + bytes([self._rng.randrange(256)]).replace(b"\n", b" ") + text[at + 1 :]
+        return damaged(text, self._rng)
+
+
+def damaged(text: bytes, rng: random.Random) -> bytes:
+    """Return a line as failing disks and writers leave it."""
+    at = rng.randrange(len(text) + 1)
+    end = at + rng.randint(1, 40)
+    match rng.randrange(8):
+        case 0:  # cut
+            return text[:at]
+        case 1:  # torn, and written again
+            return text[:at] + text
+        case 2:  # one byte is another one
+            return text[:at] + bytes([rng.randrange(256)]).replace(b"\n", b" ") + text[at + 1 :]
+        case 3:  # one bit is another one
+            changed = bytes([byte ^ (1 << rng.randrange(8)) for byte in text[at : at + 1]])
+            return text[:at] + changed.replace(b"\n", b" ") + text[at + 1 :]
+        case 4:  # a block that was never written
+            return text[:at] + bytes(len(text[at:end])) + text[end:]
+        case 5:  # a part is missing
+            return text[:at] + text[end:]
+        case 6:  # a number is a string
+            return re.sub(rb":(\d+)", rb':"\1"', text, count=1)
+        case _:
+            return reordered(text, rng)
+
+
+def reordered(text: bytes, rng: random.Random) -> bytes:
+    """Return a line with its keys in another order, where it is an object."""
+    try:
+        record = json.loads(text)
+    except ValueError:
+        return text
+    for fields in (record, record.get("payload")) if isinstance(record, dict) else ():
+        if isinstance(fields, dict):
+            names = rng.sample(list(fields), len(fields))
+            fields |= {name: fields.pop(name) for name in names}
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 @pytest.mark.slow
@@ -221,6 +252,26 @@ def test_random_sessions_are_audited_alike(seed: int) -> None:
     rng = random.Random(seed)
     for number in range(20):
         lines = Session(rng).lines()
+        assert audited(sparse(lines)) == audited(full(LOG, lines)), f"session {number} of seed {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_sessions_are_audited_alike(seed: int) -> None:
+    rng = random.Random(seed)
+    for number in range(20):
+        header, *rest = Session(rng).lines()
+        lines = [header]
+        for each in rest:
+            match rng.randrange(40):
+                case 0 | 1 | 2 | 3:
+                    lines.append(damaged(each, rng))
+                case 4:  # two records on one line
+                    lines[-1] += each
+                case 5:  # twice
+                    lines += [each, each]
+                case _:
+                    lines.append(each)
         assert audited(sparse(lines)) == audited(full(LOG, lines)), f"session {number} of seed {seed}"
 
 
@@ -273,6 +324,28 @@ def test_a_call_that_names_what_was_denied_is_read(monkeypatch: pytest.MonkeyPat
     denied = plain(1, "touch /srv/board.db", "touch: cannot touch '/srv/board.db': Read-only file system\n")
     later = [*plain(2), *plain(3, "touch /srv/board.db", ""), *plain(4)]
     found = events_of(monkeypatch, [meta(), line("turn_context", WORKSPACE), *denied, *later])
+    assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_1", "call_3"]
+
+
+def test_an_item_with_a_malformed_time_is_stated() -> None:
+    lines = [meta(), line("turn_context", WORKSPACE)]
+    for started in (1_700_000_000_000, "soon"):
+        number = len(lines)
+        start, output = plain(number)
+        ended = item("CommandExecution", id=f"call_{number}", exit_code=0, aggregated_output="")
+        lines += [start, ended.replace(b'"item":', f'"started_at_ms":{json.dumps(started)},"item":'.encode())]
+        lines.append(output)
+    assert sparse(lines).threads[THREAD].skipped == full(LOG, lines).threads[THREAD].skipped != ()
+
+
+def test_a_denial_counts_whatever_the_order_of_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, output = plain(
+        1, "touch /srv/board.db", "touch: cannot touch '/srv/board.db': Read-only file system\n"
+    )
+    record = json.loads(output)
+    record["payload"] = dict(reversed(record["payload"].items()))
+    lines = [meta(), line("turn_context", WORKSPACE), start, json.dumps(record).encode()]
+    found = events_of(monkeypatch, [*lines, *plain(2), *plain(3, "touch /srv/board.db", "")])
     assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_1", "call_3"]
 
 

@@ -67,9 +67,8 @@ def kind_of(line: bytes) -> Kind:
     Raises:
         msgspec.DecodeError: it is not a JSON object.
     """
-    if head := HEAD.match(line):
-        top, sub = head.groups()
-        return _kind(top, sub)
+    if (head := HEAD.match(line)) and is_complete(head):
+        return _kind(head[1], head[2])
     if bare := _BARE.match(line):
         return Kind(
             "record" if bare.group(1) == b"record_type" else "response_item", bare.group(2), bare=True
@@ -100,6 +99,11 @@ def is_json(line: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
+
+
+def is_complete(head: re.Match[bytes]) -> bool:
+    """Return whether a match of `HEAD` has the whole kind of its line."""
+    return head[2] is not None or head[1] not in _SILENT_IN
 
 
 def is_silent(top: bytes, sub: bytes | None) -> bool:

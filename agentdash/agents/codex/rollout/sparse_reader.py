@@ -18,7 +18,7 @@ import msgspec
 
 from agentdash.agents.codex.policy_formats import turn_settings
 from agentdash.agents.codex.rollout import outputs, records, tools
-from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_silent
+from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
 from agentdash.agents.codex.rollout.patches import patch_text
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.decoders import JsonDecoder
@@ -203,7 +203,8 @@ class SparseReader:
     def _note_kind(self, head: Any) -> None:
         """Note what follows from the kind of a line that is read."""
         self._context = None
-        if head is None:
+        if head is None or not is_complete(head):  # any: the end of a call, too
+            self._is_due = True
             return
         if head[1] == b"turn_context":
             self._context = _whole_context(head.string)
@@ -360,6 +361,8 @@ class _CommandCompleted(msgspec.Struct, gc=False):
     """`item_completed`, as far as it is about a command."""
 
     item: _Item
+    started_at_ms: int | None = None
+    """As the reader wants it: otherwise the line is malformed."""
 
 
 class _Rule(NamedTuple):
