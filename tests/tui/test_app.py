@@ -524,6 +524,22 @@ async def test_of_closed_screens_no_painted_lines_are_kept():
     assert kept[1] == kept[2]
 
 
+@pytest.mark.parametrize("key", ["?", "m"])
+async def test_a_closed_screen_keeps_no_worker(key):
+    app = make(sample_fleet.SNAPSHOT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(key)
+        closed = app.screen
+        parts = [closed, *closed.walk_children()]
+        assert any(getattr(part, "_view", None) for part in parts)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert closed is not app.screen
+        for part in parts:
+            for name in ("_view", "_snapshot", "_counted", "_rows"):
+                assert not getattr(part, name, None)
+
+
 async def test_on_snapshot_gets_every_snapshot():
     seen = []
     snapshots = (sample_fleet.empty_fleet(), sample_fleet.full_fleet())

@@ -177,6 +177,10 @@ class Header(Lines):
         self._numbers: dict[str, int] = {}
         self._spent = ""
 
+    def on_unmount(self) -> None:
+        """Free the snapshot."""
+        self._view = self._counted = None
+
     def show_fleet(self, view: View) -> None:
         """Draw the counts of the snapshot, and why it may be out of date."""
         self._view = view

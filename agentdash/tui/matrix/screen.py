@@ -118,6 +118,11 @@ class MatrixScreen(Screen[None]):
             self.table.show_rows(self._rows, view.selected_id, view.look)
             self._show_words()
 
+    def on_unmount(self) -> None:
+        """Free the snapshot: tasks that began in the screen keep the screen itself, in their contexts."""
+        self._view = self._snapshot = None
+        self._rows = []
+
     def _show_words(self) -> None:
         if self._view is None:
             return

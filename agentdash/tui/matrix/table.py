@@ -49,6 +49,7 @@ class MatrixTable(DataTable[Text], inherit_bindings=False):
     def on_unmount(self) -> None:
         """Free what was drawn."""
         forget_drawn_cells(self)
+        self._rows, self._drawn = [], []
 
     @property
     def aspect(self) -> Aspect:

@@ -56,6 +56,10 @@ class TextModal(ModalScreen[None]):
         if self._view is not None:
             self.draw(self._view)
 
+    def on_unmount(self) -> None:
+        """Free the snapshot: tasks that began in the box keep the box itself, in their contexts."""
+        self._view = None
+
     def action_back(self) -> None:
         """Close the box."""
         self.dismiss()
