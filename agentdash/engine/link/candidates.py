@@ -31,8 +31,8 @@ _PROMPT_CHARS: Final = 24
 """Characters of the start of a prompt that must be on a screen: longer ones wrap."""
 _MIN_PROMPT_CHARS: Final = 6
 """Shorter prompts (`go`) could be on any screen by chance."""
-_CACHED_SCREENS: Final = 256
-"""Screens whose prompts are kept for the next pass; each has some kB."""
+_CACHED_SCREENS: Final = 512
+"""Screens whose prompts are kept for the next pass; each has some kB. With more panes none is found again."""
 _PROMPT_MARKS: Final = ("› ", "▌ ")
 """Before a prompt in the transcript, since 0.4x and until then."""
 _INDENT: Final = "  "

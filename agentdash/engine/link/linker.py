@@ -287,9 +287,12 @@ def _link_by_session_line(
 
 def session_line(lines: tuple[str, ...]) -> str | None:
     """Return the thread id of the last `session id:` line that `codex exec` printed; None without one."""
+    mark = SESSION_LINE.rstrip()
     found: str | None = None
+    if mark not in "\n".join(lines):  # nearly all screens, hundreds a pass: a search is faster than a loop
+        return found
     for number, row in enumerate(lines):
-        if row.startswith(SESSION_LINE.rstrip()) and (match := _ID.fullmatch(_unwrapped(lines, number))):
+        if row.startswith(mark) and (match := _ID.fullmatch(_unwrapped(lines, number))):
             found = match[1]
     return found
 
