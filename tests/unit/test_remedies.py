@@ -416,3 +416,12 @@ def test_profile_that_only_the_request_states() -> None:
     (entry,) = found.sandbox.denials
     expected = {"permissions": {"dev": {"filesystem": {"/data/board": "write"}}}}
     assert settings_once(entry.remedy) == expected
+
+
+def test_cli_of_an_agent_that_names_no_file_has_a_list_of_what_it_needs() -> None:
+    denial = Denial(
+        what="filesystem", operation="sqlite", certainty="likely", quote="unable to open", nested="opencode"
+    )
+    remedy = remedy_for(denial, WORKSPACE, PathFacts())
+    assert remedy is not None
+    assert "`agentdash check --worker opencode`" in remedy.text

@@ -85,6 +85,11 @@ def remedy_for(
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
     if entry.what == "network":
         return _network_remedy(entry, policy, facts, script)
+    if entry.what == "filesystem" and entry.nested and policy is not None:
+        # its message names no file; what is known of the CLI does
+        return _instead(
+            f"`agentdash check --worker {entry.nested}` lists the directories that it needs", policy
+        )
     return DOCTOR if entry.what == "sandbox" else None
 
 
