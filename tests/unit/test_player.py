@@ -140,7 +140,12 @@ async def test_end_equals_status(version: str, scenario: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("scenario", ["spawn", "killed-mid-command", "kanban-board"])
-async def test_end_equals_status_of_compressed_archive(scenario: str, tmp_path: Path) -> None:
+async def test_end_equals_status_of_compressed_archive(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "PATH", str(tmp_path)
+    )  # worker CLIs that are installed here are in live snapshots only
     archive = tmp_path / "archived_sessions"
     archive.mkdir()
     for path in (RECORDINGS / "0.169.0" / scenario).iterdir():
