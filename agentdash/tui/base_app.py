@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 from collections import deque
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -86,6 +87,8 @@ class BaseApp(App[Result]):
         self.options = options
         self._typed: deque[events.Key] = deque()
         """The key that is being handled, and those typed since."""
+        self._first_batch = ExitStack()
+        """Until the first picture is drawn nothing is painted: Textual would paint it three times, empty."""
         self.painted = asyncio.Event()
         """Set when the first picture is painted."""
         self._message_of_copy = ""
@@ -106,8 +109,13 @@ class BaseApp(App[Result]):
         if any(screen.children for screen in self.screen_stack):
             super().refresh_css(animate)
 
+    def on_load(self) -> None:
+        """Paint nothing yet."""
+        self._first_batch.enter_context(self.batch_update())
+
     def on_ready(self) -> None:
-        """Note when what was drawn is painted."""
+        """Paint what was drawn, and note when that is done."""
+        self._first_batch.close()
         self.call_after_refresh(self.painted.set)
 
     def show_title(self, title: str) -> None:
