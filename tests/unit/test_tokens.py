@@ -70,6 +70,25 @@ def test_a_repeated_total_counts_once_and_models_are_separate() -> None:
     assert by_model(events) == {"a": 100, "b": 200}
 
 
+def recorded(total: dict[str, int], last: dict[str, int]) -> bytes:
+    return line("token_usage_record", {"thread_token_usage": total, "usage": last})
+
+
+def test_a_process_that_died_before_its_count() -> None:
+    """From then on the totals of counts are smaller than those of records (0.155, 0.169)."""
+    first, second = usage(100), usage(30)
+    events = read(
+        model("a"),
+        *(recorded(first, first), counted(first, first)),
+        recorded(usage(130), second),  # killed
+        *(recorded(usage(230), first), counted(usage(200), first)),
+        *(recorded(usage(260), second), counted(usage(230), second)),
+    )
+    assert by_model(events) == {"a": 260}
+    older = read(model("a"), recorded(first, first), counted(first, first), counted(usage(130), second))
+    assert by_model(older) == {"a": 130}
+
+
 def test_totals_that_begin_anew() -> None:
     assert by_model(read(model("a"), counted(usage(100), usage(100)), counted(usage(30), usage(30)))) == {
         "a": 130

@@ -53,6 +53,11 @@ class TokenCounter:
         self._by_model: tuple[ModelUsage, ...] = ()
         self._before: TokenUsage | None = None
         """The total of the newest count."""
+        self._recorded: TokenUsage | None = None
+        """The request of the newest record, until its `token_count` comes."""
+        self._before_record: TokenUsage | None = None
+        """The total of the newest record: where a process died between the two, those of later counts are
+        smaller."""
         self._gap = False
         """Whether a part of the file was left out since then."""
         self._is_fork = False
@@ -84,6 +89,9 @@ class TokenCounter:
         used, resets_at = _primary(count.rate_limits, at)
         newer = TokenTotals(limit_used=used, limit_resets_at=resets_at)
         if (info := count.info) is not None:
+            request = _usage(info.last_token_usage)
+            if self._recorded is not None and request == self._recorded:
+                self._before, self._recorded = _usage(info.total_token_usage), None
             newer = self._counted(info.total_token_usage, info.last_token_usage)._replace(
                 window=info.model_context_window, limit_used=used, limit_resets_at=resets_at
             )
@@ -93,7 +101,11 @@ class TokenCounter:
     def count_record(self, record: TokenUsageRecord) -> TokenTotals:
         """Return the totals after a `token_usage_record`, which precedes a `token_count` with the same
         values."""
-        self.totals = self.totals.updated(self._counted(record.thread_token_usage, record.usage))
+        counted, self._before = self._before, self._before_record or self._before
+        newer = self._counted(record.thread_token_usage, record.usage)
+        self._before, self._before_record = counted or self._before, self._before
+        self._recorded = _usage(record.usage)
+        self.totals = self.totals.updated(newer)
         return self.totals
 
     def _counted(self, total: Usage | None, last: Usage | None) -> TokenTotals:
