@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -155,7 +156,10 @@ async def _in_thread(work: Callable[[], _R]) -> _R:
         ToolError: no worker matches, or it cannot be read.
     """
     with _expected_errors():
-        return await asyncio.to_thread(work)
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            gc.unfreeze()  # commands freeze what they leave and end; this program would keep all of it
 
 
 @contextmanager

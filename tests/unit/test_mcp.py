@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from agentdash.cli.mcp_tools import MAX_ANSWER_CHARACTERS, _short
+from agentdash.cli.mcp_tools import MAX_ANSWER_CHARACTERS, _in_thread, _short
 from tests.unit.rollout_files import RECORDINGS
 
 pytestmark = pytest.mark.slow
@@ -141,3 +142,9 @@ def test_it_ends_with_its_client(home: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+async def test_what_a_tool_freezes_may_be_collected() -> None:
+    """A command that ends freezes what it leaves: a server would keep the cycles of each answer."""
+    await _in_thread(gc.freeze)
+    assert gc.get_freeze_count() == 0
