@@ -21,18 +21,23 @@ Operation = Literal[
 """`write`: also where only an open for writing is known. `git`: a change of a repository's own files.
 `start`: of the sandbox."""
 
-_ASIDE: Final = Pattern(r"^(?:npm )?warn(?:ing)?\b|^npm \S+ Log files were not written", re.IGNORECASE)
+_ASIDE: Final = Pattern(
+    r"^(?:npm )?warn(?:ing)?\b.*(?:cache|\blogs?\b)|^npm \S+ Log files were not written", re.IGNORECASE
+)
+"""Other warnings are no asides: pip has one for each failed attempt, curl for a file that it cannot write."""
 _RANDOM: Final = r"(?=[A-Za-z_]*(?:\d|[a-z][A-Z]))\w"
 """A character of a random name: such a name has digits, or capitals within."""
 _RANDOM_PARTS: Final = Pattern(
     rf"(?<=/)(?P<rsync>\.[^/]+\.){_RANDOM}{{6}}$"
     rf"|(?P<below>/te?mp/)(?=[a-z0-9]*[A-Z]){_RANDOM}{{6}}$"
-    rf"|(?P<prefix>[/._-](?:te?mp|sed)[._-]?)(?:{_RANDOM}{{6,}}|\d+(?:\.\d+)*)(?=\.|$)"
-    r"|(?P<piece>[/._-])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*\d)[0-9a-f]{8,}|\d{5,})"
-    r"(?=[._-][^/]*$|$)"
+    rf"|(?P<prefix>[/._-](?:te?mp|sed)[._-]?){_RANDOM}{{6,}}(?=\.|$)"
+    r"|(?P<process>\.te?mp[._-])\d+(?:\.\d+)*(?=\.|$)"
+    r"|(?P<piece>[._-]|/te?mp/)(?!(?:19|20)\d\d[01]\d[0-3]\d(?!\w))"
+    r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*\d)[0-9a-f]{8,32}|\d{5,})(?=[._-][^/]*$|$)"
 )
 """What programs make up anew for each temporary file: rsync's suffix, mktemp's, mkdtemp's and Python's names,
-sed's; and hexadecimal, decimal and UUID parts of a file's name, as Node's packages append them."""
+sed's; and hexadecimal, decimal and UUID parts that Node's packages append to a file's name. Dates are none,
+nor are SHA sums, nor whole names outside of `tmp`: these are of what is kept."""
 
 
 def stable_target(target: str | None) -> str | None:
@@ -70,8 +75,8 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_aside(self) -> bool:
-        """Return whether the program says that it goes on without: in a warning, or of its own log."""
-        return _ASIDE.search(self.quote) is not None
+        """Return whether the program goes on without: in a warning of its cache, or of its log."""
+        return self.what == "filesystem" and _ASIDE.search(self.quote) is not None
 
     @property
     def path(self) -> str | None:

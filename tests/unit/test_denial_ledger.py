@@ -86,6 +86,28 @@ def test_names_that_are_not_random_are_kept(name: str) -> None:
     assert stable_target(f"/tmp/{name}") == f"/tmp/{name}"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/srv/board/.git/objects/ab/cdef0123456789abcdef0123456789abcdef01",
+        "/var/lib/docker/overlay2/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        "/srv/blobs/sha256-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        "/srv/orders/10001",
+        "/srv/orders/20261123",
+        "/srv/log-20261123.txt",
+        "/srv/work/4f3d2c1b",
+        "/usr/src/sed-4.8",
+    ],
+)
+def test_names_of_what_is_kept_are_not_random(path: str) -> None:
+    """Two of them are two targets: getting past one is not getting past the other."""
+    assert stable_target(path) == path
+
+
+def test_names_below_tmp_may_be_random_as_a_whole() -> None:
+    assert stable_target("/home/dev/.npm/_cacache/tmp/1a2b3c4d") == "/home/dev/.npm/_cacache/tmp/*"
+
+
 def test_a_thread_that_goes_on_is_complete_and_its_ledger_still_shows() -> None:
     events = [*ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", "make -s", at=110.0)]
     found = worker(begun(), *events, done(at=150.0), polled(160))

@@ -629,3 +629,23 @@ def test_what_a_program_goes_on_without_does_not_block() -> None:
     assert worker(*events).state is State.COMPLETED
     failed = [*begun(), called(text=script), ended(output=warning, exit_code=1), done(), held(110)]
     assert worker(*failed).state is State.BLOCKED_SANDBOX
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        (
+            "pip install cowsay 2>&1 | tail -2",
+            "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<x>: Failed "
+            "to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/x/\n"
+            "ERROR: No matching distribution found for cowsay",
+        ),
+        (
+            "curl -so /srv/a.html https://a.example; echo rc=$?",
+            "Warning: Failed to open the file /srv/a.html: Read-only file system\nrc=23",
+        ),
+    ],
+)
+def test_a_warning_of_what_failed_blocks(script: str, output: str) -> None:
+    events = [*begun(), called(text=script), ended(output=output), done(), held(110)]
+    assert worker(*events).state is State.BLOCKED_SANDBOX
