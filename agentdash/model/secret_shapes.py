@@ -143,11 +143,7 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("webhook.office.com/webhookb2/", r"[\w@/-]{8,}"),
     *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
     *_token("mfa.", rf"{_DIGIT}[\w-]{{60,}}"),  # Discord
-    *_token(
-        "minisign encrypted secret key",
-        r"RW[\w+/]{40,}=*",
-        prefix=r"minisign encrypted secret key(?:\s|\\+[nr])+",
-    ),
+    *_token("RWRTY0Iy RWQAAEIy", r"[\w+/]{40,}=*"),  # minisign: Ed, Sc or none, B2
     *_token(":AA", r"[\w-]{20,}", prefix=r"\d{8,10}:AA", back=10),
     # clouds
     *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
