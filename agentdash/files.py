@@ -47,13 +47,16 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> Iterat
         os.close(fd)
 
 
-def open_stream(path: str | os.PathLike[str]) -> BinaryIO:
+def open_stream(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
     """Return a regular file, opened for reading as a buffered stream.
+
+    Args:
+        buffering: bytes that are read at once; -1: few.
 
     Raises:
         OSError: it cannot be opened, or is not a regular file.
     """
-    return os.fdopen(_open(path, follow=True), "rb")
+    return os.fdopen(_open(path, follow=True), "rb", buffering)
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int, *, follow: bool = True) -> bytes:

@@ -36,6 +36,8 @@ _MAX_INDEX_BYTES: Final = 8 << 20
 """Read of the end of `session_index.jsonl`: 50,000 entries. It is read every few seconds."""
 _MAX_TORN_BYTES: Final = 1 << 16
 """Of an entry of that index that is being written: names are short."""
+_LINE_BUFFER_BYTES: Final = 1 << 16
+"""Read at once for lines: it stays in the cache of the processor."""
 _PROC_LOCKS: Final = Path("/proc/locks")
 
 
@@ -178,6 +180,9 @@ def open_lines(path: Path) -> Iterator[bytes]:
     Raises:
         OSError: the file cannot be opened, read or uncompressed.
     """
+    if path.suffix != ".zst":
+        yield from _plain_lines(path)
+        return
     held = bytearray()
     for block in blocks(path):
         first, *more = block.split(b"\n")
@@ -186,10 +191,22 @@ def open_lines(path: Path) -> Iterator[bytes]:
             yield bytes(held)
             yield from more[:-1]
             held = bytearray(more[-1])
-    if held and path.suffix == ".zst" and not is_record(held):
+    if held and not is_record(held):
         raise OSError(TORN)
     if held:
         yield bytes(held)
+
+
+def _plain_lines(path: Path) -> Iterator[bytes]:
+    limit = MAX_LINE_BYTES + 1
+    with open_stream(path, _LINE_BUFFER_BYTES) as file:
+        while line := file.readline(limit):  # twice as fast as blocks that are split
+            if line.endswith(b"\n"):
+                yield line[:-1]
+                continue
+            yield line
+            while (rest := file.readline(limit)) and not rest.endswith(b"\n"):
+                pass
 
 
 def blocks(path: Path) -> Iterator[bytes]:
