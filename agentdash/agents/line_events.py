@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentdash.model.events import Event, LineSkipped
+from agentdash.model.events import LineSkipped, ThreadEvent
 from agentdash.model.sanitize import clean_line
 
 
@@ -21,7 +21,7 @@ class LineEvents:
 
     def __init__(self, thread: str, at: float = 0.0) -> None:
         self._thread = thread
-        self._events: list[Event] = []
+        self._events: list[ThreadEvent] = []
         self._number = 0
         """Of the line that is parsed, counted from 1; 0: not known."""
         self._at = at
@@ -31,7 +31,7 @@ class LineEvents:
         """Time of the newest line (unix seconds)."""
         return self._at
 
-    def _emit(self, event: Callable[..., Event], **fields: Any) -> None:
+    def _emit(self, event: Callable[..., ThreadEvent], **fields: Any) -> None:
         self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))
 
     def _skip(self, what: Any, detail: str) -> None:

@@ -13,7 +13,7 @@ from agentdash.agents.claude import home as claude
 from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import Event
+from agentdash.model.events import ThreadEvent
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
 
@@ -51,7 +51,7 @@ class LogReader(Protocol):
         """Return whether a line, the newest one that was read, was copied from another thread."""
         ...
 
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
         """Return the events of lines; `first` is the number of the first one, 0 where it is unknown."""
         ...
 

@@ -160,7 +160,7 @@ def _rollout_events(family: Mapping[str, Any], start: float) -> list[e.ThreadEve
     return sorted(events, key=lambda event: event.at)
 
 
-def _log(family: Mapping[str, Any], name: str) -> tuple[str, list[e.Event]]:
+def _log(family: Mapping[str, Any], name: str) -> tuple[str, list[e.ThreadEvent]]:
     """Return the thread of a recorded log, and its events."""
     if family.get("agent") != "claude":
         lines = (_DATA / "rollouts" / f"{name}.jsonl").read_bytes().splitlines()

@@ -43,7 +43,7 @@ class EventReader(Protocol):
         """Time of the newest line (unix seconds)."""
         ...
 
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
+    def read(self, lines: Iterable[bytes], first: int = 1) -> Sequence[Event]:
         """Parse lines, the first of which has the line number `first`."""
         ...
 
@@ -95,7 +95,7 @@ class FileStream:
         """Return the next step; None if there is none (yet)."""
         if self.problem is not None:
             return None
-        events: list[Event] = []
+        events: Sequence[Event] = ()
         try:
             while not events and (line := self._next_line()) is not None:
                 events = self.reader.read((line,), self.line)

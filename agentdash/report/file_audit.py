@@ -21,7 +21,7 @@ from agentdash.agents.session_logs import SessionLog, log_of
 from agentdash.collect.sources.denied_paths import denied_paths
 from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandbox
 from agentdash.engine.reduce.denial_ledger import words_of_past
-from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.reduce.fleet import reduce, reduce_log
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.files import file_size, is_record, open_stream
 from agentdash.model.events import FileSeen, LocksSeen, ObservationsRecalled, PathsSeen, ProcessesCounted
@@ -99,19 +99,19 @@ def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
 def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
     """Return the fleet of a rollout, and the time of its last line. Calls that show nothing are left out."""
     reader = SparseReader(RolloutReader(log.thread, counts_tokens=False), _SUSPICION)
-    fleet = reduce(Fleet(), [_file_seen(log)])  # its configuration lies beside it
+    thread = reduce_log(Thread(log.thread), [_file_seen(log)])  # its configuration lies beside it
     number = 1
     while batch := list(islice(lines, _BATCH_LINES)):
         for events in reader.read(batch, number):
-            fleet = reduce(fleet, events)
-            reader.watched = _watched(fleet.threads.get(log.thread))
+            thread = reduce_log(thread, events)
+            reader.watched = _watched(thread)
         number += len(batch)
-    return fleet, reader.at
+    return Fleet(threads={thread.id: thread}), reader.at
 
 
-def _watched(thread: Thread | None) -> tuple[str, ...] | None:
+def _watched(thread: Thread) -> tuple[str, ...] | None:
     """Return words one of which is in every call that matters by what came before it; None: any may."""
-    if thread is None or thread.platform is None:  # an output may show the platform
+    if thread.platform is None:  # an output may show the platform
         return None
     return words_of_past(thread)
 

@@ -15,10 +15,11 @@ import pytest
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.session_logs import SessionLog
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.events import CallEnded, CallsLeftOut, Event, PolicySet
+from agentdash.engine.reduce.fleet import reduce, reduce_log
+from agentdash.model.events import CallEnded, CallsLeftOut, PolicySet, ThreadEvent
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
+from agentdash.model.thread import Thread
 from agentdash.report import file_audit
 from tests.unit.rollout_files import THREAD, all_files, answer, call, event, item, line, meta, response
 
@@ -79,15 +80,15 @@ def sparse(lines: Sequence[bytes], log: SessionLog = LOG) -> Fleet:
     return file_audit._read_codex(log, iter(lines))[0]
 
 
-def events_of(monkeypatch: pytest.MonkeyPatch, lines: Sequence[bytes]) -> list[Event]:
+def events_of(monkeypatch: pytest.MonkeyPatch, lines: Sequence[bytes]) -> list[ThreadEvent]:
     """Return the events that an audit of lines reduces."""
-    found: list[Event] = []
+    found: list[ThreadEvent] = []
 
-    def record(fleet: Fleet, events: Sequence[Event]) -> Fleet:
+    def record(thread: Thread, events: Sequence[ThreadEvent]) -> Thread:
         found.extend(events)
-        return reduce(fleet, events)
+        return reduce_log(thread, events)
 
-    monkeypatch.setattr(file_audit, "reduce", record)
+    monkeypatch.setattr(file_audit, "reduce_log", record)
     sparse(lines)
     return found
 

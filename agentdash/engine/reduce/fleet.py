@@ -36,6 +36,7 @@ from agentdash.model.thread import Thread
 _STARTUP_TOLERANCE_S: Final = 5.0
 """Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just
 started: clocks of the file and of the pass differ, and lines arrive late."""
+_NOTHING_ELSE: Final = Fleet()
 _LINKING_EVENTS: Final = (e.ProcessesCounted, FleetKnown, e.ThreadStarted, e.SessionSeen)
 """Events after which links may differ."""
 STATUS_FEED: Final = "codex feed"
@@ -57,6 +58,15 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
         if may_change_state(event, draft.threads, draft.histories):
             update_history(draft, event)
     return draft.freeze()
+
+
+def reduce_log(thread: Thread, events: Iterable[e.ThreadEvent]) -> Thread:
+    """Return a thread after events of its log, where that is all that is known of it: without the history of
+    its states."""
+    for event in events:
+        home = home_directory(_NOTHING_ELSE, thread) if isinstance(event, e.CallEnded) else None
+        thread = reduce_thread(thread, event, home)
+    return thread
 
 
 def _reduce_event(draft: FleetDraft, event: e.Event) -> None:

@@ -23,10 +23,10 @@ from agentdash.model.events import (
     CallKind,
     CallStarted,
     ChildSpawned,
-    Event,
     MessageLogged,
     PolicySet,
     SandboxFailed,
+    ThreadEvent,
     ThreadNamed,
     ThreadStarted,
     TokensCounted,
@@ -88,7 +88,7 @@ class TranscriptReader(LineEvents):
         """Return whether a line was copied from another session: none is."""
         return False
 
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
         """Return the events of lines, in the order of the file.
 
         Args:
@@ -96,7 +96,7 @@ class TranscriptReader(LineEvents):
             first: number of the first line, counted from 1; 0 where it is unknown: then the events have line
                 0.
         """
-        events: list[Event] = []
+        events: list[ThreadEvent] = []
         self._events = events
         for offset, line in enumerate(lines):
             self._number = first + offset if first else 0

@@ -22,7 +22,7 @@ from agentdash.agents.codex.rollout.records import Part
 from agentdash.agents.codex.rollout.tool import Tool
 from agentdash.model.changes import FileChange
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, Event
+from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, ThreadEvent
 from agentdash.model.sanitize import clean_block, clean_line
 
 _MAX_ENDED_CALLS: Final = 500
@@ -102,7 +102,9 @@ class CallTracker:
         if match := _USER_SHELL.match(environment):
             self._user_shell = match["name"]
 
-    def start(self, call: str, tool: Tool, at: float, line: int, *, by_user: bool = False) -> Iterator[Event]:
+    def start(
+        self, call: str, tool: Tool, at: float, line: int, *, by_user: bool = False
+    ) -> Iterator[ThreadEvent]:
         """Start a call; nothing for a known one, which was written twice."""
         yield from self.release()
         if call in self._open or call in self._ended:
@@ -139,7 +141,7 @@ class CallTracker:
 
     def add_output(
         self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int
-    ) -> Iterator[Event]:
+    ) -> Iterator[ThreadEvent]:
         """End a call with its output; that of a poll may end an earlier command as well."""
         if (held := self._held) is not None and held.call == call:
             self._held = held._replace(ending=held.completed(outputs.parse_output(output)))
@@ -172,7 +174,7 @@ class CallTracker:
         started_at: float,
         *,
         by_user: bool = False,
-    ) -> Iterator[Event]:
+    ) -> Iterator[ThreadEvent]:
         """End a call with an item or end event; it also starts an unknown one (nested in a script, or the
         user's own)."""
         yield from self.release()
@@ -190,7 +192,7 @@ class CallTracker:
                 return
         yield self._end(call, ending, at, line, tool.changes)
 
-    def release(self) -> Iterator[Event]:
+    def release(self) -> Iterator[ThreadEvent]:
         """End the call whose item was read last, where its output was to follow."""
         if (held := self._held) is not None:
             self._held = None
@@ -199,7 +201,7 @@ class CallTracker:
     def _is_running(self, call: str) -> bool:
         return any(running.call == call for running in self._running.values())
 
-    def _polled(self, poll: str, session: str, ending: Ending, at: float, line: int) -> Iterator[Event]:
+    def _polled(self, poll: str, session: str, ending: Ending, at: float, line: int) -> Iterator[ThreadEvent]:
         continues = ending.outcome == "running"
         outcome = "ended" if continues else ending.outcome
         yield self._end(poll, Ending(outcome, ending.output, session=session), at, line)
@@ -217,7 +219,7 @@ class CallTracker:
             if not continues:
                 yield self._end(command.call, ending._replace(output=output), at, line)
 
-    def _spawn(self, call: str, ending: Ending, at: float, line: int) -> Iterator[Event]:
+    def _spawn(self, call: str, ending: Ending, at: float, line: int) -> Iterator[ThreadEvent]:
         try:
             child = _spawned.decode(ending.output)
         except msgspec.DecodeError:

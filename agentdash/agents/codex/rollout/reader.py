@@ -23,7 +23,7 @@ from agentdash.agents.codex.rollout.kinds import (
 from agentdash.agents.codex.rollout.line_handler import LineHandler
 from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import Event
+from agentdash.model.events import ThreadEvent
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.times import parse_iso
 
@@ -54,7 +54,7 @@ class RolloutReader(LineHandler):
         at = line_time(line) or self._at
         return not self._own_lines.is_own(line, at, int(ordinal[1]) if ordinal else None)
 
-    def read(self, lines: Iterable[bytes], first: int = 1) -> list[Event]:
+    def read(self, lines: Iterable[bytes], first: int = 1) -> list[ThreadEvent]:
         """Return the events of lines, in the order of the file.
 
         The start of a nested command has an earlier time than its line, which is written when it has ended.
@@ -71,9 +71,9 @@ class RolloutReader(LineHandler):
             self._tokens.skip_lines()
         return self.read_numbered((0, line) for line in lines)
 
-    def read_numbered(self, lines: Iterable[tuple[int, bytes]]) -> list[Event]:
+    def read_numbered(self, lines: Iterable[tuple[int, bytes]]) -> list[ThreadEvent]:
         """Return the events of numbered lines; see `read`."""
-        events: list[Event] = []
+        events: list[ThreadEvent] = []
         self._events = events
         for self._number, line in lines:
             if not line.isspace() and line:

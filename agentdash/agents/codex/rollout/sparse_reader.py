@@ -22,7 +22,7 @@ from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete
 from agentdash.agents.codex.rollout.patches import patch_text
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import Event
+from agentdash.model.events import ThreadEvent
 from agentdash.model.limits import MAX_LINE_BYTES
 
 _COMMANDS: Final = frozenset(("exec_command", "shell", "shell_command"))
@@ -123,7 +123,7 @@ class SparseReader:
         """Time of the newest line (unix seconds)."""
         return self._reader.at
 
-    def read(self, lines: Iterable[bytes], first: int = 1) -> Iterator[list[Event]]:
+    def read(self, lines: Iterable[bytes], first: int = 1) -> Iterator[list[ThreadEvent]]:
         """Yield the events of lines in lists, in the order of the file.
 
         Args:
@@ -146,9 +146,9 @@ class SparseReader:
     def _can_leave_out(self) -> bool:
         return self.watched is not None and not self._reader.is_copying
 
-    def _events(self) -> list[Event]:
+    def _events(self) -> list[ThreadEvent]:
         """Return the events of the lines that were kept."""
-        events: list[Event] = []
+        events: list[ThreadEvent] = []
         run: list[tuple[int, bytes]] = []
         kept: list[_Entry] = [entry for entry in self._kept if entry is not None]
         if self._tokens is not None:
