@@ -8,7 +8,8 @@ imported for the first output that has one.
    sandbox that could not be started.
    `labels` removes what a script printed before a message that it captured, and breaks inside of messages.
 3. `sources` decides which command of the script can have printed them, by what `programs` knows of it; text
-   that commands show from elsewhere (documents, logs, test runs) is no message.
+   that commands show from elsewhere (documents, logs, test runs) is no message. `marks` tells at once where
+   all of an output is such text.
 4. `file_denials` and `network_denials` keep what the policy in force explains, `merging` joins what belongs
    together.
 """

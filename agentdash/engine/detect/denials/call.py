@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.denials.lines import Lines, quote
+from agentdash.engine.detect.denials.marks import NO_TEMPORARY, TEST_FILE
 from agentdash.engine.detect.denials.programs import Role
 from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength, prefix_of, prints_data
 from agentdash.model.denials import Certainty, Denial, Operation, What
@@ -24,14 +25,6 @@ _ERROR_SHAPE: Final = re.compile(
 """How programs begin an account of their own failure; prose does not."""
 _COMMAND_SHOWN: Final = re.compile(r"\s*(?:\+|(?:> ?)?(?:echo|printf) )")
 """A line of `set -x`, or a recipe that make or npm shows."""
-_TEST_INFRASTRUCTURE: Final = re.compile(
-    r"/(?:target|\.cargo|go-build\w*|pkg/mod|\.npm|_cacache|\.pytest_cache|__pycache__|\.gradle|\.m2|\.tox"
-    r"|\.nox|\.hypothesis|\.mypy_cache"
-    r"|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|zig|ms-playwright|Cypress))(?:/|$)"
-)
-"""Files of the tools that run tests: a test does not provoke errors there."""
-_NO_TEMPORARY: Final = re.compile(r"FileNotFoundError: \[Errno 2\] No usable temporary directory found in \[")
-"""Of pytest, when it starts to capture."""
 _TRACEBACK_LINES: Final = 60
 _STACK_LINES: Final = 10
 """Lines of a stack that follow a message (node's)."""
@@ -179,7 +172,7 @@ class Call:
         """Attribute a message about its own files to a test runner: of its cache, or for what it captures."""
         tests = [c for c in self.origin.commands or () if c.role is Role.TEST and not c.unseen]
         others = [c for c in self.origin.commands or () if c.role in (Role.READER, Role.REMOTE)]
-        own = any(_TEST_INFRASTRUCTURE.search(path) for path in paths) or _NO_TEMPORARY.match(line)
+        own = any(map(TEST_FILE.search, paths)) or line.startswith(NO_TEMPORARY)
         if not tests or others or not own:
             return None
         return Attribution(Strength.TIED, tests[-1])

@@ -20,6 +20,8 @@ def read_denials(call: Call, numbers: tuple[int, ...]) -> tuple[Denial, ...]:
     """Return the denials that the suspicious lines of a call report, in order, without repetitions."""
     if not call.unsandboxed and (report := startup.read(call.lines, numbers, call.exit_code, call.script)):
         return _not_started(call, report)
+    if call.is_command and call.origin.marks is not None and not call.lines.may_hold(call.origin.marks):
+        return ()
     return tuple(finding.denial for finding in merged(_findings(call, numbers)))[:MAX_DENIALS]
 
 

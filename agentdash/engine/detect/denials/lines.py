@@ -134,6 +134,7 @@ class Lines:
     """The lines of an output by number, cleaned of colours and carriage returns when they are read."""
 
     def __init__(self, output: str) -> None:
+        self._text: str | None = output
         self._raw = output.split("\n") if output else []
         self._cleaned: dict[int, str] = {}
 
@@ -148,9 +149,14 @@ class Lines:
     def with_line(self, number: int, text: str) -> Lines:
         """Return the lines with another text of one of them."""
         copy = Lines("")
+        copy._text = None
         copy._raw = self._raw
         copy._cleaned = {**self._cleaned, number: text}
         return copy
+
+    def may_hold(self, texts: Iterable[str]) -> bool:
+        """Return whether one of these texts may be in a line; False is certain."""
+        return self._text is None or "\x1b" in self._text or any(text in self._text for text in texts)
 
     def range(self, first: int, last: int) -> list[str]:
         """Return the lines from `first` to `last`, both included, as far as there are any."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.denials.marks import marks_of
 from agentdash.engine.detect.denials.programs import (
     INTERPRETERS,
     SELF_CONTAINED,
@@ -108,6 +109,8 @@ class Origin(msgspec.Struct, frozen=True):
     """Of the script without filters of pipelines, whose patterns quote what they look for."""
     home: str | None
     cwd: str | None
+    marks: tuple[str, ...] | None = None
+    """Texts one of which is in every message of these commands; None where one may print any message."""
 
     @property
     def shows_text(self) -> bool:
@@ -328,7 +331,7 @@ def _origin(script: str, cwd: str | None, home: str | None) -> Origin:
     for command in ran:
         if command.role is Role.QUIET and command.name not in ("echo", "printf"):
             text = text.replace(command.raw, "", 1)
-    return Origin(commands=ran, text=text, home=home, cwd=cwd)
+    return Origin(commands=ran, text=text, home=home, cwd=cwd, marks=marks_of(ran))
 
 
 def _shell_message_fits(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
