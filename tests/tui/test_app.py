@@ -524,6 +524,11 @@ async def test_of_closed_screens_no_painted_lines_are_kept():
     assert kept[1] == kept[2]
 
 
+def test_a_textual_without_that_cache_is_no_error(monkeypatch):
+    monkeypatch.delattr(StylesCache, "get_inner_outer")
+    base_app._collect()
+
+
 @pytest.mark.parametrize("key", ["?", "m"])
 async def test_a_closed_screen_keeps_no_worker(key):
     app = make(sample_fleet.SNAPSHOT)
