@@ -23,6 +23,7 @@ from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
 from agentdash.report.check_formats.gate import (
     FAIL_ON,
+    BaselineReport,
     Gate,
     KnownResult,
     baseline_of,
@@ -184,6 +185,16 @@ def test_baseline_and_earlier_document_know_all_that_they_have() -> None:
         again = gate.judge(report)
         assert len(again) > 150
         assert all(result.is_known and not result.is_failing for result in again)
+
+
+def test_baselines_may_name_a_temporary_file_in_full() -> None:
+    """Those that were written before its random part was left out do."""
+    target = "/srv/board/c.json.3145728193"
+    known = [KnownResult(kind="denied-filesystem", about=target)]
+    content = document_json(BaselineReport(schema="agentdash.baseline/1", known=known))
+    report = check_report([thread(denials=[denial(target=target)])])
+    (result,) = Gate(known=parse_baseline(content)).judge(report)
+    assert (result.about, result.is_known) == ("/srv/board/c.json.*", True)
 
 
 def test_new_cause_and_same_cause_in_another_thread_fail() -> None:

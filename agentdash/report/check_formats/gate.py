@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from agentdash.model.denials import stable_target
 from agentdash.model.findings import DIRECTIONS
 from agentdash.model.secrets import mask_fields
 from agentdash.model.suggestions import suggest
@@ -103,7 +104,10 @@ def parse_baseline(content: bytes) -> frozenset[KnownResult]:
         return frozenset(baseline_of(results(earlier)).known)
     if schema != "agentdash.baseline/1":
         raise ValueError(f"its schema is {schema!r}: neither agentdash.baseline/1 nor agentdash.check/1")
-    return frozenset(msgspec.json.decode(content, type=BaselineReport).known)
+    known = msgspec.json.decode(content, type=BaselineReport).known
+    # targets as they were written by hand, or before random names had a sign
+    stable = (msgspec.structs.replace(each, about=stable_target(each.about) or each.about) for each in known)
+    return frozenset((*known, *stable))
 
 
 class _Document(msgspec.Struct):
