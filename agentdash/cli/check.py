@@ -120,7 +120,8 @@ def check(
     managed settings, before it runs. What follows --config is as for codex.
 
     Exit code 0: no findings, and no denial that no success came after. 1: there are some. 2: something could
-    not be read.
+    not be read: a damaged line as well, but for a last line that may still be written. In a session that was
+    resumed after a torn line it stays, also with --baseline.
 
     With --host: files are read there, by the agentdash there.
 
