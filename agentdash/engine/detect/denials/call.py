@@ -10,7 +10,7 @@ import msgspec
 
 from agentdash.engine.detect.denials.lines import Lines, quote
 from agentdash.engine.detect.denials.marks import NO_TEMPORARY, TEST_FILE
-from agentdash.engine.detect.denials.programs import Role
+from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role, is_build_tool
 from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength, prefix_of, prints_data
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
@@ -23,6 +23,23 @@ _ERROR_SHAPE: Final = re.compile(
     re.IGNORECASE,
 )
 """How programs begin an account of their own failure; prose does not."""
+_RUNTIME_SHAPE: Final = re.compile(
+    r"^\W{0,12}(?:[\w.$:]*(?:Error|Exception)(?:\W|$)|[\w.$:]*panic|unknown: |Errno\b|E[A-Z]{4,}\b|called `"
+    r"|thread '|\[Errno|(?:open|mkdir|write|rename|remove|unlink|chmod|create) ['\"`]?/"
+    r"|PHP \w|\{\s*['\"](?:error|message|isError|status)['\"])"
+    r"|^\S+:\d+:in | at \S+ line \d+\.?$| in \S+ on line \d+$|\(os error \d+\)$"
+)
+"""How runtimes word an error, and where in a program they say that it was: no code of a project does."""
+_TOOL_SHAPE: Final = re.compile(r"^\W{0,12}(?:CMake )?(?:error|failed|fatal|caused by)\b", re.IGNORECASE)
+"""How build tools and package managers begin the account of their own failure."""
+_VERDICT: Final = re.compile(
+    r"^\s*(?:ok \d+ |\[ *(?i:ok|pass(?:ed)?) *\] |(?:OK|PASS(?:ED)?)(?::| [-–—:])? |[✓✔√✅☑] "
+    r"|(?:ok|changed|skipping): \[)"
+    r"|(?:\.{2,}|…|[-–—:>|\[(]) *(?i:ok|pass(?:ed)?)\b[\])]?(?: *\([\d.,]+ ?m?s\))?\.?\s*$"
+    r"|[✓✔√✅☑](?: *\([\d.,]+ ?m?s\))?\s*$"
+    r"|^\W*(?i:check(?:ing)?) (?:whether|if|for) .*(?:\.{2,}|…|[-–—:]) *(?i:yes|no|found|not found)\s*$"
+)
+"""A line that says of a test that it passed, or what was found out: what it names was expected, or tried."""
 _COMMAND_SHOWN: Final = re.compile(r"\s*(?:\+|(?:> ?)?(?:echo|printf) )")
 """A line of `set -x`, or a recipe that make or npm shows."""
 _TRACEBACK_LINES: Final = 60
@@ -117,6 +134,8 @@ class Call:
         """Return which command printed a line; of a tool that is no command, whether it failed."""
         if not self.is_command:
             return Attribution(self._strength_of_tool())
+        if _VERDICT.search(line):
+            return Attribution(Strength.NONE)
         source = self.origin.attribute(
             line, paths, phrase, account, network=network, alone=self._is_alone(line)
         )
@@ -135,14 +154,19 @@ class Call:
     def is_own_account(self, source: Attribution, first: int, last: int) -> bool:
         """Return whether lines report the failure of the command that they are attributed to: an error that
         a program shows of something else reads the same."""
-        if source.strength >= Strength.TIED:
+        command = source.command
+        if source.strength is Strength.OWN or (source.strength is Strength.TIED and command is None):
             return True
-        if source.strength is not Strength.OPEN or source.command is None:
+        if source.strength < Strength.OPEN or command is None:
             return False
-        in_form = any(is_account(line) for line in self.lines.range(first - 1, last))  # a panic: one above
-        if prints_data(source.command):
-            return self.failed and (in_form or prefix_of(self.lines[last]) is not None)
-        return self.failed or in_form
+        around = self.lines.range(first - 1, last)  # a panic: one above
+        if prints_data(command):
+            named = prefix_of(self.lines[last], WRITING_TOOLS) is not None or any(
+                _RUNTIME_SHAPE.search(line) or (is_build_tool(command.name) and _TOOL_SHAPE.match(line))
+                for line in around
+            )
+            return named and (self.failed or source.strength is Strength.TIED)
+        return source.strength is Strength.TIED or self.failed or any(map(is_account, around))
 
     def _strength_of_tool(self) -> Strength:
         """Return whether the output of a tool that is no command is an account of its failure, not what it

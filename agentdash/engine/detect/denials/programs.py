@@ -146,7 +146,7 @@ _READING_TASKS: Final = word_set("show logs log cat tail print dump view docs")
 _TEST_RUNNERS: Final = word_set(
     "npm yarn pnpm bun deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet swift mix "
     "bazel bazelisk zig rake rails sbt lein flutter dart meson stack cabal composer xcodebuild hatch pdm "
-    "rush nx turbo lerna invoke inv dune cmake"
+    "rush nx turbo lerna invoke inv dune cmake mise poe doit pixi gulp grunt ant scons"
 )
 _LAUNCHERS: Final = word_set("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
 _OWN_WORK: Final = word_set(
@@ -303,9 +303,14 @@ def runs_project(name: str, words: Words, raw: str) -> bool:
     prints."""
     if "/" in raw.partition(" ")[0] or name.endswith((".sh", ".py", ".js")):
         return True
-    if name in _TEST_RUNNERS | _LAUNCHERS:
+    if is_build_tool(name):
         return next((word for word in words if not word.startswith("-")), "") not in _OWN_WORK
     return name in _INTERPRETERS | _QUERIES or name.startswith(INTERPRETERS)
+
+
+def is_build_tool(name: str) -> bool:
+    """Return whether a program starts tasks of a project: its own failures have a known form."""
+    return name in _TEST_RUNNERS | _LAUNCHERS
 
 
 def files_shown(name: str, words: Words) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.denials.programs import (
+    SELF_CONTAINED,
     Role,
     files_shown,
     role_of,
@@ -21,6 +22,9 @@ from agentdash.engine.detect.shell import Command, Context, Parameter, Redirect,
 _WRITES: Final = (">", ">>", ">|", "&>", "&>>", "<>")
 
 SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "fish", "busybox"))
+
+_SOURCING: Final = (".", "source", "eval")
+"""Builtins that may define functions: what they read is not looked at."""
 
 _UNKNOWN: Final = ""
 
@@ -48,6 +52,8 @@ class Ran(msgspec.Struct, frozen=True):
     raw: str
     conditional: bool
     """Whether it may not have run, or its failure is handled."""
+    is_function: bool = False
+    """Whether it may be a function, of the script or of what was sourced before: of any content."""
 
 
 def looked_at(command: Ran, made: set[str]) -> Ran:
@@ -68,6 +74,7 @@ class Reader:
         self._inner: str | None = cwd
         self._isolated = False
         self._variables: dict[str, str] = {}
+        self._has_functions = False
 
     def read(self, parsed: tuple[Command, ...]) -> list[Ran]:
         """Return what ran, of the commands of a script."""
@@ -88,6 +95,7 @@ class Reader:
                 self._variables[assignment.name] = value if not assignment.append else _UNKNOWN
             if words:
                 name = posixpath.basename(words[0])
+                self._has_functions |= name in _SOURCING or Context.FUNCTION in command.context
                 if name in ("cd", "pushd"):
                     self._change(words[1:], isolated=isolated)
                 ran += self._ran(command, name, words[1:], messages_read, chained=command.pipeline in chain)
@@ -125,6 +133,7 @@ class Reader:
             through_xargs=through_xargs,
             raw=raw,
             conditional=not (_SURE | {Context.AND} if chained else _SURE).issuperset(command.context),
+            is_function=self._has_functions and role is Role.PROGRAM and name not in SELF_CONTAINED,
         )
         return [base, *self._started_by_find(base)]
 

@@ -281,6 +281,8 @@ def _is_inline(command: Ran) -> bool:
 def prints_data(command: Ran) -> bool:
     """Return whether a command may print an error that is none of its own: it runs code that the script does
     not show, or that makes an error by itself."""
+    if command.is_function:
+        return True
     if command.name.startswith(INTERPRETERS) and _is_inline(command):
         return _ERROR_MADE.search(command.raw) is not None
     return runs_project(command.name, command.words, command.raw)
