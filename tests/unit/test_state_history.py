@@ -236,6 +236,19 @@ def test_blank_screen_within_grace_is_no_change() -> None:
     assert at(120, story).state is State.UNKNOWN
 
 
+def test_a_menu_that_is_still_drawn_after_its_answer_is_no_period() -> None:
+    story = [*opencode(), read("waiting-approval", 101), read("running", 105)]
+    still_drawn = [*story, read("waiting-approval", 105.5)]
+    assert at(105.6, still_drawn).state is State.WAITING_APPROVAL
+    before = [("waiting-approval", 101, 105)]
+    assert states(at(110, still_drawn, read("running", 106)))[-2:] == [*before, ("running", 105, None)]
+    assert states(at(110, still_drawn, read("running", 107)))[-3:] == [
+        ("running", 105, 105.5),
+        ("waiting-approval", 105.5, 107),
+        ("running", 107, None),
+    ]
+
+
 # ---------------------------------------------------------------- stalled
 
 

@@ -3,7 +3,7 @@
 States that need the user are shown at once. A worker that seems to rest is shown as running for `SETTLING_S`
 longer, since a turn that is followed by the next one has not left `running`. A screen that shows nothing,
 half drawn, changes nothing within `BLANK_SCREEN_GRACE_S`. States that lasted no longer than that are not part
-of the history either.
+of the history either, nor is asking that ended within `SETTLING_S`: a menu that was still on the screen.
 """
 
 from __future__ import annotations
@@ -142,13 +142,23 @@ def _enter(periods: tuple[StatePeriod, ...], assessment: Assessment, at: float) 
         return (StatePeriod(state=str(assessment.state), since=since, why=assessment.why, waits=waits),)
     if since < last.since:
         since = max(at, last.since)  # back in a state that began before the last one: its turn goes on
-    if since - last.since < _settling_time(periods):
+    if since - last.since < _settling_time(periods) or _is_passing(periods, assessment.state, since):
         periods = periods[:-1]
         last = replace(periods[-1], until=None)
         if last.state == assessment.state:
             return (*periods[:-1], last)
     entered = StatePeriod(state=str(assessment.state), since=since, why=assessment.why, waits=waits)
     return (*periods[:-1], replace(last, until=since), entered)[-MAX_STATE_PERIODS:]
+
+
+def _is_passing(periods: tuple[StatePeriod, ...], state: State, since: float) -> bool:
+    """Return whether a worker asked within `running` for no time: a menu was still drawn when its answer was
+    known."""
+    if len(periods) < 2:
+        return False
+    asked = periods[-1].state in (State.WAITING_APPROVAL, State.WAITING_INPUT)
+    is_back = state == periods[-2].state == State.RUNNING
+    return asked and is_back and since - periods[-1].since < SETTLING_S
 
 
 # ---------------------------------------------------------------- what is kept
