@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agentdash.agents.state_paths import state_paths
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.denied_paths import DeniedPathSource, path_kinds
+from agentdash.engine.detect.denials.programs import AGENTS
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
 from agentdash.engine.reduce.fleet import reduce
@@ -416,6 +418,12 @@ def test_profile_that_only_the_request_states() -> None:
     (entry,) = found.sandbox.denials
     expected = {"permissions": {"dev": {"filesystem": {"/data/board": "write"}}}}
     assert settings_once(entry.remedy) == expected
+
+
+@pytest.mark.parametrize("name", sorted(AGENTS))
+def test_only_lists_that_exist_are_named(name: str) -> None:
+    denial = Denial(what="filesystem", operation="write", certainty="likely", quote="EROFS", nested=name)
+    assert (remedy_for(denial, WORKSPACE, PathFacts()) is not None) == (name in state_paths())
 
 
 def test_cli_of_an_agent_that_names_no_file_has_a_list_of_what_it_needs() -> None:

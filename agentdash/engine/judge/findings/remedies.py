@@ -30,6 +30,8 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, Remedy, with_directories
 from agentdash.model.sandbox_flags import NETWORK_FLAG
 
+_UNLISTED: Final = ("auggie", "cursor-agent", "droid")
+"""Programs of worker CLIs that `check --worker` does not know by this name."""
 DOCTOR: Final = Remedy("codex doctor")
 """For a sandbox that cannot be started."""
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
@@ -85,7 +87,7 @@ def remedy_for(
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
     if entry.what == "network":
         return _network_remedy(entry, policy, facts, script)
-    if entry.what == "filesystem" and entry.nested and policy is not None:
+    if entry.what == "filesystem" and entry.nested not in (None, *_UNLISTED) and policy is not None:
         # its message names no file; what is known of the CLI does
         return _instead(
             f"`agentdash check --worker {entry.nested}` lists the directories that it needs", policy
