@@ -136,9 +136,8 @@ class Call:
             return Attribution(self._strength_of_tool())
         if _VERDICT.search(line):
             return Attribution(Strength.NONE)
-        source = self.origin.attribute(
-            line, paths, phrase, account, network=network, alone=self._is_alone(line)
-        )
+        alone = (network or self.failed) and self._is_alone(line)  # logs are short as well
+        source = self.origin.attribute(line, paths, phrase, account, network=network, alone=alone)
         if source.strength is Strength.NONE:
             source = self._of_agent(line, paths, account) or self._of_tests(line, paths) or source
         # last, since it looks through all lines

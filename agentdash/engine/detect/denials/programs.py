@@ -95,7 +95,8 @@ _VALUE_OPTIONS: Final = {
 _PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
 _READERS: Final = word_set(
     "man info journalctl dmesg history fc tldr sqlite3-analyzer pdftotext lynx w3m links asciinema glab "
-    "jira pandoc errno strace ltrace"
+    "jira pandoc errno strace ltrace pydoc pydoc3 perldoc ri apropos whatis cheat lnav fzf sk delta mdcat "
+    "xmllint xmlstarlet perror msgcat msgunfmt apt-cache dpkg-query mlr hub stern llm aichat mods sgpt"
 )
 _READING_SUBCOMMANDS: Final = {
     "git": word_set(
@@ -113,6 +114,9 @@ _READING_SUBCOMMANDS: Final = {
     "pip": word_set("show list"),
     "cargo": word_set("tree metadata help search"),
     "systemctl": word_set("status"),
+    "apt": word_set("show search changelog policy list"),
+    "gcloud": word_set("logging"),
+    "ollama": word_set("run show list"),
     "codex": word_set("sandbox debug mcp login completion features"),
     "agentdash": word_set("check status explain sessions replay export wait history"),
 }
@@ -127,14 +131,14 @@ _REMOTE_SUBCOMMANDS: Final = {
     "devcontainer": word_set("exec"),
 }
 _REMOTE: Final = word_set(
-    "mosh docker-compose bwrap firejail unshare nsenter chroot sandbox-exec lxc machinectl wsl"
+    "mosh docker-compose ansible bwrap firejail unshare nsenter chroot sandbox-exec lxc machinectl wsl"
 )
 _FETCHERS: Final = word_set("curl wget http https xh httpie aria2c lynx")
 """They print pages: their own messages begin with their name."""
-_OUTPUT_OPTIONS: Final = word_set(
-    "-o -O -out --output --out --outfile --output-file --log-file --output-document"
+_REMOTE_READERS: Final = word_set(
+    "gh glab hub kubectl stern docker podman npm cargo svn hg jira lynx w3m llm aichat mods sgpt ollama "
+    "ansible"
 )
-_REMOTE_READERS: Final = word_set("gh glab kubectl docker podman npm cargo svn hg jira lynx w3m")
 _TEST_PROGRAMS: Final = word_set(
     "pytest doctest py.test nose2 nosetests unittest jest vitest mocha ava tap karma cypress playwright tox "
     "nox rspec minitest cucumber behave ctest phpunit pest bats prove ginkgo gotestsum cargo-nextest hspec "
@@ -142,6 +146,7 @@ _TEST_PROGRAMS: Final = word_set(
 )
 _TEST_WORDS: Final = word_set("test tests t check verify nextest spec testall selftest")
 """Subcommands, scripts and targets that run tests."""
+_TEXT_OPTIONS: Final = word_set("--help --manual --explain")
 _READING_TASKS: Final = word_set("show logs log cat tail print dump view docs")
 _TEST_RUNNERS: Final = word_set(
     "npm yarn pnpm bun deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet swift mix "
@@ -182,7 +187,7 @@ WRITING_CODE: Final = re.compile(
 """Calls in inline code which write files."""
 _READING_CODE: Final = re.compile(
     r"\.read\(|readfile\(|fpassthru\(|\bfile\(|createReadStream|io\.lines|strerror"
-    r"|read_text\(|readFile|readlines|\bin open\(|fileinput"
+    r"|\bhelp\(|__doc__|read_text\(|readFile|readlines|\bin open\(|fileinput"
     r"|File\.(?:read|foreach)|IO\.read|slurp|file_get_contents"
 )
 _READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
@@ -237,7 +242,7 @@ def role_of(name: str, words: Words, *, piped: bool) -> Role:
         return Role.READER if _shows_files(name, words, piped=piped) else Role.QUIET
     if name in _QUIET:
         return Role.QUIET
-    if "--help" in words or "--manual" in words or words[:1] == ("help",) or _shows_text_by_task(name, words):
+    if _asks_for_text(name, words) or _shows_text_by_task(name, words):
         return Role.READER
     subcommand = next((word for word in _after_options(name, words) if word), "")
     if name in _READERS or subcommand in _READING_WORDS or subcommand in _READING_SUBCOMMANDS.get(name, ()):
@@ -249,43 +254,6 @@ def role_of(name: str, words: Words, *, piped: bool) -> Role:
     ):
         return Role.REMOTE
     return Role.TEST if _is_test(name, words) else Role.PROGRAM
-
-
-def output_files(name: str, words: Words) -> list[str]:
-    """Return the files that a command is to write by its options: `-o FILE`, `--output=FILE`, `tar -cf
-    FILE`."""
-    if name == "curl":
-        return _curl_files(words)
-    files: list[str] = []
-    for word, following in zip(words, (*words, "")[1:], strict=True):
-        option, assigned, value = word.partition("=")
-        if assigned and option in _OUTPUT_OPTIONS:
-            files.append(value)
-        elif (
-            word in _OUTPUT_OPTIONS
-            or (name, word) == ("javac", "-d")
-            or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word))
-        ):
-            files.append(following)
-    if name in ("git", "hg") and words[:1] in (("clone",), ("init",)):
-        files += [word for word in words[1:] if not word.startswith("-")][-1:]
-    return [file for file in files if file]
-
-
-def _curl_files(words: Words) -> list[str]:
-    """Return the files that curl is to write: `-sSo FILE`, `-oFILE`, `--output FILE`, `-O URL`."""
-    files: list[str] = []
-    folder = ""
-    for word, following in zip(words, (*words, "")[1:], strict=True):
-        if word == "--output-dir":
-            folder = f"{following}/"
-        elif word == "--output":
-            files.append(following)
-        elif option := re.match(r"-[A-Za-z#]*?o(.*)", word or ""):
-            files.append(option[1] or following)
-    if any(re.match(r"-[A-Za-z#]*O|--remote-name", word or "") for word in words):
-        files += [word.rpartition("/")[2] for word in words if word and "://" in word]
-    return [folder + file for file in files if file]
 
 
 def reads_remotely(name: str) -> bool:
@@ -311,6 +279,11 @@ def runs_project(name: str, words: Words, raw: str) -> bool:
 def is_build_tool(name: str) -> bool:
     """Return whether a program starts tasks of a project: its own failures have a known form."""
     return name in _TEST_RUNNERS | _LAUNCHERS
+
+
+def is_query(name: str) -> bool:
+    """Return whether a program prints what a database holds."""
+    return name in _QUERIES
 
 
 def files_shown(name: str, words: Words) -> list[str]:
@@ -380,6 +353,13 @@ def _is_test(name: str, words: Words) -> bool:
 
 def _is_test_word(word: str) -> bool:
     return any(part in _TEST_WORDS for part in word.lower().replace("_", ":").replace("-", ":").split(":"))
+
+
+def _asks_for_text(name: str, words: Words) -> bool:
+    """Return whether an option makes a program print documents, or what it has recorded."""
+    if not _TEXT_OPTIONS.isdisjoint(words) or words[:1] == ("help",):
+        return True
+    return name in ("rpm", "dpkg") and re.match(r"-[qslLpS]", "".join(words[:1])) is not None
 
 
 def _shows_text_by_task(name: str, words: Words) -> bool:

@@ -16,6 +16,7 @@ from agentdash.engine.detect.denials.programs import (
     SELF_CONTAINED,
     Role,
     agent_of,
+    is_query,
     reads_remotely,
     runs_project,
     shows_pages,
@@ -26,7 +27,7 @@ from agentdash.engine.detect.denials.ran import (
     Reader,
     looked_at,
 )
-from agentdash.engine.detect.denials.targets import place
+from agentdash.engine.detect.denials.targets import is_part_of, is_same, place
 from agentdash.engine.detect.denials.translations import PREFIXES
 from agentdash.engine.detect.shell import commands
 
@@ -47,8 +48,9 @@ _GENERIC: Final = re.compile(
 )
 """First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
 _SHOWN_TEXT: Final = re.compile(
-    r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*(?:warning|error))"  # a place in a source
-    r"|\d+\s*[|│]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
+    r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*\b(?:warning|error)\b)"  # a place in a source
+    r"|(?:\[\w+\]\s+)?>?\s*\d+\s*[|│]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
+    r"|\d+:\d+\s+(?:error|warning|suggestion|info|hint|note)\s"  # what a linter reports of a file named above
     r"|(?:> ?)?(?:echo|printf) "  # a command that make, npm or a trace shows before it runs
     r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
     r"|# |`{3}"  # a document
@@ -75,6 +77,10 @@ _CLIENT_FAILS: Final = re.compile(
 )
 """How docker, kubectl and cargo report that they reach no server: nothing of it can be shown, then."""
 
+_OF_ANSIBLE: Final = re.compile(r"\[(?:ERROR|WARNING)\]: ")
+"""How ansible begins an account of its own: what other hosts print has their names before it."""
+_OF_QUERY: Final = re.compile(r"[\w. ]{0,30}(?:error|fatal)\b", re.IGNORECASE)
+"""How programs that print what is stored begin an account of their own failure."""
 _OF_GIT: Final = re.compile(r"(?:fatal|error): .*(?:/\.git/|\bindex\.lock\b|\brefs/)")
 """git's own account of a failure in its directory."""
 
@@ -126,7 +132,8 @@ class Origin(msgspec.Struct, frozen=True):
         difference. Its own accounts begin with `fatal:` or `error:`.
         """
         if self.commands is None or not _OF_GIT.match(line):
-            return self.shows_text
+            is_row = any(is_query(c.name) for c in self.commands or ()) and not _OF_QUERY.match(line)
+            return self.shows_text or is_row
         readers = [c for c in self.commands if c.role in (Role.READER, Role.TEST, Role.REMOTE)]
         return not all(_shows_history(c) for c in readers)
 
@@ -167,14 +174,23 @@ class Origin(msgspec.Struct, frozen=True):
         if (phrase and phrase in self.text) or _SHOWN_TEXT.match(line):
             return Attribution(Strength.NONE)
         programs = [c for c in visible if c.role is Role.PROGRAM]
-        clients = [c for c in visible if c.role in (Role.READER, Role.REMOTE) and reads_remotely(c.name)]
-        if not programs and clients and (alone or (network and _CLIENT_FAILS.search(line))):
+        roles = (Role.READER, Role.REMOTE) if network or self._are_at_home(named) else (Role.READER,)
+        clients = [c for c in visible if c.role in roles and reads_remotely(c.name)]
+        fails = (
+            _CLIENT_FAILS.search(line) if network else roles[-1] is Role.REMOTE and _OF_ANSIBLE.match(line)
+        )
+        if not programs and clients and (alone or fails):
             return Attribution(Strength.OPEN, clients[0])
         if network:
             programs = programs or [c for c in visible if _reads_page(c, named, self.home)]
         else:
             programs = [c for c in programs if self._may_print(c, named)]
         return self._open(programs, name, named, account, quotes=self._quotes(line))
+
+    def _are_at_home(self, named: tuple[str, ...]) -> bool:
+        """Return whether all paths lie in the home directory, where clients keep their state."""
+        placed = [place(name, self.cwd, self.home) or "" for name in named]
+        return self.home is not None and all(path.startswith(f"{self.home}/") for path in placed)
 
     def _own(self, own: list[Ran], visible: list[Ran], named: tuple[str, ...], account: str) -> Attribution:
         """Attribute a message that begins with the name of these commands."""
@@ -342,7 +358,7 @@ def _shell_message_fits(command: Ran, paths: tuple[str, ...], home: str | None) 
     if not command.written:
         return False
     return any(
-        not target or _same(target, path, command.cwd, home)
+        not target or is_same(target, path, command.cwd, home)
         for target in command.written
         for path in paths or ("",)
     )
@@ -367,33 +383,8 @@ def _is_about(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
             return True
         operand = word.partition("=")[2] if re.match(r"(?:--[\w-]+|of|if)=", word) else word
         if any(
-            _same(operand, path, command.cwd, home) or _covers(operand, path, command.cwd, home)
+            is_same(operand, path, command.cwd, home) or is_part_of(operand, path, command.cwd, home)
             for path in paths
         ):
             return True
     return False
-
-
-def _same(named: str, path: str, cwd: str | None, home: str | None) -> bool:
-    if not path or named == path or _is_in_some_home(named, path):
-        return True
-    here, there = place(named, cwd, home), place(path, cwd, home)
-    if here is None or there is None:
-        return posixpath.basename(named.rstrip("/")) == posixpath.basename(path.rstrip("/"))
-    return here == there
-
-
-def _is_in_some_home(named: str, path: str) -> bool:
-    """Return whether a path is what a script names below the home directory, wherever that lies."""
-    return named.startswith("~/") and path.startswith("/") and path.endswith(named[1:])
-
-
-def _covers(operand: str, path: str, cwd: str | None, home: str | None) -> bool:
-    """Return whether one of two paths lies in the other, or is its temporary file.
-
-    `mkdir -p a/b/c` names `a`, `cp x dir` names `dir/x`, `patch x` names `x.oAbCdEf`.
-    """
-    here, there = place(operand, cwd, home), place(path, cwd, home)
-    if here is None or there is None or there == "/" or here == "/":
-        return False
-    return there.startswith(here) or here.startswith(there + "/")

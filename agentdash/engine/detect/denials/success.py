@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from agentdash.engine.detect.denials.outputs import output_files
 from agentdash.engine.detect.denials.programs import (
     INTERPRETERS,
     WRITING_CODE,
     WRITING_TOOLS,
     Role,
-    output_files,
     reads_remotely,
     shows_pages,
 )

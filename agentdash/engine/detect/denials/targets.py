@@ -131,3 +131,29 @@ def denies_read(policy: Policy, path: str) -> bool:
         Policy(filesystem=Filesystem.CUSTOM, rules=(PolicyRule("/", "write"), *rules)).may_write(path)
         is False
     )
+
+
+def is_same(named: str, path: str, cwd: str | None, home: str | None) -> bool:
+    """Return whether a name in a script and a path in a message are of one file, as far as is known."""
+    if not path or named == path or _is_in_some_home(named, path):
+        return True
+    here, there = place(named, cwd, home), place(path, cwd, home)
+    if here is None or there is None:
+        return posixpath.basename(named.rstrip("/")) == posixpath.basename(path.rstrip("/"))
+    return here == there
+
+
+def _is_in_some_home(named: str, path: str) -> bool:
+    """Return whether a path is what a script names below the home directory, wherever that lies."""
+    return named.startswith("~/") and path.startswith("/") and path.endswith(named[1:])
+
+
+def is_part_of(operand: str, path: str, cwd: str | None, home: str | None) -> bool:
+    """Return whether one of two paths lies in the other, or is its temporary file.
+
+    `mkdir -p a/b/c` names `a`, `cp x dir` names `dir/x`, `patch x` names `x.oAbCdEf`.
+    """
+    here, there = place(operand, cwd, home), place(path, cwd, home)
+    if here is None or there is None or there == "/" or here == "/":
+        return False
+    return there.startswith(here) or here.startswith(there + "/")
