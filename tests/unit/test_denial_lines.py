@@ -50,7 +50,7 @@ def test_recorded_texts_are_searched_alike_without_the_library(monkeypatch: pyte
     assert sum(map(bool, found)) > 100
     monkeypatch.setattr(lines, "_search", lambda: None)
     monkeypatch.setattr(lines, "_ascii_search", lambda: None)
-    suspects.cache_clear()
+    lines._newest.clear()
     assert [suspects(text)[1] for text in texts()] == found
 
 

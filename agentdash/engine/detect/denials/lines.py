@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from agentdash.engine.detect.denials.network_translations import NETWORK_WORDS
@@ -163,33 +163,45 @@ class Lines:
         return [self[n] for n in range(max(0, first), min(len(self), last + 1))]
 
 
+_newest: Final[list[tuple[str, Lines, tuple[int, ...]]]] = []
+"""The last output that was read, and the answer: audits look at an output before they read its call."""
+
+
 def may_have_suspects(printed: str) -> bool:
     """Return whether a text has suspicious lines once it is cleaned."""
     if "\x1b" in printed:
         printed = clean_block(printed)
-    search = _printed_search()
+    search = _ascii_search()
     if search is not None and printed.isascii() and len(printed) <= MAX_BLOCK_CHARS:
         found = search.find_matches_as_indexes(printed.encode(), overlapping=True)
         if not found:
             return False
         is_clean = "\t" not in printed and "\r" not in printed
         if is_clean and max(found)[0] < len(_ASCII_NEEDLES):
-            return any(True for _ in _line_starts(printed, ((_ASCII_NEEDLES[n], at) for n, at, _ in found)))
+            return bool(_read(printed, ((_ASCII_NEEDLES[n], at) for n, at, _ in found))[1])
     return bool(suspects(clean_block(printed))[1])
 
 
-@lru_cache(maxsize=1)
 def suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
     """Return the lines of an output, and the numbers of those that may report a denial: of repeated ones the
-    first. One that goes on (unzip's `   Read-only file system`) is another one behind another line.
+    first. One that goes on (unzip's `   Read-only file system`) is another one behind another line."""
+    for text, lines, numbers in _newest[:]:
+        if text == output:
+            return lines, numbers
+    return _read(output, _occurrences(output))
 
-    The last answer is remembered: audits look at an output before they read its call.
-    """
-    starts = sorted(set(_line_starts(output, _occurrences(output))))
-    if not starts:
-        return Lines(""), ()
-    lines = Lines(output)
-    numbers: list[int] = []
+
+def _read(output: str, occurrences: Iterable[tuple[str, int]]) -> tuple[Lines, tuple[int, ...]]:
+    """Return the answer of `suspects` by the fragments and words that are in an output."""
+    starts = sorted(set(_line_starts(output, occurrences)))
+    lines = Lines(output if starts else "")
+    numbers = tuple(_numbers(lines, output, starts))
+    _newest[:] = [(output, lines, numbers)]
+    return lines, numbers
+
+
+def _numbers(lines: Lines, output: str, starts: Iterable[int]) -> Iterator[int]:
+    """Yield the numbers of the different lines that begin at these places."""
     seen: set[str] = set()
     number = at = 0
     for start in starts:
@@ -200,10 +212,9 @@ def suspects(output: str) -> tuple[Lines, tuple[int, ...]]:
         if account in seen:
             continue
         seen.add(account)
-        numbers.append(number)
-        if len(numbers) == _MAX_LINES:
+        yield number
+        if len(seen) == _MAX_LINES:
             break
-    return lines, tuple(numbers)
 
 
 def quote(*lines: str) -> str:
@@ -256,7 +267,8 @@ def _occurrences(output: str) -> Iterator[tuple[str, int]]:
     """Yield the fragments and words in an output and their places, those of each one in their order."""
     if output.isascii() and (ascii_search := _ascii_search()) is not None:
         for number, start, _ in ascii_search.find_matches_as_indexes(output.encode(), overlapping=True):
-            yield _ASCII_NEEDLES[number], start
+            if number < len(_ASCII_NEEDLES):
+                yield _ASCII_NEEDLES[number], start
     elif (search := _search()) is not None:
         for number, start, _ in search.find_matches_as_indexes(output, overlapping=True):
             yield _NEEDLES[number], start
@@ -283,22 +295,13 @@ def _search() -> AhoCorasick | None:
 
 @cache
 def _ascii_search() -> BytesAhoCorasick | None:
-    """Return the search in ASCII text: places in bytes are those in the text, and it is twice as fast."""
-    return _search_in_bytes(_ASCII_NEEDLES)
-
-
-@cache
-def _printed_search() -> BytesAhoCorasick | None:
-    """Return the search in ASCII text that was not cleaned."""
-    return _search_in_bytes(_AS_PRINTED)
-
-
-def _search_in_bytes(needles: Iterable[str]) -> BytesAhoCorasick | None:
+    """Return the search in ASCII text, cleaned or not: places in bytes are those in the text, and it is twice
+    as fast."""
     try:
         from ahocorasick_rs import BytesAhoCorasick, Implementation  # noqa: PLC0415
     except ImportError:
         return None
-    return BytesAhoCorasick([n.encode() for n in needles], implementation=Implementation.DFA)
+    return BytesAhoCorasick([needle.encode() for needle in _AS_PRINTED], implementation=Implementation.DFA)
 
 
 # ---------------------------------------------------------------- lines
