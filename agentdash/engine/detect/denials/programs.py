@@ -96,7 +96,8 @@ _PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
 _READERS: Final = word_set(
     "man info journalctl dmesg history fc tldr sqlite3-analyzer pdftotext lynx w3m links asciinema glab "
     "jira pandoc errno strace ltrace pydoc pydoc3 perldoc ri apropos whatis cheat lnav fzf sk delta mdcat "
-    "xmllint xmlstarlet perror msgcat msgunfmt apt-cache dpkg-query mlr hub stern llm aichat mods sgpt"
+    "xmllint xmlstarlet perror msgcat msgunfmt apt-cache dpkg-query mlr hub stern llm aichat mods sgpt tig "
+    "howdoi"
 )
 _READING_SUBCOMMANDS: Final = {
     "git": word_set(
@@ -359,6 +360,8 @@ def _asks_for_text(name: str, words: Words) -> bool:
     """Return whether an option makes a program print documents, or what it has recorded."""
     if not _TEXT_OPTIONS.isdisjoint(words) or words[:1] == ("help",):
         return True
+    if "logs" in words[1:3] and not name.startswith(INTERPRETERS):
+        return True  # `nomad alloc logs`
     return name in ("rpm", "dpkg") and re.match(r"-[qslLpS]", "".join(words[:1])) is not None
 
 

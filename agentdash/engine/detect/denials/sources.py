@@ -48,11 +48,13 @@ _GENERIC: Final = re.compile(
 )
 """First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
 _SHOWN_TEXT: Final = re.compile(
-    r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*\b(?:warning|error)\b)"  # a place in a source
-    r"|(?:\[\w+\]\s+)?>?\s*\d+\s*[|│]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
+    # a place in a source, unless a compiler reports a failure with it
+    r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*\b(?:warning|error)(?: [A-Z]+\d+)?: )"
+    r"|(?:\[\w+\]\s+)?>?\s*\d+\s*[|│┆┃]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
     r"|\d+:\d+\s+(?:error|warning|suggestion|info|hint|note)\s"  # what a linter reports of a file named above
     r"|(?:> ?)?(?:echo|printf) "  # a command that make, npm or a trace shows before it runs
     r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
+    r"|stash@\{\d+\}: |\* \S+ +[0-9a-f]{7,} "
     r"|# |`{3}"  # a document
     r"|(?:not )?ok \d+ |(?:expected|received|actual|got|want)\b.{0,20}['\"`])"  # a test's result
     r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
