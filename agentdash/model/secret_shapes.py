@@ -78,15 +78,18 @@ _TYPE: Final = (
 
 _DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
 """A random value has digits; a name as a rule has none."""
+_START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+"""Where a token may begin."""
 
 
 def _token(literals: str, rest: str, *, prefix: str | None = None, back: int = 0) -> list[Token]:
     """Return a kind of token for each of the literals, which blanks separate; `rest` is what follows them."""
-    # a token may follow `_` or `-`, but no letter or digit: then it is a part of something longer
+    # a token may follow `_` or `-`, but no letter or digit: then it is a part of something longer; the letter
+    # of an escaped line break is none
     return [
         Token(
             literal=literal.lower(),
-            pattern=Pattern(rf"(?<![A-Za-z0-9]){prefix or re.escape(literal)}(?P<secret>{rest})"),
+            pattern=Pattern(rf"{_START}{prefix or re.escape(literal)}(?P<secret>{rest})"),
             back=back,
             is_prefix=prefix is None,
         )
@@ -143,7 +146,7 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("webhook.office.com/webhookb2/", r"[\w@/-]{8,}"),
     *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
     *_token("mfa.", rf"{_DIGIT}[\w-]{{60,}}"),  # Discord
-    *_token("RWRTY0Iy RWQAAEIy", r"[\w+/]{40,}=*"),  # minisign: Ed, Sc or none, B2
+    *_token("RWRTY0Iy RWQAAEIy", r"[\w+/]{8,}=*"),  # minisign: Ed, Sc or none, B2
     *_token(":AA", r"[\w-]{20,}", prefix=r"\d{8,10}:AA", back=10),
     # clouds
     *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
@@ -278,7 +281,7 @@ SHAPES: Final = (
         r"(?:(?<![\w-])(?:-u|-U|--user|--proxy-user)|\b(?:https?|xhs?)\b[^\n|;&]{0,80}?\s(?:-a|--auth))"
         rf"[ =\x1f]?{QUOTE}?"
         rf"(?:[^\s:'\"=/-][^\s:'\"=/]*:|[^\s:'\"=/%-]+%){_PLAIN}(?!\d+\b|/)(?P<secret>[^\s'\"]+)",
-        *(" -u", "\x1f-u", "\n-u", "--user", "--proxy-user", " -a ", "--auth"),
+        *(" -u", "\x1f-u", "\n-u", "--user", "--proxy-user", " -a ", "\x1f-a\x1f", "--auth"),
         flags=0,
     ),
     _shape(

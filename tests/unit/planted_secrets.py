@@ -19,7 +19,7 @@ xkeysib-{H}{H}-{L} rzp_live_{S} phx_{L} LTAI5t{S} EZAK{L} prod:happy-otter-123|{
 tid={H};exp=1763;proxy-ep=y:{H}
 {H}-us12
 glimt-{L} glwt-{L} sk_org_live_{L} mfa.{L}{L}{L} AGE-SECRET-KEY-PQ-1{U}{U}
-untrusted comment: minisign encrypted secret key\nRWRTY0Iy{L}{L}{L}
+{"key":"untrusted comment: minisign\nRWRTY0Iy{L}{L}{L}"} "ok\nghp_{L}"
 aws secretsmanager create-secret --name x --secret-string {S}
 aws ssm put-parameter --name x --type SecureString --value {S}
 http -a bob:{S} example.org
