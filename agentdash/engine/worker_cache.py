@@ -49,8 +49,12 @@ class WorkerCache:
         """Forget workers that are not among these any more, where they have become many."""
         known: dict[str, Any]
         for known in (
-            *(self._judged, self._sandboxes, self._ledgers),
-            *(self._masked, self._shown, self._reaches),
+            self._judged,
+            self._sandboxes,
+            self._ledgers,
+            self._masked,
+            self._shown,
+            self._reaches,
         ):
             if len(known) > 2 * len(workers) + _MAX_FORMER_WORKERS:
                 for former in known.keys() - workers.keys():

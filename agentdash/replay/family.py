@@ -13,12 +13,7 @@ from typing import Final, NamedTuple
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
-from agentdash.agents.session_logs import (
-    is_transcript,
-    log_begun_at,
-    log_of,
-    thread_of_log,
-)
+from agentdash.agents.session_logs import is_transcript, log_begun_at, log_of, thread_of_log
 from agentdash.files import file_size, open_stream, unpacked
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line

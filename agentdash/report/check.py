@@ -24,6 +24,7 @@ from agentdash.report.finding_elements import (
     finding_report,
     remedy_lines,
 )
+from agentdash.report.quantities import quantity
 from agentdash.report.sandbox_elements import PolicyReport, RequestedReport, policy_report, requested_report
 
 if TYPE_CHECKING:
@@ -230,5 +231,4 @@ def print_check(report: CheckReport, console: Console) -> None:
     verdicts = f"{totals.match} match, {totals.mismatch} mismatch, {totals.unverified} unverified"
     unreadable = f", {totals.unreadable} unreadable" if totals.unreadable else ""
     denials = f", {totals.denials} denials ({totals.open_denials} not got past)" if totals.denials else ""
-    threads = "1 thread" if totals.threads == 1 else f"{totals.threads} threads"
-    console.print(Text(f"{threads}: {verdicts}{unreadable}{denials}"))
+    console.print(Text(f"{quantity(totals.threads, 'thread')}: {verdicts}{unreadable}{denials}"))

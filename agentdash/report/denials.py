@@ -17,6 +17,7 @@ from agentdash.model.denials import stable_target
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, ThreadReport
 from agentdash.report.finding_elements import DenialReport
+from agentdash.report.quantities import quantity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -236,9 +237,8 @@ def print_denials(report: DenialsReport, console: Console) -> None:
         named = ", ".join(target or "not named" for target in common.targets)
         console.print(Text(f"\n{common.remedy}"))
         where = f" ({common.remedy_where})" if common.remedy_where else ""
-        calls = "1 denied call" if common.calls == 1 else f"{common.calls} denied calls"
+        calls = quantity(common.calls, "denied call")
         console.print(Text(f"  would have avoided {calls}: {named}{where}"), style="dim")
     unreadable = f", {report.unreadable} unreadable" if report.unreadable else ""
-    threads = "1 thread" if report.threads == 1 else f"{report.threads} threads"
-    targets = "1 denied target" if len(report.targets) == 1 else f"{len(report.targets)} denied targets"
+    threads, targets = quantity(report.threads, "thread"), quantity(len(report.targets), "denied target")
     console.print(Text(f"{threads}{unreadable}, {targets}"))

@@ -15,6 +15,7 @@ from agentdash.model.fleet import StatePeriod
 from agentdash.model.states import State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
+from agentdash.report.quantities import quantity
 from agentdash.report.since_play import Played
 
 RowKind = Literal[
@@ -150,7 +151,7 @@ def _workers(played: Played, seen: Sequence[Snapshot], since: float) -> list[_Wa
                 "outside",
                 current,
                 outside.first_at,
-                f"{_commands(outside.commands)} {outside.how}: {outside.first}",
+                f"{quantity(outside.commands, 'command')} {outside.how}: {outside.first}",
                 count=outside.commands,
             )
             for outside in played.outside.get(identifier, ())
@@ -227,7 +228,7 @@ def _denials(watched: _Watched, since: float) -> Iterator[SinceRow]:
         mark for mark, on in (("likely", first.certainty != "certain"), ("got past", first.got_past)) if on
     ]
     text = f"{first.operation} {first.target or first.quote}" + (f" ({', '.join(marks)})" if marks else "")
-    text += f", and {_others(len(entries) - 1)}" if len(entries) > 1 else ""
+    text += f", and {quantity(len(entries) - 1, 'other target')}" if len(entries) > 1 else ""
     remedy = first.remedy.text if first.remedy is not None else None
     yield _row("denied", watched.now, max(first.first, since), text, count=first.count, remedy=remedy)
 
@@ -256,14 +257,6 @@ def _policies(watched: _Watched, since: float) -> Iterator[SinceRow]:
 
 def _remedy(findings: Sequence[Finding]) -> str | None:
     return next((finding.remedy.text for finding in findings if finding.remedy is not None), None)
-
-
-def _commands(count: int) -> str:
-    return "1 command" if count == 1 else f"{count} commands"
-
-
-def _others(count: int) -> str:
-    return "1 other target" if count == 1 else f"{count} other targets"
 
 
 def _row(

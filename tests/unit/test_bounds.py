@@ -95,7 +95,7 @@ KINDS: Final[dict[str, Make]] = {
         ),
     ],
     "policies": lambda n: [
-        e.PolicySet(at=n, thread=THREAD, line=n, policy=policy(0), origin="turn_context", cwd=f"/work/{n}")
+        e.PolicySet(at=n, thread=THREAD, line=n, policy=policy(0), origin="turn_context", cwd=f"/srv/{n}")
     ],
     "tokens": lambda n: [
         e.TokensCounted(at=n, thread=THREAD, line=n, total=n, by_model=usage(n), context=n, window=n)
@@ -254,7 +254,7 @@ def test_processes_that_are_gone_are_forgotten() -> None:
     for number in range(1_000, 1_000 + MANY):
         key = ProcessKey(number, float(number))
         argv = ("codex", "exec", f"task {number}")
-        process = Process(key=key, ppid=1, name="codex", argv=argv, agent="codex", cwd=f"/work/{number}")
+        process = Process(key=key, ppid=1, name="codex", argv=argv, agent="codex", cwd=f"/srv/{number}")
         fleet = reduce(fleet, [e.ProcessSeen(at=number, process=process), e.ProcessesCounted(at=number)])
         build_snapshot(fleet, LATER, cache)
         fleet = reduce(fleet, [e.ProcessGone(at=number, key=key), e.ProcessesCounted(at=number)])

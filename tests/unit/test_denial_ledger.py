@@ -95,7 +95,7 @@ def test_names_that_are_not_random_are_kept(name: str) -> None:
         "/srv/orders/10001",
         "/srv/orders/20261123",
         "/srv/log-20261123.txt",
-        "/srv/work/4f3d2c1b",
+        "/srv/app/4f3d2c1b",
         "/usr/src/sed-4.8",
     ],
 )

@@ -11,6 +11,7 @@ from agentdash.model.denials import stable_target
 from agentdash.model.findings import DENIAL_KINDS, FINDING_KINDS, FindingKind
 from agentdash.report.check import CheckReport, ThreadReport
 from agentdash.report.finding_elements import DenialReport, FindingReport, difference_lines, remedy_lines
+from agentdash.report.quantities import quantity
 
 UNVERIFIED: Final = "unverified"
 """The kind of the result of a thread of which nothing was observed."""
@@ -92,7 +93,7 @@ def _of_finding(thread: ThreadReport, finding: FindingReport, denial: DenialRepo
 
 def _of_denial(thread: ThreadReport, denial: DenialReport) -> Result:
     certainty = "denied" if denial.certainty == "certain" else "likely denied"
-    calls = "1 call" if denial.count == 1 else f"{denial.count} calls"
+    calls = quantity(denial.count, "call")
     kind = _KIND_OF_DENIAL.get(denial.what, DENIED_OTHER)
     if denial.what == "other" and denial.operation == "start":
         kind = FindingKind.SANDBOX_CANNOT_START.value

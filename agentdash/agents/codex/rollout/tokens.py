@@ -89,30 +89,34 @@ class TokenCounter:
         used, resets_at = _primary(count.rate_limits, at)
         newer = TokenTotals(limit_used=used, limit_resets_at=resets_at)
         if (info := count.info) is not None:
-            request = _usage(info.last_token_usage)
-            if self._recorded is not None and request == self._recorded:
-                self._before, self._recorded = _usage(info.total_token_usage), None
-            newer = self._counted(info.total_token_usage, info.last_token_usage)._replace(
+            total = _usage(info.total_token_usage)
+            if self._recorded is not None and self._recorded == _usage(info.last_token_usage):
+                self._before, self._recorded = total, None  # its record was counted
+            newer = self._counted(total, info.last_token_usage, self._before)._replace(
                 window=info.model_context_window, limit_used=used, limit_resets_at=resets_at
             )
+            self._before = total or self._before
         self.totals = self.totals.updated(newer)
         return self.totals
 
     def count_record(self, record: TokenUsageRecord) -> TokenTotals:
         """Return the totals after a `token_usage_record`, which precedes a `token_count` with the same
         values."""
-        counted, self._before = self._before, self._before_record or self._before
-        newer = self._counted(record.thread_token_usage, record.usage)
-        self._before, self._before_record = counted or self._before, self._before
+        total, before = _usage(record.thread_token_usage), self._before_record or self._before
+        newer = self._counted(total, record.usage, before)
+        self._before_record = total or before
+        self._before = self._before or self._before_record
         self._recorded = _usage(record.usage)
         self.totals = self.totals.updated(newer)
         return self.totals
 
-    def _counted(self, total: Usage | None, last: Usage | None) -> TokenTotals:
-        newest, request = _usage(total), _usage(last)
-        if newest is not None:
-            self._add(newest, request)
-            self._before = newest
+    def _counted(
+        self, total: TokenUsage | None, last: Usage | None, before: TokenUsage | None
+    ) -> TokenTotals:
+        """Return the totals after a count with this total, of which `last` is the newest part, and the total
+        before it."""
+        if total is not None:
+            self._add(total, _usage(last), before)
         by_model = () if self._is_lost else self._by_model
         return TokenTotals(
             total=sum(each.usage.total for each in by_model) if by_model else None,
@@ -120,9 +124,8 @@ class TokenCounter:
             by_model=by_model,
         )
 
-    def _add(self, total: TokenUsage, request: TokenUsage | None) -> None:
-        """Add what is new in a total, of which `request` is the newest part."""
-        before = self._before
+    def _add(self, total: TokenUsage, request: TokenUsage | None, before: TokenUsage | None) -> None:
+        """Add what is new in a total since the one before it; `request` is its newest part."""
         gap = self._gap
         self._gap = False
         if before == total:
