@@ -73,8 +73,10 @@ def begin_to_wait(lab: Lab, target: str, until: str) -> subprocess.Popen[str]:
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def begin_to_watch(lab: Lab) -> subprocess.Popen[str]:
-    return subprocess.Popen(command(lab, "status", "--watch"), stdout=subprocess.PIPE, text=True, cwd=ROOT)
+def begin_to_watch(lab: Lab, lines: Path) -> subprocess.Popen[bytes]:
+    """Start `agentdash status --watch` with a file for its lines: a pipe that nobody reads would stop it."""
+    with lines.open("wb") as output:
+        return subprocess.Popen(command(lab, "status", "--watch"), stdout=output, cwd=ROOT)
 
 
 def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
@@ -171,7 +173,7 @@ async def test_worker_of_another_cli_whose_pane_closes_has_exited(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
-async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab) -> None:
+async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab, tmp_path: Path) -> None:
     """Finding B5: two seconds after the end a one-shot command says the same of each as the watch did."""
     script = {
         "parent": [{"spawn": ["child", "child"]}, {"wait": True}, *WORKED],
@@ -179,13 +181,15 @@ async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab) -
     }
     lab = codex(script)
     lab.exec("[[parent]] go", *FULL, *LEAKED)
-    watch = begin_to_watch(lab)
+    lines = tmp_path / "lines.jsonl"
+    watch = begin_to_watch(lab, lines)
     try:
         await until(lambda: rollouts(lab).count('"task_complete"') == 3, "the end of the family")
         await asyncio.sleep(2)
     finally:
         watch.terminate()
-        watched, _ = watch.communicate(timeout=scaled(60))
+        watch.wait(timeout=scaled(60))
+    watched = lines.read_text()
     seen = {thread for thread in lab.threads() if last_verdict(watched, thread) == "mismatch"}
     assert seen == set(lab.threads())
     listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
