@@ -218,6 +218,22 @@ def test_thread_whose_rollout_is_held_open_is_running(tmp_path: Path) -> None:
     assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is read from /proc")
+@pytest.mark.parametrize(("name", "state"), [("make", State.RUNNING), ("bwrap", State.EXITED)])
+def test_processes_that_name_a_thread(tmp_path: Path, name: str, state: State) -> None:
+    """A command of it is a sign of life; a launcher that is left of a killed Codex is none."""
+    home = CodexHome(tmp_path)
+    write(home, META, event("task_started", turn_id="t"), ASKED)
+    program = tmp_path / name
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "60"], env={"CODEX_THREAD_ID": THREAD}) as process:
+        try:
+            wait_until_executed(process, program)
+            assert [entry.state for entry in filled(library_of(home))] == [state]
+        finally:
+            process.kill()
+
+
 def wait_until_executed(process: subprocess.Popen[bytes], program: Path) -> None:
     """Wait until the arguments of a new process can be read: `Popen` returns in the middle of its exec."""
     while not Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(bytes(program)):

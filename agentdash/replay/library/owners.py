@@ -9,8 +9,10 @@ from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.agents.codex.home import CodexHome, locks
 from agentdash.agents.registry import adapters
 from agentdash.collect.processes.sensor import ProcessSensor
+from agentdash.engine.link.commands import is_command, thread_of
+from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.events import Event, LocksSeen, ProcessesCounted, ProcessSeen
-from agentdash.model.process import THREAD_VARIABLES, Process
+from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 
 
@@ -31,8 +33,9 @@ class Owners(NamedTuple):
         seen = [*sensor.poll(at), *sensor.poll(at)]  # the first one defers processes in the middle of an exec
         processes = [event.process for event in seen if isinstance(event, ProcessSeen)]
         by_thread: dict[str, int] = {}
+        tree = ProcessTree(processes, {})
         for process in processes:
-            by_thread |= dict.fromkeys(_threads_of(process, at), process.pid)
+            by_thread |= dict.fromkeys(_threads_of(process, tree, at), process.pid)
         by_path = {path: process.pid for process in processes for path in process.rollouts}
         return cls(at, by_thread | locks(home, at).holders, by_path)
 
@@ -58,14 +61,13 @@ class Owners(NamedTuple):
         ]
 
 
-def _threads_of(process: Process, at: float) -> list[str]:
-    """Return the threads that a process has loaded, or runs a command of."""
+def _threads_of(process: Process, tree: ProcessTree, at: float) -> list[str]:
+    """Return the threads that a process has loaded, or is a command of."""
     if process.zombie:
         return []
     if process.agent is None:
-        env = process.env or {}
-        named = [value for name in THREAD_VARIABLES.values() if (value := env.get(name))]
-        return named if len(named) == 1 else []
+        thread = thread_of(process, tree) if is_command(process, tree) else None
+        return [thread] if thread else []
     reader = adapters()[process.agent].session_files
     try:
         session = reader.read(process, at) if reader is not None else None
