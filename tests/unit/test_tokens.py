@@ -89,6 +89,29 @@ def test_a_process_that_died_before_its_count() -> None:
     assert by_model(older) == {"a": 130}
 
 
+def killed_and_resumed() -> list[bytes]:
+    """Return a file of five requests, with a record and a count of each but the second: its Codex died."""
+    lines = [model("a")]
+    recorded_total = counted_total = 0
+    for tokens in (1, 20, 300, 4_000, 50_000):
+        recorded_total += tokens
+        lines.append(recorded(usage(recorded_total), usage(tokens)))
+        if tokens != 20:
+            counted_total += tokens
+            lines.append(counted(usage(counted_total), usage(tokens)))
+    return lines
+
+
+@pytest.mark.parametrize("tail", range(1, 9))
+@pytest.mark.parametrize("head", range(1, 9))
+def test_lines_left_out_are_counted_once(head: int, tail: int) -> None:
+    """Wherever the gap is: between a record and its count, behind a process that died, or over it."""
+    lines = killed_and_resumed()
+    reader = RolloutReader(THREAD)
+    events = [*reader.read(lines[:head]), *reader.read(lines[max(head, tail) :], first=0)]
+    assert sum(by_model(events).values()) == 54_321
+
+
 def test_totals_that_begin_anew() -> None:
     assert by_model(read(model("a"), counted(usage(100), usage(100)), counted(usage(30), usage(30)))) == {
         "a": 130

@@ -77,6 +77,9 @@ class TokenCounter:
         """Note that a part of the file was left out: its tokens are of models that are not known."""
         self._gap = True
         self._model = self._tier = None
+        if self._recorded is not None and self._before is not None and self._before != self._before_record:
+            self._before += self._recorded  # its `token_count` is among the lines left out
+        self._recorded = None
 
     def inherit(self, count: TokenCount) -> None:
         """Take a copied `token_count`: its totals are the parent's."""
@@ -92,6 +95,8 @@ class TokenCounter:
             total = _usage(info.total_token_usage)
             if self._recorded is not None and self._recorded == _usage(info.last_token_usage):
                 self._before, self._recorded = total, None  # its record was counted
+            if self._gap and total and self._before and self._before_record:
+                self._before_record += total - self._before  # its record is among the lines left out
             newer = self._counted(total, info.last_token_usage, self._before)._replace(
                 window=info.model_context_window, limit_used=used, limit_resets_at=resets_at
             )
