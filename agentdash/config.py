@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from agentdash import folders
-from agentdash.files import read_text
+from agentdash.files import expand_user, read_text
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -223,9 +223,13 @@ def journal_folder() -> Path:
 
 
 def config_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return `$AGENTDASH_CONFIG`, else `config.toml` in agentdash's config directory."""
-    if named := environ.get("AGENTDASH_CONFIG"):
-        return Path(named).expanduser()
+    """Return `$AGENTDASH_CONFIG`, else `config.toml` in agentdash's config directory.
+
+    Raises:
+        ConfigError: the variable names a home directory that does not exist.
+    """
+    if environ.get("AGENTDASH_CONFIG"):
+        return _of_variable("AGENTDASH_CONFIG", environ)
     return Path(folders.config_folder(), "config.toml")
 
 
@@ -247,7 +251,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> t
         if name in flags:
             settings.append(Setting(name, flags[name], "flag", "the command line"))
         elif variable and environ.get(variable):
-            settings.append(Setting(name, Path(environ[variable]).expanduser(), "env", variable))
+            settings.append(Setting(name, _of_variable(variable, environ), "env", variable))
         elif name in from_file:
             settings.append(
                 Setting(name, from_file[name], "file", f"{clean_line(str(path))}:{_line(text, name)}")
@@ -255,6 +259,13 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> t
         else:
             settings.append(Setting(name, default, "default", ""))
     return Config(**{setting.name: setting.value for setting in settings}), settings
+
+
+def _of_variable(variable: str, environ: Mapping[str, str]) -> Path:
+    try:
+        return expand_user(environ[variable])
+    except OSError as error:
+        raise ConfigError(f"{variable}: {clean_line(error.strerror or '')}") from error
 
 
 def read(text: str, path: Path) -> dict[str, Any]:
@@ -368,7 +379,7 @@ def _path(kind: type, value: Any) -> Any:
         raise NotImplementedError(kind)
     if not isinstance(value, str):
         raise msgspec.ValidationError("Expected a path")
-    return Path(value).expanduser()
+    return expand_user(value)
 
 
 def _line(text: str, key: str, start: int = 0) -> int:

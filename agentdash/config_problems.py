@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import inspect as types
 
+from agentdash.files import expand_user
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import did_you_mean, suggest
 
@@ -100,6 +101,8 @@ def _unexpected(value: Any, kind: types.Type) -> str:
     choices = _choices(kind)
     if isinstance(value, str) and (meant := did_you_mean(value, choices)):
         return f"{shown} is none of {', '.join(choices)}{meant}"
+    if isinstance(value, str) and isinstance(kind, types.CustomType) and (problem := _home_problem(value)):
+        return problem
     return f"expected {_expected(kind)}, got {shown}"
 
 
@@ -136,8 +139,10 @@ def _is_valid(value: Any, kind: types.Type) -> bool:
             return (
                 isinstance(value, int | float) and not isinstance(value, bool) and _is_in_range(value, kind)
             )
-        case types.StrType() | types.CustomType():
+        case types.StrType():
             return isinstance(value, str)
+        case types.CustomType():
+            return isinstance(value, str) and _home_problem(value) is None
         case types.VarTupleType():
             return isinstance(value, list)
         case _:
@@ -150,6 +155,15 @@ def _is_in_range(value: float, kind: types.IntType | types.FloatType) -> bool:
         and (kind.gt is None or value > kind.gt)
         and (kind.le is None or value <= kind.le)
     )
+
+
+def _home_problem(path: str) -> str | None:
+    """Return what is wrong with the `~` or `~user` of a path; None where nothing is."""
+    try:
+        expand_user(path)
+    except OSError as error:
+        return clean_line(error.strerror or "")
+    return None
 
 
 def _plain(kind: types.Type) -> types.Type:

@@ -79,14 +79,27 @@ def read_bytes(path: str | os.PathLike[str], limit: int, *, follow: bool = True)
 
 
 def read_text(path: str | os.PathLike[str], limit: int = MAX_TEXT_FILE_BYTES) -> str:
-    """Return the content of a regular UTF-8 file, with universal newlines.
+    """Return the content of a regular UTF-8 file, without a byte order mark, with universal newlines.
 
     Raises:
         OSError: it cannot be read, is not a regular file, or is larger than `limit` bytes.
         UnicodeDecodeError: it is not valid UTF-8.
     """
-    text = read_bytes(path, limit).decode("utf-8")
+    text = read_bytes(path, limit).decode("utf-8-sig")  # Codex reads its files with the mark as well
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def expand_user(path: str | os.PathLike[str]) -> Path:
+    """Return a path with its `~` or `~user` replaced by that home directory.
+
+    Raises:
+        FileNotFoundError: no such user or home directory is known.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        shown = os.fspath(path)
+        raise FileNotFoundError(errno.ENOENT, f"no home directory {Path(path).parts[0]}", shown) from None
 
 
 def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:

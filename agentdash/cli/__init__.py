@@ -77,6 +77,13 @@ class _Commands(click.Group):
             command.params.append(debug_log.OPTION)
         return command
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse the options, of which `--help` and `--version` print."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError:  # click would exit with 1
+            raise click.exceptions.Exit(0) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from agentdash import __version__
-from agentdash.cli.options import PATH
 from agentdash.cli.output import console
+from agentdash.cli.paths import PATH
 from agentdash.cli.print_document import print_document, print_text
 from agentdash.files import read_bytes, write_file
 from agentdash.model.sanitize import clean_line

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, RECORDING_OPTIONS, options, settings_of
+from agentdash.cli.paths import UserPath
 from agentdash.config import Config, ConfigError, config_file, default_text, read
 from agentdash.config_problems import Problem, place_of
 from agentdash.files import read_text
@@ -39,7 +40,7 @@ def default() -> None:
 
 
 @config.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("file", required=False, type=UserPath(dir_okay=False, exists=True))
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config-check/1.")
 def check(file: Path | None, as_json: bool) -> int:
     """Check the config file, or FILE, and print each problem with its line and column.
@@ -52,7 +53,10 @@ def check(file: Path | None, as_json: bool) -> int:
     from agentdash.cli.print_document import print_document
     from agentdash.report.settings import config_check_report
 
-    path = file or config_file()
+    try:
+        path = file or config_file()
+    except ConfigError as error:
+        raise click.UsageError(error.lines[0]) from error
     problems, count = _problems(path)
     if as_json:
         print_document(config_check_report(path, count, problems))

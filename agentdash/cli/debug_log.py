@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import click
 
+from agentdash.cli.paths import UserPath
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_secrets
 
@@ -79,18 +80,17 @@ def start(file: Path) -> None:
     Raises:
         click.UsageError: the file cannot be written.
     """
-    path = file.expanduser()
-    if path in [Path(handler.baseFilename) for handler in _file_handlers()]:
+    if file in [Path(handler.baseFilename) for handler in _file_handlers()]:
         return
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600))
-        if not path.is_file():
-            raise click.UsageError(f"--debug-log: {clean_line(str(path))} is not a regular file")
-        handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600))
+        if not file.is_file():
+            raise click.UsageError(f"--debug-log: {clean_line(str(file))} is not a regular file")
+        handler = _LogFile(file, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise click.UsageError(f"--debug-log: {clean_line(str(path))} cannot be written: {reason}") from error
+        raise click.UsageError(f"--debug-log: {clean_line(str(file))} cannot be written: {reason}") from error
     handler.setFormatter(_Formatter())
     _ROOT.addHandler(handler)
     _ROOT.setLevel(logging.DEBUG)
@@ -116,7 +116,7 @@ def _begin(context: click.Context, parameter: click.Parameter, value: Path | Non
 
 OPTION: Final = click.Option(
     ["--debug-log"],
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=UserPath(dir_okay=False),
     metavar="FILE",
     expose_value=False,
     is_eager=True,

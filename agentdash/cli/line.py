@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from agentdash.agents.codex.home import default_home
-from agentdash.cli.options import FOLDER, config_of
+from agentdash.cli.options import config_of
+from agentdash.cli.paths import FOLDER
 from agentdash.report.line import print_line
 
 

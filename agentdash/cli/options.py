@@ -11,7 +11,9 @@ import click
 from msgspec.structs import replace
 
 from agentdash.cli import debug_log
+from agentdash.cli.paths import FOLDER, PATH
 from agentdash.config import THEMES, Config, ConfigError, Setting, journal_folder, load
+from agentdash.files import expand_user
 from agentdash.model.sanitize import clean_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -40,10 +42,6 @@ def _host_names(context: click.Context, parameter: click.Parameter, prefix: str)
 
 SECONDS: Final = FiniteRange(0)
 """A time span on the command line."""
-PATH = click.Path(path_type=Path)
-FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
-"""A directory that is named on the command line exists; the default one may be missing, as before the first
-start of Codex."""
 NO_CACHE_OPTION = click.option(
     "--no-cache", is_flag=True, help="Read all files again, and keep no digests of them."
 )
@@ -194,7 +192,10 @@ def _folder(named: str) -> Path:
     Raises:
         click.UsageError: the path exists and is not a directory.
     """
-    folder = Path(named).expanduser() if named else journal_folder()
+    try:
+        folder = expand_user(named) if named else journal_folder()
+    except OSError as error:
+        raise click.UsageError(f"--record: {clean_line(error.strerror or '')}") from error
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"--record: {clean_line(str(folder))} is not a directory")
     return folder

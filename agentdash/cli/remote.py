@@ -17,8 +17,9 @@ from msgspec.structs import replace
 import agentdash
 from agentdash.cli import termination
 from agentdash.cli.hosts import carrier_named
-from agentdash.cli.options import PATH, config_of
+from agentdash.cli.options import config_of
 from agentdash.cli.output import console
+from agentdash.cli.paths import PATH
 from agentdash.cli.print_document import print_document
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote.carrier import Carrier

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, FOLDER, PATH, SECONDS, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, SECONDS, config_of, options
+from agentdash.cli.paths import FOLDER, PATH
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, FOLDER, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, config_of, options
+from agentdash.cli.paths import FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -440,8 +440,11 @@ def test_closed_pipe_is_no_failure(home: Path) -> None:
         "status --no-tmux",
         "sessions",
         "schema status",
+        "--help",
+        "--version",
+        "status --help",
     ):
-        flags = "" if command.startswith("schema") else f"--codex-home {home}"
+        flags = f"--codex-home {home}" if command.startswith(("status -", "sessions")) else ""
         pipe = f"set -o pipefail; {sys.executable} -m agentdash {command} {flags} | true"
         done = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")

@@ -176,6 +176,14 @@ def test_secrets_of_a_file_are_dropped() -> None:
     assert (file.get("sandbox_mode"), file.unknown) == ("read-only", ("sandbox_mood",))
 
 
+def test_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Codex 0.169 reads it."""
+    (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\n', "utf-8-sig")
+    file = read_config(tmp_path / "config.toml", RequestLayer.USER)
+    assert file is not None
+    assert (file.get("sandbox_mode"), file.line("sandbox_mode"), file.problem) == ("read-only", 1, None)
+
+
 def test_file_that_is_no_toml(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("sandbox_mode = ", "utf-8")
     file = read_config(tmp_path / "config.toml", RequestLayer.USER)

@@ -82,6 +82,7 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
         ('theme = "pink"', ["c.toml:1:9: theme: expected one of colour-blind, dark, "]),
         ('theme = "drak"', ["c.toml:1:9: theme: ... Did you mean 'dark'?"]),
         ("socket_paths = [1]", ["c.toml:1:16: socket_paths: expected a path in quotes, got 1"]),
+        ('record = "~no-such-user/x"', ["c.toml:1:10: record: no home directory ~no-such-user"]),
         ("[keys]\ndown = 1", ["c.toml:2:8: keys.down: expected a text in quotes, got 1"]),
         (
             'tmux = 1\n[notices]\npause = inf\nsound = 1\nbell = ["runing", "asleep-for-ever"]\n',
@@ -111,6 +112,21 @@ def test_problems_have_their_line(text: str, messages: list[str]) -> None:
         assert line.startswith(start)
         assert line.endswith(end)
         assert "\x1b" not in line
+
+
+def test_byte_order_mark_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('theme = "light"\nfrob = 1\n', "utf-8-sig")
+    with pytest.raises(ConfigError, match=r"c\.toml:2:8: frob: unknown option"):
+        load({}, {"AGENTDASH_CONFIG": str(file)})
+    file.write_text('theme = "light"\n', "utf-8-sig")
+    assert load({}, {"AGENTDASH_CONFIG": str(file)})[0].theme == "light"
+
+
+@pytest.mark.parametrize("variable", ["CODEX_HOME", "CLAUDE_CONFIG_DIR", "AGENTDASH_CONFIG"])
+def test_unknown_home_directory_is_named(variable: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{variable}: no home directory ~no-such-user$"):
+        load({}, {variable: "~no-such-user/x"})
 
 
 def test_sessions_zero_means_all() -> None:
