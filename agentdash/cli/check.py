@@ -14,7 +14,7 @@ from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
 from agentdash.cli.options import NO_CACHE_OPTION, config_of, options
 from agentdash.cli.output import console, warn_unreadable
-from agentdash.cli.paths import FOLDER, PATH
+from agentdash.cli.paths import FILE, FOLDER
 from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
 from agentdash.cli.recall import recalled
@@ -92,7 +92,7 @@ class _WorkerName(click.ParamType):  # type: ignore[type-arg]
     help="Audit the files of this host there, in place of those here: [USER@]HOST[:PORT], or a name of the "
     "configuration.",
 )
-@click.option("--ssh-config", type=PATH, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
+@click.option("--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
 @options(GATE_OPTIONS)
 @NO_CACHE_OPTION
 @click.option(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, RECORDING_OPTIONS, options, settings_of
-from agentdash.cli.paths import UserPath
+from agentdash.cli.paths import FILE
 from agentdash.config import Config, ConfigError, config_file, default_text, read
 from agentdash.config_problems import Problem, place_of
 from agentdash.files import read_text
@@ -40,7 +40,7 @@ def default() -> None:
 
 
 @config.command()
-@click.argument("file", required=False, type=UserPath(dir_okay=False, exists=True))
+@click.argument("file", required=False, type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config-check/1.")
 def check(file: Path | None, as_json: bool) -> int:
     """Check the config file, or FILE, and print each problem with its line and column.

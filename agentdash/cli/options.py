@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from agentdash.cli import debug_log
-from agentdash.cli.paths import FOLDER, PATH
+from agentdash.cli.paths import FILE, FOLDER, PATH
 from agentdash.config import THEMES, Config, ConfigError, Setting, journal_folder, load
 from agentdash.files import expand_user
 from agentdash.model.sanitize import clean_line
@@ -40,6 +40,12 @@ def _host_names(context: click.Context, parameter: click.Parameter, prefix: str)
     return list(host_names(context, parameter, prefix))
 
 
+def _not_empty(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(name.strip() for name in names):  # `-L "$UNSET"`
+        raise click.BadParameter("the name is empty.", context, parameter)
+    return names
+
+
 SECONDS: Final = FiniteRange(0)
 """A time span on the command line."""
 NO_CACHE_OPTION = click.option(
@@ -56,6 +62,7 @@ FLEET_OPTIONS = (
         "-L",
         "socket_names",
         multiple=True,
+        callback=_not_empty,
         metavar="NAME",
         help="Also watch this tmux server, as for `tmux -L`.",
     ),
@@ -101,7 +108,7 @@ HOST_OPTIONS = (
         help="Also watch what COMMAND reaches; {} in it is the shell line to run there.",
     ),
     click.option(
-        "--ssh-config", type=PATH, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`."
+        "--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`."
     ),
     click.option(
         "--no-hosts", is_flag=True, default=None, help="Do not watch the hosts of the configuration."

@@ -24,14 +24,19 @@ class UserPath(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:
-        """Return the path; fail where its home directory or what is expected there does not exist."""
+        """Return the path; fail where it is empty, or its home directory or what it names does not exist."""
+        if not os.fspath(value).strip():  # `--codex-home "$UNSET"`
+            self.fail("the path is empty.", param, ctx)
         try:
             path = expand_user(value)
         except OSError as error:
             self.fail(f"{clean_line(error.strerror or '')}.", param, ctx)
+        if not self.file_okay and path.exists() and not path.is_dir():  # click accepts devices
+            self.fail(f"{clean_line(str(path))!r} is not a directory.", param, ctx)
         return super().convert(path, param, ctx)
 
 
+FILE: Final = UserPath(exists=True, dir_okay=False)
 PATH: Final = UserPath()
 FOLDER: Final = UserPath(exists=True, file_okay=False)
 """A directory that is named on the command line exists; the default one may be missing, as before the first

@@ -12,7 +12,7 @@ import click
 
 from agentdash.cli import debug_log
 from agentdash.cli.options import APPEARANCE_OPTIONS, SECONDS, config_of, options
-from agentdash.cli.paths import FOLDER, PATH
+from agentdash.cli.paths import FILE, FOLDER, PATH
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
@@ -47,7 +47,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 @options(APPEARANCE_OPTIONS)
 @click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to find threads in.")
 @click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]")
-@click.option("--ssh-config", type=PATH, metavar="FILE", help="For HOST:THREAD, as for `ssh -F`.")
+@click.option("--ssh-config", type=FILE, metavar="FILE", help="For HOST:THREAD, as for `ssh -F`.")
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",

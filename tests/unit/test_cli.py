@@ -434,6 +434,23 @@ def test_sessions(home: Path) -> None:
         assert newest["prompt"][:12] in table[1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["status", "--codex-home="], "Invalid value for '--codex-home': the path is empty"),
+        (["status", "--codex-home", "/dev/null"], "'--codex-home': '/dev/null' is not a directory"),
+        (["status", "-L", ""], "Invalid value for '-L': the name is empty"),
+        (["status", "-S", "~no-such-user/x"], "Invalid value for '-S': no home directory ~no-such-user"),
+        (["--record=~no-such-user"], "--record: no home directory ~no-such-user"),
+        (["status", "--debug-log=~no-such-user"], "'--debug-log': no home directory ~no-such-user"),
+        (["status", "--ssh-config", "/absent"], "'--ssh-config': File '/absent' does not exist"),
+    ],
+)
+def test_paths_that_name_nothing(arguments: list[str], message: str) -> None:
+    done = agentdash(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n"), message in done.stderr) == (2, "", 1, True)
+
+
 def test_closed_pipe_is_no_failure(home: Path) -> None:
     for command in (
         "status --json --no-tmux",
