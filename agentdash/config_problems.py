@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -9,7 +10,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import inspect as types
 
-from agentdash.files import expand_user
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import did_you_mean, suggest
 
@@ -159,11 +159,9 @@ def _is_in_range(value: float, kind: types.IntType | types.FloatType) -> bool:
 
 def _home_problem(path: str) -> str | None:
     """Return what is wrong with the `~` or `~user` of a path; None where nothing is."""
-    try:
-        expand_user(path)
-    except OSError as error:
-        return clean_line(error.strerror or "")
-    return None
+    if not os.path.expanduser(path).startswith("~"):  # noqa: PTH111 - it has no error to be caught
+        return None
+    return f"no home directory {clean_line(path.partition('/')[0])}"
 
 
 def _plain(kind: types.Type) -> types.Type:

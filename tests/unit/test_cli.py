@@ -280,7 +280,7 @@ def test_missing_tmux_is_reported(home: Path) -> None:
         (["schema", "stauts"], "Did you mean 'status'?"),
         (["wait", "%1", "--timeout", "abc"], "'abc' is not a number"),
         (["status", "--codex-home", "/nonexistent"], "Directory '/nonexistent' does not exist"),
-        (["check", "--codex-home", "/etc/passwd"], "Directory '/etc/passwd' is a file"),
+        (["check", "--codex-home", "/etc/passwd"], "'/etc/passwd' is not a directory"),
         (["status", "a", "b"], "Got unexpected extra argument (b) (see agentdash status --help)"),
         (["status", "--frob"], "No such option '--frob'"),
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
