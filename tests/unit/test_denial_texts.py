@@ -196,7 +196,7 @@ ENDINGS = (
     "({}) || echo no",
     "{} |& cat",
     "cd . && {} 2>&1 | tail -3",
-    "time ( {} )",
+    "time ( {} ); true",
 )
 
 

@@ -7,9 +7,11 @@ imported for the first output that has one.
 2. `file_messages` and `network_messages` read them: operation, reason, path or host. `startup` recognizes a
    sandbox that could not be started.
    `labels` removes what a script printed before a message that it captured, and breaks inside of messages.
-3. `sources` decides which command of the script can have printed them, by what `programs` knows of it; text
-   that commands show from elsewhere (documents, logs, test runs) is no message. `marks` tells at once where
-   all of an output is such text.
+3. `sources` decides which command of the script can have printed them: by the name that begins them
+   (`prefixes`), by what the command was given (`ties`), by how it ended, and by what `programs` knows of it.
+   A command that ended well has no failure to report, unless the line names what it was given. Text that
+   commands show from elsewhere (documents, logs, test runs) is no message. `marks` tells at once where all
+   of an output is such text.
 4. `file_denials` and `network_denials` keep what the policy in force explains, `merging` joins what belongs
    together.
 """

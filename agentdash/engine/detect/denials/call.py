@@ -10,8 +10,10 @@ import msgspec
 
 from agentdash.engine.detect.denials.lines import Lines, quote
 from agentdash.engine.detect.denials.marks import NO_TEMPORARY, TEST_FILE
+from agentdash.engine.detect.denials.prefixes import prefix_of
 from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role, is_build_tool
-from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength, prefix_of, prints_data
+from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength
+from agentdash.engine.detect.denials.ties import prints_data
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
 
@@ -137,7 +139,10 @@ class Call:
         if _VERDICT.search(line):
             return Attribution(Strength.NONE)
         alone = (network or self.failed) and self._is_alone(line)  # logs are short as well
-        source = self.origin.attribute(line, paths, phrase, account, network=network, alone=alone)
+        ended_well = self.exit_code == 0 and not self.denied
+        source = self.origin.attribute(
+            line, paths, phrase, account, network=network, alone=alone, ended_well=ended_well
+        )
         if source.strength is Strength.NONE:
             source = self._of_agent(line, paths, account) or self._of_tests(line, paths) or source
         # last, since it looks through all lines

@@ -10,7 +10,7 @@ import msgspec
 
 from agentdash.engine.detect.denials.file_reasons import Reason, phrase_of, reason_in
 from agentdash.engine.detect.denials.lines import Lines
-from agentdash.engine.detect.denials.sources import is_shells, prefix_of
+from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
 from agentdash.engine.detect.denials.targets import paths_in, without_paths
 from agentdash.engine.detect.word_sets import word_set
 from agentdash.model.denials import Operation

@@ -54,6 +54,8 @@ class Ran(msgspec.Struct, frozen=True):
     """Whether it may not have run, or its failure is handled."""
     is_function: bool = False
     """Whether it may be a function, of the script or of what was sourced before: of any content."""
+    decides: bool = False
+    """Whether the script ends with 0 only if this command does."""
 
 
 def looked_at(command: Ran, made: set[str]) -> Ran:
@@ -123,6 +125,8 @@ class Reader:
         )
         if role is Role.PROGRAM and shows_files_by_code(name, words, "\n".join((*words, raw))):
             role = Role.READER
+        conditional = not (_SURE | {Context.AND} if chained else _SURE).issuperset(command.context)
+        is_function = self._has_functions and role is Role.PROGRAM and name not in SELF_CONTAINED
         base = Ran(
             name=name,
             words=words,
@@ -132,8 +136,12 @@ class Reader:
             unseen=_discards_messages(command.redirects, messages_read, self._text),
             through_xargs=through_xargs,
             raw=raw,
-            conditional=not (_SURE | {Context.AND} if chained else _SURE).issuperset(command.context),
-            is_function=self._has_functions and role is Role.PROGRAM and name not in SELF_CONTAINED,
+            conditional=conditional,
+            is_function=is_function,
+            decides=chained
+            and not conditional
+            and not is_function
+            and command.position == command.length - 1,
         )
         return [base, *self._started_by_find(base)]
 
@@ -148,7 +156,14 @@ class Reader:
                     inner = commands(words[words.index("-c") + 1]) or ()
                     return [ran for command in inner for ran in self._inside(command, found)]
                 role = role_of(name, words, piped=False)
-                return [msgspec.structs.replace(found, name=name, words=words, role=role, through_xargs=True)]
+                changed = {
+                    "name": name,
+                    "words": words,
+                    "role": role,
+                    "through_xargs": True,
+                    "decides": False,
+                }
+                return [msgspec.structs.replace(found, **changed)]
         return []
 
     def _inside(self, command: Command, outer: Ran) -> list[Ran]:
@@ -158,8 +173,8 @@ class Reader:
             return []
         name = posixpath.basename(words[0])
         role = role_of(name, words[1:], piped=command.position > 0)
-        started = msgspec.structs.replace(outer, name=name, words=words[1:], role=role, through_xargs=True)
-        return [started]
+        changed = {"name": name, "words": words[1:], "role": role, "through_xargs": True, "decides": False}
+        return [msgspec.structs.replace(outer, **changed)]
 
     def _directory(self, name: str, words: tuple[str, ...]) -> str | None:
         """Return where a command works: `git -C`, `make -C`, `npm --prefix` name another directory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from enum import IntEnum
 from functools import lru_cache
@@ -11,42 +10,35 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.denials.marks import marks_of
+from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
 from agentdash.engine.detect.denials.programs import (
-    INTERPRETERS,
-    SELF_CONTAINED,
     Role,
     agent_of,
     is_query,
     reads_remotely,
-    runs_project,
     shows_pages,
 )
 from agentdash.engine.detect.denials.ran import (
-    SHELLS,
     Ran,
     Reader,
     looked_at,
 )
-from agentdash.engine.detect.denials.targets import is_part_of, is_same, place
-from agentdash.engine.detect.denials.translations import PREFIXES
+from agentdash.engine.detect.denials.targets import place
+from agentdash.engine.detect.denials.ties import (
+    connects_by_code,
+    is_about,
+    is_in,
+    is_inline,
+    mentions,
+    opens_connection,
+    prints_data,
+    prints_no_others,
+    reads_page,
+    runs,
+    shell_message_fits,
+)
 from agentdash.engine.detect.shell import commands
 
-_PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
-"""What a message begins with: `touch: `, `bash: line 1: `, `zsh:1: `, `/bin/sh: 1: `, `make[1]: `."""
-_SHELL_SCRIPT: Final = re.compile(
-    r"^\s{0,4}(?:\S+: (?:line )?\d+: |\S+\.sh: |\(eval\):\d+: "
-    r"|(?:warning|fish): An error occurred while redirecting file )"
-)
-"""A shell names the script that it runs, or the NAME of `bash -c '…' NAME`; fish what it opens."""
-_NPM: Final = re.compile(r"^(?P<name>p?npm|zip) (?:ERR!|I/O error:|error:?|warn|WARN|notice) ")
-_GENERIC: Final = re.compile(
-    r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
-    r"|notfound|caused by|cause|failed"
-    r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}|.*(?:error|exception|warning)"
-    rf"|{'|'.join(PREFIXES)}|[~/.].*)",
-    re.IGNORECASE,
-)
-"""First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
 _SHOWN_TEXT: Final = re.compile(
     # a place in a source, unless a compiler reports a failure with it
     r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*\b(?:warning|error)(?: [A-Z]+\d+)?: )"
@@ -64,11 +56,6 @@ _SHOWN_TEXT: Final = re.compile(
 _UNKNOWN_TO_GRAMMAR: Final = re.compile(r"(?<![\w-])time (?:-p )?(?=[({])|\s*2>&1(?=\s*(?:[|;)&\n]|$))")
 """What the grammar cannot parse everywhere (`a && b 2>&1 | c`): of no matter for which command it was."""
 
-_STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\(|run\(|[`$%]", re.IGNORECASE)
-"""Calls in inline code which start other programs."""
-_ERROR_MADE: Final = re.compile(
-    r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
-)
 _ERROR_IMITATED: Final = re.compile(
     r"\$!\s*=[^=~]|\b(?:OS|IO|Permission)Error\(\s*(?:\d|errno\.)|\bstrerror\("
 )
@@ -83,6 +70,14 @@ _OF_ANSIBLE: Final = re.compile(r"\[(?:ERROR|WARNING)\]: ")
 """How ansible begins an account of its own: what other hosts print has their names before it."""
 _OF_QUERY: Final = re.compile(r"[\w. ]{0,30}(?:error|fatal)\b", re.IGNORECASE)
 """How programs that print what is stored begin an account of their own failure."""
+_WARNING: Final = re.compile(
+    r"(?:\S{0,12}[\d:.,-]{6,} +){0,3}\W{0,4}(?:npm |pnpm |PHP )?(?:warn(?:ing)?|W)\b", re.IGNORECASE
+)
+"""How a program that goes on begins an account of what failed, also in a log: one that ended well has no
+errors to report."""
+_GIT_FORM: Final = re.compile(r"\s*(?:\S+\s?[:：]|error |! )")
+"""How git and what it starts begin their messages, in any language: hashes, names and marks are no words
+before a colon."""
 _OF_GIT: Final = re.compile(r"(?:fatal|error): .*(?:/\.git/|\bindex\.lock\b|\brefs/)")
 """git's own account of a failure in its directory."""
 
@@ -151,7 +146,15 @@ class Origin(msgspec.Struct, frozen=True):
         return None
 
     def attribute(
-        self, line: str, named: tuple[str, ...], phrase: str, account: str, *, network: bool, alone: bool
+        self,
+        line: str,
+        named: tuple[str, ...],
+        phrase: str,
+        account: str,
+        *,
+        network: bool,
+        alone: bool,
+        ended_well: bool,
     ) -> Attribution:
         """Return which command printed a line, and how surely.
 
@@ -162,17 +165,19 @@ class Origin(msgspec.Struct, frozen=True):
             account: the lines around it: a traceback names the program's file.
             network: whether it is about the network: programs that print pages fail there in own words.
             alone: whether hardly anything else was printed: no text from elsewhere, then.
+            ended_well: whether the script's exit code is 0: a program that decides it reports no failure of
+                its own, unless it names what it was given.
         """
         if self.commands is None:
             return Attribution(Strength.AMBIGUOUS)
         visible = [c for c in self.commands if not c.unseen]
         name = prefix_of(line, frozenset(c.name for c in visible))
         if is_shells(line):
-            fits = _opens_connection if network else _shell_message_fits
+            fits = opens_connection if network else shell_message_fits
             if found := next((c for c in visible if fits(c, named, self.home)), None):
                 return Attribution(Strength.OWN, found)
         elif own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]:
-            return self._own(own, visible, named, account)
+            return self._own(own, visible, named, account, ended_well=ended_well)
         if (phrase and phrase in self.text) or _SHOWN_TEXT.match(line):
             return Attribution(Strength.NONE)
         programs = [c for c in visible if c.role is Role.PROGRAM]
@@ -184,9 +189,15 @@ class Origin(msgspec.Struct, frozen=True):
         if not programs and clients and (alone or fails):
             return Attribution(Strength.OPEN, clients[0])
         if network:
-            programs = programs or [c for c in visible if _reads_page(c, named, self.home)]
+            programs = programs or [c for c in visible if reads_page(c, named, self.home)]
         else:
             programs = [c for c in programs if self._may_print(c, named)]
+        programs = [
+            c
+            for c in programs
+            if self._may_say(c, line, named, ended_well=ended_well, network=network)
+            or self._shows(c, named, account)
+        ]
         return self._open(programs, name, named, account, quotes=self._quotes(line))
 
     def _are_at_home(self, named: tuple[str, ...]) -> bool:
@@ -194,9 +205,13 @@ class Origin(msgspec.Struct, frozen=True):
         placed = [place(name, self.cwd, self.home) or "" for name in named]
         return self.home is not None and all(path.startswith(f"{self.home}/") for path in placed)
 
-    def _own(self, own: list[Ran], visible: list[Ran], named: tuple[str, ...], account: str) -> Attribution:
+    def _own(
+        self, own: list[Ran], visible: list[Ran], named: tuple[str, ...], account: str, *, ended_well: bool
+    ) -> Attribution:
         """Attribute a message that begins with the name of these commands."""
-        if found := next((c for c in own if _is_about(c, named, self.home)), None):
+        if ended_well and named:
+            own = [c for c in own if not c.decides or c.role is Role.TOOL or self._shows(c, named, "")]
+        if found := next((c for c in own if is_about(c, named, self.home)), None):
             doubt = (
                 found.role is Role.PROGRAM and self.shows_text and named and not self._shows(found, named, "")
             )
@@ -209,25 +224,39 @@ class Origin(msgspec.Struct, frozen=True):
         self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str, *, quotes: bool
     ) -> Attribution:
         """Attribute a message to one of the programs that print messages of any form."""
-        programs = [c for c in programs if not _prints_no_others(c, name)]
+        programs = [c for c in programs if not prints_no_others(c, name)]
         if not programs:
             return Attribution(Strength.NONE)
-        shown = [c for c in programs if self._shows(c, named, account) or _runs(c, name)]
+        shown = [c for c in programs if self._shows(c, named, account) or runs(c, name)]
         command = (shown or [c for c in programs if c.name == name] or programs)[-1]
-        if shown and not (_is_inline(command) and prints_data(command)):
+        if shown and not (is_inline(command) and prints_data(command)):
             return Attribution(Strength.TIED, command)
         return Attribution(Strength.AMBIGUOUS if quotes and not shown else Strength.OPEN, command)
 
     def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
         """Return whether a program prints messages about files; what fetches pages prints those as well."""
-        if _is_inline(command) and _ERROR_IMITATED.search(command.raw):
+        if is_inline(command) and _ERROR_IMITATED.search(command.raw):
             return False
-        return not shows_pages(command.name) or any(_mentions(command, name, self.home) for name in named)
+        return not shows_pages(command.name) or any(mentions(command, name, self.home) for name in named)
+
+    def _may_say(
+        self, command: Ran, line: str, named: tuple[str, ...], *, ended_well: bool, network: bool
+    ) -> bool:
+        """Return whether a program may report a failure of its own with a line that its arguments do not
+        show to be about them."""
+        if ended_well and command.decides and not _WARNING.match(line):
+            if not named and network:
+                return connects_by_code(command)
+            files = (word for word in command.words if "." in word or "/" in word)
+            return any(len(name) > 3 and name in self.text for name in named) or (
+                not named and any(file in line for file in files)
+            )
+        return network or command.name != "git" or _GIT_FORM.match(line) is not None
 
     def _shows(self, command: Ran, named: tuple[str, ...], account: str) -> bool:
         """Return whether something shows that a message is of this command: it names what the command
         does, or its file."""
-        return any(_mentions(command, name, self.home) for name in named) or _is_in(command, account)
+        return any(mentions(command, name, self.home) for name in named) or is_in(command, account)
 
 
 def _shows_history(command: Ran) -> bool:
@@ -238,100 +267,6 @@ def _shows_history(command: Ran) -> bool:
         and subcommand in ("log", "status", "branch", "diff", "reflog", "remote", "rev-parse", "ls-files")
         and not any(word.startswith(("--format=%B", "--format=%b", "--pretty=%B")) for word in command.words)
     )
-
-
-def is_shells(line: str) -> bool:
-    """Return whether a message is a shell's own."""
-    return prefix_of(line) in SHELLS or _SHELL_SCRIPT.match(line) is not None
-
-
-def prefix_of(line: str, known: frozenset[str] = frozenset()) -> str | None:
-    """Return the name of the program with which a message begins; None where it begins with none.
-
-    Args:
-        line: the message.
-        known: names that are programs, whatever else they may be.
-    """
-    match = _NPM.match(line) or _PREFIX.match(line)
-    if match is None:
-        return None
-    name = posixpath.basename(match["name"].lstrip("-"))
-    if name in known:
-        return name
-    is_path = _GENERIC.fullmatch(match["name"]) and "." in name and not name.endswith(".sh")
-    return None if is_path or _GENERIC.fullmatch(name) else name
-
-
-def _mentions(command: Ran, named: str, home: str | None) -> bool:
-    """Return whether a command's own words, inline code or input name a path or a host."""
-    if len(named) < 4:
-        return False
-    if named in command.raw or any(named in word for word in command.words):
-        return True
-    placed = place(named, command.cwd, home)
-    return placed is not None and any(
-        word and place(word, command.cwd, home) == placed for word in command.words
-    )
-
-
-def _prints_no_others(command: Ran, name: str | None) -> bool:
-    """Return whether a program starts no others whose messages begin with this name."""
-    started = SELF_CONTAINED.get(command.name)
-    if (
-        command.name.startswith(INTERPRETERS)
-        and _is_inline(command)
-        and not _STARTS_OTHERS.search(command.raw)
-    ):
-        started = frozenset()
-    return started is not None and name is not None and name != command.name and name not in started
-
-
-def _reads_page(command: Ran, named: tuple[str, ...], home: str | None) -> bool:
-    """Return whether inline code that reads files, or pages, names the host of a message."""
-    is_code = command.role is Role.READER and command.name.startswith(INTERPRETERS) and _is_inline(command)
-    return is_code and any(_mentions(command, name, home) for name in named)
-
-
-def _is_inline(command: Ran) -> bool:
-    return any(word in ("-c", "-e", "-p", "-r", "-") for word in command.words) or "\n" in command.raw
-
-
-def prints_data(command: Ran) -> bool:
-    """Return whether a command may print an error that is none of its own: it runs code that the script does
-    not show, or that makes an error by itself."""
-    if command.is_function:
-        return True
-    if command.name.startswith(INTERPRETERS) and _is_inline(command):
-        return _ERROR_MADE.search(command.raw) is not None
-    return runs_project(command.name, command.words, command.raw)
-
-
-def _runs(command: Ran, name: str | None) -> bool:
-    """Return whether a command is, or runs, the script of this name."""
-    return (
-        name is not None and "." in name and name in (command.name, *map(posixpath.basename, command.words))
-    )
-
-
-def _is_in(command: Ran, account: str) -> bool:
-    """Return whether a traceback is of what a command runs: its file, or its inline code."""
-    if "-c" in command.words and 'File "<string>"' in account:
-        return True
-    if 'File "<stdin>"' in account and command.name.startswith("python"):
-        return True
-    if command.name in ("make", "gmake") and re.search(
-        r"^\w*make(?:\[\d+\])?: \*\*\*", account, re.MULTILINE
-    ):
-        return True
-    if command.name.startswith("node") and ("[eval" in account or "node:internal" in account):
-        return True
-    files = [
-        posixpath.basename(word)
-        for word in command.words
-        if re.fullmatch(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)", word)
-    ]
-    place = r"(?:^|[/\"(]){}(?:[\":]| on line \d)"
-    return any(re.search(place.format(re.escape(file)), account, re.MULTILINE) for file in files)
 
 
 def origin(script: str, cwd: str | None, home: str | None) -> Origin:
@@ -352,41 +287,3 @@ def _origin(script: str, cwd: str | None, home: str | None) -> Origin:
         if command.role is Role.QUIET and command.name not in ("echo", "printf"):
             text = text.replace(command.raw, "", 1)
     return Origin(commands=ran, text=text, home=home, cwd=cwd, marks=marks_of(ran))
-
-
-def _shell_message_fits(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
-    """Return whether a shell can have printed a message about one of these paths for the redirection of
-    this command."""
-    if not command.written:
-        return False
-    return any(
-        not target or is_same(target, path, command.cwd, home)
-        for target in command.written
-        for path in paths or ("",)
-    )
-
-
-def _opens_connection(command: Ran, _named: tuple[str, ...], _home: str | None) -> bool:
-    """Return whether a shell connects by itself, to bash's `/dev/tcp/HOST/PORT`."""
-    return any(target.startswith(("/dev/tcp/", "/dev/udp/")) for target in command.written)
-
-
-def _is_about(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
-    """Return whether a message about these paths is about what the command was given.
-
-    Only simple tools name what they were given; for all others any path will do.
-    """
-    if command.role is not Role.TOOL or not paths or command.through_xargs:
-        return True
-    if all(word.startswith("-") for word in command.words if word):
-        return True  # it names a file by itself: `mktemp -d`
-    for word in command.words:
-        if not word or any(mark in word for mark in "*?[{"):
-            return True
-        operand = word.partition("=")[2] if re.match(r"(?:--[\w-]+|of|if)=", word) else word
-        if any(
-            is_same(operand, path, command.cwd, home) or is_part_of(operand, path, command.cwd, home)
-            for path in paths
-        ):
-            return True
-    return False

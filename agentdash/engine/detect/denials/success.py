@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.engine.detect.denials.outputs import output_files
+from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
 from agentdash.engine.detect.denials.programs import (
     INTERPRETERS,
     WRITING_CODE,
@@ -16,7 +17,7 @@ from agentdash.engine.detect.denials.programs import (
     shows_pages,
 )
 from agentdash.engine.detect.denials.ran import Ran
-from agentdash.engine.detect.denials.sources import is_shells, origin, prefix_of
+from agentdash.engine.detect.denials.sources import origin
 from agentdash.engine.detect.denials.targets import place
 from agentdash.model.denials import What
 

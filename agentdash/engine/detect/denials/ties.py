@@ -1,0 +1,143 @@
+"""What ties a message to a command: the command's words, the file or the code that it runs."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final
+
+from agentdash.engine.detect.denials.hosts import is_loopback, operand_hosts
+from agentdash.engine.detect.denials.programs import (
+    INTERPRETERS,
+    SELF_CONTAINED,
+    Role,
+    is_query,
+    runs_project,
+    shows_pages,
+)
+from agentdash.engine.detect.denials.ran import Ran
+from agentdash.engine.detect.denials.targets import is_part_of, is_same, place
+
+_STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\(|run\(|[`$%]", re.IGNORECASE)
+"""Calls in inline code which start other programs."""
+_ERROR_MADE: Final = re.compile(
+    r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
+)
+
+
+def mentions(command: Ran, named: str, home: str | None) -> bool:
+    """Return whether a command's own words, inline code or input name a path or a host."""
+    if len(named) < 4:
+        return False
+    if named in command.raw or any(named in word for word in command.words):
+        return True
+    placed = place(named, command.cwd, home)
+    return placed is not None and any(
+        word and place(word, command.cwd, home) == placed for word in command.words
+    )
+
+
+def connects_by_code(command: Ran) -> bool:
+    """Return whether inline code names a host: it need not be in the error that it prints."""
+    if not is_inline(command) or is_query(command.name) or shows_pages(command.name):
+        return False
+    return not all(map(is_loopback, operand_hosts(command.name, command.words)))
+
+
+def prints_no_others(command: Ran, name: str | None) -> bool:
+    """Return whether a program starts no others whose messages begin with this name."""
+    started = SELF_CONTAINED.get(command.name)
+    if (
+        command.name.startswith(INTERPRETERS)
+        and is_inline(command)
+        and not _STARTS_OTHERS.search(command.raw)
+    ):
+        started = frozenset()
+    return started is not None and name is not None and name != command.name and name not in started
+
+
+def reads_page(command: Ran, named: tuple[str, ...], home: str | None) -> bool:
+    """Return whether inline code that reads files, or pages, names the host of a message."""
+    is_code = command.role is Role.READER and command.name.startswith(INTERPRETERS) and is_inline(command)
+    return is_code and any(mentions(command, name, home) for name in named)
+
+
+def is_inline(command: Ran) -> bool:
+    """Return whether an interpreter gets its program as an argument or as its input."""
+    return any(word in ("-c", "-e", "-p", "-r", "-") for word in command.words) or "\n" in command.raw
+
+
+def prints_data(command: Ran) -> bool:
+    """Return whether a command may print an error that is none of its own: it runs code that the script does
+    not show, or that makes an error by itself."""
+    if command.is_function:
+        return True
+    if command.name.startswith(INTERPRETERS) and is_inline(command):
+        return _ERROR_MADE.search(command.raw) is not None
+    return runs_project(command.name, command.words, command.raw)
+
+
+def runs(command: Ran, name: str | None) -> bool:
+    """Return whether a command is, or runs, the script of this name."""
+    return (
+        name is not None and "." in name and name in (command.name, *map(posixpath.basename, command.words))
+    )
+
+
+def is_in(command: Ran, account: str) -> bool:
+    """Return whether a traceback is of what a command runs: its file, or its inline code."""
+    if "-c" in command.words and 'File "<string>"' in account:
+        return True
+    if 'File "<stdin>"' in account and command.name.startswith("python"):
+        return True
+    if command.name in ("make", "gmake") and re.search(
+        r"^\w*make(?:\[\d+\])?: \*\*\*", account, re.MULTILINE
+    ):
+        return True
+    if command.name.startswith("node") and ("[eval" in account or "node:internal" in account):
+        return True
+    files = [
+        posixpath.basename(word)
+        for word in command.words
+        if re.fullmatch(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)", word)
+    ]
+    place = r"(?:^|[/\"(]){}(?:[\":]| on line \d)"
+    return any(re.search(place.format(re.escape(file)), account, re.MULTILINE) for file in files)
+
+
+def shell_message_fits(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
+    """Return whether a shell can have printed a message about one of these paths for the redirection of
+    this command."""
+    if not command.written:
+        return False
+    return any(
+        not target or is_same(target, path, command.cwd, home)
+        for target in command.written
+        for path in paths or ("",)
+    )
+
+
+def opens_connection(command: Ran, _named: tuple[str, ...], _home: str | None) -> bool:
+    """Return whether a shell connects by itself, to bash's `/dev/tcp/HOST/PORT`."""
+    return any(target.startswith(("/dev/tcp/", "/dev/udp/")) for target in command.written)
+
+
+def is_about(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:
+    """Return whether a message about these paths is about what the command was given.
+
+    Only simple tools name what they were given; for all others any path will do.
+    """
+    if command.role is not Role.TOOL or not paths or command.through_xargs:
+        return True
+    if all(word.startswith("-") for word in command.words if word):
+        return True  # it names a file by itself: `mktemp -d`
+    for word in command.words:
+        if not word or any(mark in word for mark in "*?[{"):
+            return True
+        operand = word.partition("=")[2] if re.match(r"(?:--[\w-]+|of|if)=", word) else word
+        if any(
+            is_same(operand, path, command.cwd, home) or is_part_of(operand, path, command.cwd, home)
+            for path in paths
+        ):
+            return True
+    return False
