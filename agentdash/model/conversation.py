@@ -59,11 +59,10 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """Return what stands before its text: `$`, `!` for a command of the user, else the tool; a patch that
-        a shell applies is one all the same."""
+        """Return what stands before its text: `$`, `!` for a command of the user, else the tool."""
         if self.kind == "command":
             return "!" if self.by_user else "$"
-        return "patch" if self.kind == "patch" and self.tool in _SHELL_TOOLS else self.tool
+        return shown_tool(self.kind, self.tool)
 
     @property
     def took(self) -> float | None:
@@ -79,6 +78,11 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     def has_changed(self) -> bool | None:
         """Return whether its changes were made; None while it is not known."""
         return None if self.outcome is None else not self.failed
+
+
+def shown_tool(kind: CallKind, tool: str) -> str:
+    """Return the name of a tool; a patch that a shell applies is a patch all the same."""
+    return "patch" if kind == "patch" and tool in _SHELL_TOOLS else tool
 
 
 def shown_path(path: str, cwd: str | None) -> str:

@@ -30,6 +30,9 @@ _INVISIBLE_LETTERS: Final = re.compile(
 """Characters that show nothing, and that `str.isprintable` accepts."""
 _CUT_AT: Final = ("\n", " ")
 """Where a text is cut, the preferred place first."""
+_LEFT_OUT: Final = "characters left out …"
+_CUT_MARKS: Final = (_LEFT_OUT, "tokens truncated…", "chars truncated…", "... command output truncated")
+"""What stands where a text was cut before: by agentdash, by Codex (0.98 to 0.169)."""
 _ASCII_CONTROLS: Final = bytes((*range(10), *range(11, 32), 127))
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
@@ -82,7 +85,9 @@ def both_ends(text: str, cap: int) -> str:
     half = cap // 2
     head, tail = text[:half], last_part(text, half)
     at = next((at for blank in _CUT_AT if (at := head.rfind(blank)) >= half // 2), half)
-    return f"{head[:at]}\n… {len(text) - at - len(tail)} characters left out …\n{tail}"
+    left_out = text[at : len(text) - len(tail)]
+    more = "more than " if any(mark in left_out for mark in _CUT_MARKS) else ""
+    return f"{head[:at]}\n… {more}{len(left_out)} {_LEFT_OUT}\n{tail}"
 
 
 def last_part(text: str, cap: int) -> str:

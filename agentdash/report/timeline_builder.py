@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model import events as e
-from agentdash.model.conversation import Conversation
+from agentdash.model.conversation import Conversation, shown_tool
 from agentdash.model.fleet import NOT_RECORDED
-from agentdash.model.sanitize import last_part
+from agentdash.model.sanitize import both_ends
 from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
@@ -284,7 +284,7 @@ class _ReportBuilder:
         match event:
             case e.MessageLogged():
                 kind = "prompt" if event.role == "user" else "message"
-                yield TimelineRow(event.at, worker, kind=kind, text=event.text[:_MAX_TEXT_CHARS])
+                yield TimelineRow(event.at, worker, kind=kind, text=both_ends(event.text, _MAX_TEXT_CHARS))
             case e.CallStarted() if event.kind != "poll":
                 self._calls[event.thread, event.call] = event
                 yield _call_row(event, worker)
@@ -304,7 +304,7 @@ class _ReportBuilder:
                     at=event.at,
                     worker=worker,
                     kind="turn",
-                    text=(event.error or event.reason or "")[:_MAX_TEXT_CHARS],
+                    text=both_ends(event.error or event.reason or "", _MAX_TEXT_CHARS),
                     note=event.how,
                     highlighted=event.error is not None,
                 )
@@ -340,8 +340,8 @@ def _call_row(event: e.CallStarted, worker: str) -> TimelineRow:
         at=event.at,
         worker=worker,
         kind="command" if event.kind == "command" else "call",
-        text=event.text[:_MAX_TEXT_CHARS],
-        note=escalation if event.kind == "command" else event.tool,
+        text=both_ends(event.text, _MAX_TEXT_CHARS),
+        note=escalation if event.kind == "command" else shown_tool(event.kind, event.tool),
         highlighted=bool(event.escalation),
     )
 
@@ -351,7 +351,7 @@ def _output_row(event: e.CallEnded, worker: str) -> TimelineRow:
         at=event.at,
         worker=worker,
         kind="output",
-        text=last_part(event.output, _MAX_TEXT_CHARS).strip(),
+        text=both_ends(event.output, _MAX_TEXT_CHARS).strip(),
         note=f"exit code {event.exit_code}" if event.exit_code is not None else event.outcome,
         highlighted=bool(event.exit_code) or event.outcome not in _SUCCESSFUL,
     )

@@ -195,6 +195,22 @@ def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) 
 # ---------------------------------------------------------------- escaping
 
 
+def test_long_texts_say_how_much_is_left_out(tmp_path: Path) -> None:
+    lines = "\n".join(f"line {number}" for number in range(2_000))
+    report = report_of(session(tmp_path, prompt=lines, command="make", output=lines, message="done"))
+    texts = {row.kind: row.text for row in report.rows}
+    for kind in ("prompt", "output"):
+        assert texts[kind].startswith("line 0\n")
+        assert texts[kind].endswith("\nline 1999")
+        assert " characters left out …" in texts[kind]
+
+
+def test_patches_of_a_shell_are_patches(tmp_path: Path) -> None:
+    patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n"
+    report = report_of(session(tmp_path, prompt="go", command=patch, output="", message="done"))
+    assert [row.note for row in report.rows if row.kind == "call"] == ["patch"]
+
+
 def test_html_escapes_everything_and_loads_nothing(tmp_path: Path) -> None:
     text = html(report_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)), "1")
     page = Page(text)

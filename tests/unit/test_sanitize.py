@@ -91,6 +91,7 @@ def test_no_line_is_cut_in_two_where_a_text_is_shortened() -> None:
     assert set(words.split()) - {"…", "characters", "left", "out"} == {"word", str(5_000 - 44 - 50)}
     assert both_ends("x" * 300, 100) == f"{'x' * 50}\n… 200 characters left out …\n{'x' * 50}"
     assert both_ends("short", 100) == "short"
+    assert "\n… more than 149 characters left out …\n" in both_ends(clean_block("x" * 300, 200), 80)
     assert last_part("\n".join(lines), 500).split("\n") == lines[-10:]
     assert last_part("x" * 300, 100) == "x" * 100
     assert last_part("short", 100) == "short"

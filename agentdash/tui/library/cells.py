@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from agentdash.model.findings import Verdict
 from agentdash.model.limits import MAX_INDENT
+from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage
 from agentdash.prices import cost, cost_text
 from agentdash.replay.library.entry import RECORDING, Entry
@@ -86,10 +87,9 @@ def title(entry: Entry) -> Span:
 
 def shown_text(entry: Entry, now: float) -> str:
     """Return the text in which the filter looks for words: the facts, and their short forms in the row."""
-    took = "" if entry.took is None else duration(entry.took)
     own = "codex's own" if entry.helper else ""
     unreadable = "unreadable" if entry.is_unreadable else ""
-    forms = (when(entry.begun, now), took, count(entry.tokens), source(entry), own, unreadable)
+    forms = (when(entry.begun, now), _duration(entry), count(entry.tokens), source(entry), own, unreadable)
     return "\n".join((searchable_text(entry), *forms)).casefold()
 
 
@@ -150,9 +150,12 @@ def _text_cell(text: Callable[[Item], str]) -> Callable[[Item, int, Look], Line]
     return lambda item, cells, look: (Span(elide(text(item), cells, look.glyphs.ellipsis), "muted"),)
 
 
-def _took(item: Item) -> str:
-    took = item[1].took
-    return "" if took is None else duration(took)
+def _duration(entry: Entry) -> str:
+    """Return how long a session took. One that was killed went on after its last line: how long is in no
+    file of its own."""
+    if entry.took is None:
+        return ""
+    return f"{'>' if entry.state is State.EXITED else ''}{duration(entry.took)}"
 
 
 def _version(item: Item) -> str:
@@ -268,7 +271,7 @@ def columns(longest: Longest) -> Columns[Item]:
             Column(
                 title="TOOK",
                 width=_from(64, 5),
-                cell=_text_cell(_took),
+                cell=_text_cell(lambda item: _duration(item[1])),
                 align_right=True,
                 sorts="duration",
             ),
