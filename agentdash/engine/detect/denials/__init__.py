@@ -75,5 +75,6 @@ def find_denials(
         is_command=tool == "command",
         landlock=landlock,
         seatbelt=seatbelt,
+        numbers=numbers,
     )
     return read_denials(call, numbers)

@@ -11,9 +11,10 @@ import msgspec
 from agentdash.engine.detect.denials.lines import Lines, quote
 from agentdash.engine.detect.denials.marks import NO_TEMPORARY, TEST_FILE
 from agentdash.engine.detect.denials.prefixes import prefix_of
-from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role, is_build_tool
+from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role, is_build_tool, runs_code
+from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength
-from agentdash.engine.detect.denials.ties import prints_data
+from agentdash.engine.detect.denials.ties import is_elsewhere, is_foreign, prints_data
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
 
@@ -34,6 +35,8 @@ _RUNTIME_SHAPE: Final = re.compile(
 """How runtimes word an error, and where in a program they say that it was: no code of a project does."""
 _TOOL_SHAPE: Final = re.compile(r"^\W{0,12}(?:CMake )?(?:error|failed|fatal|caused by)\b", re.IGNORECASE)
 """How build tools and package managers begin the account of their own failure."""
+_NAMELESS: Final = re.compile(r"[~/][^\s:]*: [^/'\"]*$")
+"""A message that begins with the path: nothing shows which program it is of."""
 _VERDICT: Final = re.compile(
     r"^\s*(?:ok \d+ |\[ *(?i:ok|pass(?:ed)?) *\] |(?:OK|PASS(?:ED)?)(?::| [-–—:])? |[✓✔√✅☑] "
     r"|(?:ok|changed|skipping): \[)"
@@ -44,6 +47,13 @@ _VERDICT: Final = re.compile(
 """A line that says of a test that it passed, or what was found out: what it names was expected, or tried."""
 _COMMAND_SHOWN: Final = re.compile(r"\s*(?:\+|(?:> ?)?(?:echo|printf) )")
 """A line of `set -x`, or a recipe that make or npm shows."""
+_TEST_REPORT: Final = re.compile(
+    r"Ran \d+ tests? in |=+ short test summary info =|TAP version 1|test result: |--- FAIL: "
+    r"|\s+\d+ passing \("
+)
+"""What test runners print: a program of any name may be one."""
+_PUSHED_AWAY: Final = re.compile(r"To (?:\w+://|[^\s/:]+:)")
+"""Where git pushed to another machine."""
 _TRACEBACK_LINES: Final = 60
 _STACK_LINES: Final = 10
 """Lines of a stack that follow a message (node's)."""
@@ -79,6 +89,7 @@ class Call:
         is_command: bool,
         landlock: bool,
         seatbelt: bool,
+        numbers: tuple[int, ...],
     ) -> None:
         self.script = script
         self.lines = lines
@@ -92,6 +103,7 @@ class Call:
         self.failed = exit_code not in (0, None) or self.denied
         self.unsandboxed = policy.enforced_by == "nobody"
         self._outcome = outcome
+        self._numbers = numbers
 
     def finding(
         self,
@@ -139,16 +151,47 @@ class Call:
         if _VERDICT.search(line):
             return Attribution(Strength.NONE)
         alone = (network or self.failed) and self._is_alone(line)  # logs are short as well
+        if self._is_elsewhere(line):
+            return Attribution(Strength.NONE)
         ended_well = self.exit_code == 0 and not self.denied
         source = self.origin.attribute(
             line, paths, phrase, account, network=network, alone=alone, ended_well=ended_well
         )
         if source.strength is Strength.NONE:
             source = self._of_agent(line, paths, account) or self._of_tests(line, paths) or source
+        if source.command is not None and any(is_elsewhere(source.command, path) for path in paths):
+            return Attribution(Strength.NONE)
         # last, since it looks through all lines
         if source.strength is not Strength.NONE and line.strip() in self._announced:
             return Attribution(Strength.NONE)
+        command = source.command
+        if command is not None and source.strength is not Strength.NONE and self._is_shown(source, command):
+            return Attribution(Strength.AMBIGUOUS, command)
         return source
+
+    def _is_elsewhere(self, line: str) -> bool:
+        """Return whether git repeats what another machine printed."""
+        if not (line.startswith("remote: ") or "unpack" in line):
+            return False
+        return any(_PUSHED_AWAY.match(text) for text in self.lines.range(0, len(self.lines)))
+
+    def _is_shown(self, source: Attribution, command: Ran) -> bool:
+        """Return whether a message may be one that its program provoked, or shows among others."""
+        if source.strength < Strength.OWN and prints_data(command) and self._reports_tests:
+            return True
+        return source.strength is Strength.OPEN and self._shows_foreign
+
+    @cached_property
+    def _reports_tests(self) -> bool:
+        return any(_TEST_REPORT.match(line) for line in self.lines.range(0, len(self.lines)))
+
+    @cached_property
+    def _shows_foreign(self) -> bool:
+        """Whether a line begins with the name of a simple tool that nothing of the script can have started:
+        then the output shows text from elsewhere."""
+        programs = [c for c in self.origin.commands or () if not c.unseen]
+        names = (prefix_of(self.lines[number]) for number in self._numbers)
+        return any(all(is_foreign(c, name) for c in programs) for name in names)
 
     def _is_alone(self, line: str) -> bool:
         """Return whether an output is a message of this line, with at most some advice behind it."""
@@ -170,7 +213,10 @@ class Call:
                 for line in around
             )
             return named and (self.failed or source.strength is Strength.TIED)
-        return source.strength is Strength.TIED or self.failed or any(map(is_account, around))
+        if source.strength is Strength.TIED:
+            return not _NAMELESS.match(self.lines[first])
+        known = is_build_tool(command.name) or runs_code(command.name)
+        return (self.failed and command.decides) or (known and any(map(is_account, around)))
 
     def _strength_of_tool(self) -> Strength:
         """Return whether the output of a tool that is no command is an account of its failure, not what it

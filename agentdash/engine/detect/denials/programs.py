@@ -94,10 +94,8 @@ _VALUE_OPTIONS: Final = {
 """Options whose next word is a value, not a file."""
 _PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
 _READERS: Final = word_set(
-    "man info journalctl dmesg history fc tldr sqlite3-analyzer pdftotext lynx w3m links asciinema glab "
-    "jira pandoc errno strace ltrace pydoc pydoc3 perldoc ri apropos whatis cheat lnav fzf sk delta mdcat "
-    "xmllint xmlstarlet perror msgcat msgunfmt apt-cache dpkg-query mlr hub stern llm aichat mods sgpt tig "
-    "howdoi"
+    "man info journalctl dmesg history fc tldr pdftotext lynx w3m links asciinema glab jira pandoc pydoc "
+    "pydoc3 perldoc ri lnav fzf sk delta mdcat xmllint xmlstarlet hub stern llm aichat mods sgpt"
 )
 _READING_SUBCOMMANDS: Final = {
     "git": word_set(
@@ -124,13 +122,13 @@ _READING_SUBCOMMANDS: Final = {
 _READING_WORDS: Final = word_set("log logs diff blame grep cat history")
 """Subcommands which show text in any program that has them."""
 _REMOTE_SUBCOMMANDS: Final = {
-    "docker": word_set("exec run compose attach start build buildx"),
-    "podman": word_set("exec run attach start build"),
-    "kubectl": word_set("exec run attach debug"),
-    "nerdctl": word_set("exec run"),
-    "vagrant": word_set("ssh"),
-    "devcontainer": word_set("exec"),
+    "docker": word_set("run compose attach start build buildx"),
+    "podman": word_set("run attach start build"),
+    "kubectl": word_set("run attach debug"),
+    "nerdctl": word_set("run"),
 }
+_REMOTE_WORDS: Final = word_set("exec ssh shell")
+"""Subcommands which start another command somewhere else, in any program that has them."""
 _REMOTE: Final = word_set(
     "mosh docker-compose ansible bwrap firejail unshare nsenter chroot sandbox-exec lxc machinectl wsl"
 )
@@ -152,16 +150,18 @@ _READING_TASKS: Final = word_set("show logs log cat tail print dump view docs")
 _TEST_RUNNERS: Final = word_set(
     "npm yarn pnpm bun deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet swift mix "
     "bazel bazelisk zig rake rails sbt lein flutter dart meson stack cabal composer xcodebuild hatch pdm "
-    "rush nx turbo lerna invoke inv dune cmake mise poe doit pixi gulp grunt ant scons"
+    "rush nx turbo lerna invoke inv dune cmake mise poe doit pixi gulp grunt ant scons "
+    "apt apt-get brew dnf gem"
 )
 _LAUNCHERS: Final = word_set("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
 _OWN_WORK: Final = word_set(
-    "add build ci fetch get i init install link list lock mod new pip publish remove restore sync uninstall "
-    "update upgrade vendor venv version"
+    "add build ci download fetch get i init install link list lock mod new pip publish remove restore sync "
+    "uninstall update upgrade vendor venv version"
 )
 """Subcommands of package managers that start nothing of the project."""
 _LAUNCHER_WORDS: Final = word_set("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
 _INTERPRETERS: Final = word_set("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
+_RUNTIMES: Final = word_set("java javac lua tclsh Rscript elixir erl julia groovy scala fish")
 _QUERIES: Final = word_set("psql mysql mariadb sqlite3 sqlite redis-cli mongosh duckdb clickhouse-client bq")
 """They print what is stored."""
 _GIT_STARTS: Final = word_set(
@@ -252,9 +252,15 @@ def role_of(name: str, words: Words, *, piped: bool) -> Role:
         name in _REMOTE
         or subcommand in _REMOTE_SUBCOMMANDS.get(name, ())
         or (name == "ssh" and len(_operands(name, words)) > 1)  # a command behind the host
+        or _starts_elsewhere(name, words)
     ):
         return Role.REMOTE
     return Role.TEST if _is_test(name, words) else Role.PROGRAM
+
+
+def _starts_elsewhere(name: str, words: Words) -> bool:
+    plain = [word for word in words if word and not word.startswith("-")]
+    return not _REMOTE_WORDS.isdisjoint(plain[:3]) and not (is_build_tool(name) or runs_code(name))
 
 
 def reads_remotely(name: str) -> bool:
@@ -270,11 +276,23 @@ def shows_pages(name: str) -> bool:
 def runs_project(name: str, words: Words, raw: str) -> bool:
     """Return whether a program runs code of the project, or answers its queries: that decides what it
     prints."""
-    if "/" in raw.partition(" ")[0] or name.endswith((".sh", ".py", ".js")):
+    path = raw.partition(" ")[0]
+    if ("/" in path and "/bin/" not in path) or name.endswith((".sh", ".py", ".js")):
         return True
     if is_build_tool(name):
         return next((word for word in words if not word.startswith("-")), "") not in _OWN_WORK
     return name in _INTERPRETERS | _QUERIES or name.startswith(INTERPRETERS)
+
+
+def runs_code(name: str) -> bool:
+    """Return whether a program runs code, and words the errors of that itself."""
+    return name in _INTERPRETERS | _RUNTIMES or name.startswith(INTERPRETERS)
+
+
+def starts_tools(name: str, words: Words, raw: str) -> bool:
+    """Return whether a program starts simple tools, whose messages begin with their names; an installed one
+    that nothing is known of reports its failures itself."""
+    return is_build_tool(name) or runs_project(name, words, raw)
 
 
 def is_build_tool(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import posixpath
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -91,7 +92,7 @@ class Reader:
             if not isolated or not self._isolated:
                 self._inner = self._outer
             self._isolated = isolated
-            words = tuple(self._text(word) for word in command.argv)
+            words = _traced(tuple(self._text(word) for word in command.argv))
             for assignment in command.assignments:
                 value = self._text(assignment.value) if assignment.value is not None else _UNKNOWN
                 self._variables[assignment.name] = value if not assignment.append else _UNKNOWN
@@ -217,6 +218,16 @@ class Reader:
         if name in self._variables:
             return self._variables[name]
         return {"HOME": "~", "PWD": self._inner or _UNKNOWN}.get(name, _UNKNOWN)
+
+
+def _traced(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that a tracer starts: it prints its messages as well."""
+    if not words or posixpath.basename(words[0]) not in ("strace", "ltrace"):
+        return words
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if re.fullmatch(r"-[aeIoOpPsSuX]", rest[0]) else rest[1:]
+    return tuple(rest) or words
 
 
 def _last_chain(parsed: tuple[Command, ...]) -> set[int]:

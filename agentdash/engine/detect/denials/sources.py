@@ -14,6 +14,7 @@ from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
 from agentdash.engine.detect.denials.programs import (
     Role,
     agent_of,
+    is_build_tool,
     is_query,
     reads_remotely,
     shows_pages,
@@ -27,6 +28,7 @@ from agentdash.engine.detect.denials.targets import place
 from agentdash.engine.detect.denials.ties import (
     connects_by_code,
     is_about,
+    is_foreign,
     is_in,
     is_inline,
     mentions,
@@ -78,6 +80,8 @@ errors to report."""
 _GIT_FORM: Final = re.compile(r"\s*(?:\S+\s?[:：]|error |! )")
 """How git and what it starts begin their messages, in any language: hashes, names and marks are no words
 before a colon."""
+_MARKED: Final = re.compile(r"\s*[<>]\s")
+"""A line of a difference, or a quoted one; Gradle begins causes so."""
 _OF_GIT: Final = re.compile(r"(?:fatal|error): .*(?:/\.git/|\bindex\.lock\b|\brefs/)")
 """git's own account of a failure in its directory."""
 
@@ -231,7 +235,8 @@ class Origin(msgspec.Struct, frozen=True):
         command = (shown or [c for c in programs if c.name == name] or programs)[-1]
         if shown and not (is_inline(command) and prints_data(command)):
             return Attribution(Strength.TIED, command)
-        return Attribution(Strength.AMBIGUOUS if quotes and not shown else Strength.OPEN, command)
+        in_doubt = (quotes and not shown) or is_foreign(command, name)
+        return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
 
     def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
         """Return whether a program prints messages about files; what fetches pages prints those as well."""
@@ -251,6 +256,8 @@ class Origin(msgspec.Struct, frozen=True):
             return any(len(name) > 3 and name in self.text for name in named) or (
                 not named and any(file in line for file in files)
             )
+        if _MARKED.match(line) and not is_build_tool(command.name):
+            return False
         return network or command.name != "git" or _GIT_FORM.match(line) is not None
 
     def _shows(self, command: Ran, named: tuple[str, ...], account: str) -> bool:

@@ -10,10 +10,12 @@ from agentdash.engine.detect.denials.hosts import is_loopback, operand_hosts
 from agentdash.engine.detect.denials.programs import (
     INTERPRETERS,
     SELF_CONTAINED,
+    WRITING_TOOLS,
     Role,
     is_query,
     runs_project,
     shows_pages,
+    starts_tools,
 )
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.targets import is_part_of, is_same, place
@@ -25,6 +27,9 @@ _ERROR_MADE: Final = re.compile(
 )
 
 
+_OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
+
+
 def mentions(command: Ran, named: str, home: str | None) -> bool:
     """Return whether a command's own words, inline code or input name a path or a host."""
     if len(named) < 4:
@@ -32,9 +37,21 @@ def mentions(command: Ran, named: str, home: str | None) -> bool:
     if named in command.raw or any(named in word for word in command.words):
         return True
     placed = place(named, command.cwd, home)
-    return placed is not None and any(
-        word and place(word, command.cwd, home) == placed for word in command.words
+    if command.name == "git" and placed is not None and "/.git/" in placed:
+        return f"{command.cwd}/".startswith(placed.partition(".git/")[0])
+    if placed is None:
+        return False
+    operands = (place(word, command.cwd, home) for word in command.words if word)
+    return any(
+        each == placed or (placed.startswith(f"{each}/") and not f"{command.cwd}/".startswith(f"{each}/"))
+        for each in operands
     )
+
+
+def is_elsewhere(command: Ran, named: str) -> bool:
+    """Return whether a path can lie on another machine, which an operand names: `build1:/opt/app`."""
+    others = (_OTHER_MACHINE.match(word) for word in command.words)
+    return any(other and named.startswith(other["path"].rstrip("/")) for other in others)
 
 
 def connects_by_code(command: Ran) -> bool:
@@ -42,6 +59,13 @@ def connects_by_code(command: Ran) -> bool:
     if not is_inline(command) or is_query(command.name) or shows_pages(command.name):
         return False
     return not all(map(is_loopback, operand_hosts(command.name, command.words)))
+
+
+def is_foreign(command: Ran, name: str | None) -> bool:
+    """Return whether a message begins with the name of a simple tool that a command does not start."""
+    if name not in WRITING_TOOLS or name == command.name or name in command.words:
+        return False
+    return not (command.is_function or starts_tools(command.name, command.words, command.raw))
 
 
 def prints_no_others(command: Ran, name: str | None) -> bool:
