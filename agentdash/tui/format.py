@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
+from typing import Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from agentdash.model.fact import ObjectForm
 
+_PATH_PARTS: Final = re.compile(r"/*[^/]+/*|/+")
 _UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -121,28 +124,49 @@ def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
     return set_cell_size(text, room - tail).rstrip() + mark + end
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Return `text` in lines of at most `width` cells, broken at line breaks and spaces; a line that
-    continues another is indented like it."""
+def wrap(text: str, width: int, *, fills: bool = False) -> list[str]:
+    """Return `text` in lines of at most `width` cells, broken at line breaks and spaces, and words that are
+    longer than a line behind a `/`; a line that continues another is indented like it.
+
+    Args:
+        fills: break all words behind a `/` where that fills a line.
+    """
     blocks = text.split("\n") if text else []
-    return [line for block in blocks for line in _indented(block, max(1, width))]
+    return [line for block in blocks for line in _indented(block, max(1, width), fills=fills)]
 
 
-def _indented(text: str, width: int) -> list[str]:
+def _indented(text: str, width: int, *, fills: bool) -> list[str]:
     stripped = text.lstrip(" ")
     indent = min(len(text) - len(stripped), width // 2) if stripped else 0
-    return [" " * indent + line for line in _wrapped(stripped, width - indent)]
+    return [" " * indent + line for line in _wrapped(stripped, width - indent, fills=fills)]
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrapped(text: str, width: int, *, fills: bool) -> list[str]:
     lines, line = [], ""
     for word in text.split(" "):
         candidate = f"{line} {word}" if line else word
         if cell_len(candidate) <= width:
             line = candidate
-            continue
-        if line:
+        elif cell_len(word) <= width and not (fills and "/" in word and line):
             lines.append(line)
-        *full, line = chop_cells(word, width) or [""]
-        lines += full
+            line = word
+        else:
+            first, *full, rest = _torn(word, width, width - cell_len(line) - 1 if line else width)
+            lines += [" ".join(filter(None, (line, first))), *full] if line or first else full
+            line = rest
     return [*lines, line]
+
+
+def _torn(word: str, width: int, room: int) -> list[str]:
+    """Return a word that is too long in pieces of at most `width` cells, the first of at most `room`, perhaps
+    none: broken behind a `/` where one is in reach."""
+    pieces: list[str] = []
+    piece = ""
+    for part in _PATH_PARTS.findall(word):
+        if cell_len(piece + part) <= (width if pieces else room):
+            piece += part
+            continue
+        pieces.append(piece)
+        *full, piece = chop_cells(part, width)
+        pieces += full
+    return [*pieces, piece]

@@ -72,14 +72,16 @@ def test_every_kind_of_the_demo_has_words():
     assert KIND_WORDS.keys() >= {f.kind for worker in demo_day.workers() for f in worker.sandbox.findings}
 
 
-def test_sentence_is_whole():
+@pytest.mark.parametrize("cells", [40, 77, 197])
+def test_sentence_is_whole(cells):
     for group in group_causes(demo_day.snapshots()[40].workers):
-        text = prompt(group, LOOK).plain
-        assert group.cause.worst.message in text
-        assert all(worker.name in text for worker in group.workers)
-        remedy = group.cause.worst.remedy
-        if remedy:
-            assert remedy.text.splitlines()[0] in text
+        lines = prompt(group, LOOK, cells).plain.splitlines()
+        assert all(len(line) <= cells and line.startswith("  ") for line in lines[1:])
+        text = "".join("".join(lines).split())
+        remedy = next((each.remedy for each in group.cause.findings if each.remedy), None)
+        named = (group.cause.words, group.cause.worst.message, remedy.text if remedy else "")
+        for whole in (*named, *(worker.name for worker in group.workers)):
+            assert "".join(whole.split()) in text
 
 
 @pytest.mark.parametrize("cells", [77, 117, 197])
@@ -95,11 +97,12 @@ def test_row_of_a_cause_has_its_columns_below_each_other(cells):
 
 def test_row_of_a_cause_states_what_differs_and_what_was_denied():
     groups = group_causes(demo_day.snapshots()[40].workers)
-    facts = {group.cause.words: fact_of(group, LOOK) for group in groups}
+    facts = {group.cause.words: fact_of(group, LOOK, 40) for group in groups}
     assert facts["no network, though granted"] == "network: on → off"
     assert facts["sandbox cannot start"].startswith("The sandbox itself could not be started")
-    denied = next(fact_of(each, LOOK) for each in groups if each.workers[0].name.startswith("Run the smoke"))
-    assert denied == "/home/dev/board/kanban.db"
+    smoke = next(each for each in groups if each.workers[0].name.startswith("Run the smoke"))
+    assert fact_of(smoke, LOOK, 40) == "/home/dev/board/kanban.db"
+    assert fact_of(smoke, LOOK, 20) == "/⋯/board/kanban.db"
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from agentdash.engine.judge.states import facts as short
 from agentdash.model.activity import MINUTES, Activity
+from agentdash.model.causes import causes
 from agentdash.model.denials import Certainty, Denial, Operation
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
@@ -70,6 +71,16 @@ def test_a_mismatch_is_named_before_the_activity_but_not_before_a_need():
     assert plain(what(pasteur, Row("x"), 60, LOOK)).startswith("⚑ inherited marks of a sandbox  ")
     waiting = replace(pasteur, assessment=replace(blocked(DENIED).assessment, fact=DENIED))
     assert plain(what(waiting, Row("x"), 90, LOOK)) == f"write denied {PATH}  (read-only file system)"
+
+
+def test_findings_are_whole_in_a_narrow_list():
+    for worker in SNAPSHOT.workers:
+        if worker.mismatch and not worker.needs_you:
+            item = (Row(worker.id), worker)
+            layout = COLUMNS.layout(43, LOOK.glyphs)
+            shown = row_lines(item, layout, 43, row_height(item, layout, 43), LOOK)
+            assert causes(worker)[0].words in text(shown)
+            assert all(width(line) <= 43 for line in shown)
 
 
 @pytest.mark.parametrize("cells", range(44, 200, 5))

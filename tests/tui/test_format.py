@@ -57,10 +57,10 @@ def test_elide_and_pad_fit(text, cells, dots):
     assert cell_len(f.pad(text, cells, dots, right=True)) == cells
 
 
-@given(texts, st.integers(2, 40))
-def test_wrap_loses_only_spaces(text, cells):
+@given(texts, st.integers(2, 40), st.booleans())
+def test_wrap_loses_only_spaces(text, cells, fills):
     text = clean_line(text)
-    lines = f.wrap(text, cells)
+    lines = f.wrap(text, cells, fills=fills)
     assert all(cell_len(line) <= cells for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
@@ -74,6 +74,31 @@ def test_elide_middle_keeps_both_ends():
 def test_wide_characters_are_not_cut_in_half():
     assert f.elide("データベース", 6, "⋯") == "デー⋯"
     assert f.pad("データベース", 6, "⋯") == "デー⋯ "
+
+
+def test_long_paths_are_broken_behind_slashes():
+    path = "/home/dev/.local/share/opencode/log/opencode.log"
+    assert f.wrap(f"write denied {path}", 41) == [
+        "write denied /home/dev/.local/share/",
+        "opencode/log/opencode.log",
+    ]
+    assert f.wrap(f"denied: {path} may not be written", 30) == [
+        "denied: /home/dev/.local/",
+        "share/opencode/log/",
+        "opencode.log may not be",
+        "written",
+    ]
+    assert f.wrap(f"see {path}", 50) == ["see", path]
+    assert f.wrap(f"see {path}", 50, fills=True) == [
+        "see /home/dev/.local/share/opencode/log/",
+        "opencode.log",
+    ]
+    assert f.wrap("https://example.com/a-name-without-end", 16) == [
+        "https://",
+        "example.com/",
+        "a-name-without-e",
+        "nd",
+    ]
 
 
 def test_wrap_keeps_the_indent_of_code():

@@ -97,7 +97,7 @@ def test_commands_newest_first_with_outcome_and_denial():
     assert "$ sleep 60" in lines[0]
     assert lines[1].endswith("exit 2 2.0s")
     assert [line.strip() for line in lines[2:]] == [
-        "requested escalation (escalated): to install",
+        "asked to run outside of the sandbox: to install",
         "denied: Read-only file system",
     ]
 

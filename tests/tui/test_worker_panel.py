@@ -72,7 +72,7 @@ def test_timeline_shows_outcomes_newest_first():
 
 def test_calls_show_escalation_and_denial():
     shown = text(calls(BY_NAME["api-worker"], 90, LOOK))
-    assert "requested escalation (escalated): the tests download a fixture" in shown
+    assert "asked to run outside of the sandbox: the tests download a fixture" in shown
     assert "denied: curl: (6) Could not resolve host" in shown
 
 

@@ -20,15 +20,16 @@ from agentdash.model.findings import DIRECTIONS
 from agentdash.model.layer_words import FIELD_LABELS, difference
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.header import Header
-from agentdash.tui.format import date, elide, pad, stamp
+from agentdash.tui.format import date, elide, elide_object, pad, stamp
 from agentdash.tui.keys import bindings
 from agentdash.tui.messages import WorkerOpened, WorkerPointed
 from agentdash.tui.primitives.content import content
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.primitives.spans import Span, justify, width
+from agentdash.tui.primitives.spans import Line, Span, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
+from agentdash.tui.worker.findings import labelled
 
 HINTS = ("back", "open", "why", "copy-remedy", "jump", "help")
 _EMPTY = "No findings: nothing that was observed differs from what was configured, and nothing was denied."
@@ -95,24 +96,25 @@ def row(group: CauseGroup, look: Look, cells: int, *, ansi: bool = False) -> Con
     if fact_cells < _MIN_FACT_CELLS:
         left.append(Span(elide(names, max(0, room), mark), "strong"))
     else:
-        fact = Span(elide(fact_of(group, look), fact_cells, mark))
+        fact = Span(fact_of(group, look, fact_cells))
         left += [Span(pad(names, _MAX_NAMES_CELLS, mark), "strong"), _GAP, fact]
     return content(justify(left, right, cells, mark), ascii_only=look.glyphs is ASCII, ansi=ansi)
 
 
-def fact_of(group: CauseGroup, look: Look) -> str:
+def fact_of(group: CauseGroup, look: Look, cells: int) -> str:
     """Return what differs, `network: on → off`; of what blocks a worker, the target; else the sentence."""
-    cause = group.cause
-    if cause.blocks and (denied := group.workers[0].fact.object):
-        return denied
+    cause, fact, mark = group.cause, group.workers[0].fact, look.glyphs.ellipsis
+    if cause.blocks and fact.object:
+        return elide_object(fact.object, cells, mark, fact.form)
     if not cause.worst.fields:
-        return cause.worst.message
+        return elide(cause.worst.message, cells, mark)
     field = cause.worst.fields[0]
     expected, actual = difference(field)
-    return f"{FIELD_LABELS[field.name]}: {expected.text} {look.glyphs.arrow} {actual.text}"
+    text = f"{FIELD_LABELS[field.name]}: {expected.text} {look.glyphs.arrow} {actual.text}"
+    return elide(text, cells, mark)
 
 
-def prompt(group: CauseGroup, look: Look, *, ansi: bool = False) -> Content:
+def prompt(group: CauseGroup, look: Look, cells: int, *, ansi: bool = False) -> Content:
     """Return a cause in full: direction, workers, words, sentence, kinds, and remedy."""
     finding = group.cause.worst
     tone = SEVERITY_TONES[finding.severity]
@@ -120,16 +122,17 @@ def prompt(group: CauseGroup, look: Look, *, ansi: bool = False) -> Content:
     dot = f" {look.glyphs.dot} "
     kinds = dot.join(group.cause.kinds)
     times = f"{group.times}x{dot}last {stamp(group.cause.last, look.now)}"
-    spans = [
-        Span(f"{look.glyphs.directions[finding.direction]} {group.cause.words}  ", tone),
-        Span(names, "strong"),
-        Span(f"  {times}", "muted"),
-        Span(f"\n  {finding.message}"),
-        Span(f"\n  {DIRECTIONS[finding.direction].short}{dot}{kinds}", "muted"),
-    ]
+    words = f"{look.glyphs.directions[finding.direction]} {group.cause.words}"
+    lines: list[Line] = [(Span(words, tone), _GAP, Span(names, "strong"), _GAP, Span(times, "muted"))]
+    if width(lines[0]) > cells:
+        lines = paragraph(words, cells, tone)
+        lines += [*paragraph(names, cells, "strong", indent=2), *paragraph(times, cells, "muted", indent=2)]
+    lines += paragraph(finding.message, cells, indent=2)
+    lines += paragraph(f"{DIRECTIONS[finding.direction].short}{dot}{kinds}", cells, "muted", indent=2)
     remedy = next((each.remedy for each in group.cause.findings if each.remedy), None)
     if remedy:
-        spans += [Span("\n  remedy (Y) ", "muted"), Span(remedy.text.replace("\n", "\n    "), "strong")]
+        lines += labelled("remedy (Y)", remedy.text, cells, "strong", cap=0)
+    spans = [span for line in lines for span in (*line, Span("\n"))][:-1]
     return content(spans, ascii_only=look.glyphs is ASCII, ansi=ansi)
 
 
@@ -210,7 +213,8 @@ class FindingsList(OptionList, inherit_bindings=False):
             self._drawn_from = None
 
     def _drawn(self, group: CauseGroup, look: Look, cells: int, *, ansi: bool) -> Content:
-        return prompt(group, look, ansi=ansi) if self._whole else row(group, look, cells, ansi=ansi)
+        draw = prompt if self._whole else row
+        return draw(group, look, cells, ansi=ansi)
 
     def action_down(self) -> None:
         """Highlight the next cause."""

@@ -1,14 +1,16 @@
-"""The lines of a row of the fleet list: one in columns, up to three where a worker needs the user. Pure."""
+"""The lines of a row of the fleet list: one in columns, up to three where a worker needs the user, and in a
+narrow list two where a finding does not fit. Pure."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 
+from agentdash.model.causes import causes
 from agentdash.model.fact import Fact
 from agentdash.tui.fleet.cells import AGE_CELLS, CARDS_BELOW_CELLS, Item, in_state_for, name_cell
-from agentdash.tui.fleet.what import fact_line, fact_words, shown_fact
+from agentdash.tui.fleet.what import fact_line, fact_words, shown_fact, what
 from agentdash.tui.format import elide_object, wrap
 from agentdash.tui.primitives.columns import Layout
 from agentdash.tui.primitives.spans import Line, Span, justify
@@ -16,14 +18,19 @@ from agentdash.tui.theme import Look, sign
 
 _INDENT: Final = 4
 """Of the lines below a worker's first."""
+_SIGN_CELLS: Final = 2
+"""The direction of a finding, and a space."""
 
 
 def row_height(item: Item, layout: Layout[Item], cells: int) -> int:
     """Return how many lines a worker takes: more than one only if it needs the user and its object needs
-    them."""
+    them, or if its finding would be cut in a narrow list."""
     worker = item[1]
     fact = shown_fact(worker)
-    if not worker.needs_you or not fact.object:
+    if not worker.needs_you:
+        found = causes(worker) if worker.mismatch and cells < CARDS_BELOW_CELLS else []
+        return 2 if found and _SIGN_CELLS + cell_len(found[0].words) > layout.main.cells else 1
+    if not fact.object:
         return 1
     text = cell_len(f"{fact.what} {fact.object}".strip())
     if cells >= CARDS_BELOW_CELLS:
@@ -45,6 +52,8 @@ def row_lines(item: Item, layout: Layout[Item], cells: int, height: int, look: L
         *name_cell(item, max(1, cells - 2 - AGE_CELLS - 1), look),
     )
     first = justify(head, (Span(for_, "waited"),), cells, look.glyphs.ellipsis)
+    if not worker.needs_you:
+        return [first, (Span(" " * _INDENT), *what(worker, item[0], room, look))]
     return [first, *_below(shown_fact(worker), room, height - 1, look)]
 
 
@@ -74,7 +83,8 @@ def _below(fact: Fact, room: int, lines: int, look: Look) -> list[Line]:
         ]
     text = f"{fact.what} " if fact.what else ""
     pieces = wrap(text + fact.object, room)
-    if len(pieces) > lines:
-        text += elide_object(fact.object, lines * room - cell_len(text) - 1, mark, fact.form)
-        pieces = chop_cells(text, room)
-    return [(indent, Span(piece.strip(), "strong")) for piece in pieces[:lines]]
+    left = lines * room - cell_len(text)
+    while len(pieces) > lines and left:
+        pieces = wrap(text + elide_object(fact.object, left, mark, fact.form), room, fills=True)
+        left -= 1
+    return [(indent, Span(piece, "strong")) for piece in pieces[:lines]]

@@ -152,8 +152,12 @@ class LanesList(Choices):
             return [(*head, Span("not known", "muted"))]
         state = State(period.state)
         sign = Span(f"{look.glyphs.states[state]} {state_name(state)} ", TONES_OF_STATES[state])
-        lasted = Span(f"for {age(until - period.since)}, since {stamp(period.since, look.now)}")
-        return [fit((*head, sign, lasted), cells, look.glyphs.ellipsis), (Span(period.why, "muted"),)]
+        lasted = Span(f"for {age(until - period.since)}")
+        since = Span(f", since {stamp(period.since, look.now)}")
+        first: Line = (*head, sign, lasted)
+        first = (*first, since) if width((*first, since)) <= cells else first
+        mark = look.glyphs.ellipsis
+        return [fit(first, cells, mark), (Span(elide(period.why, cells, mark), "muted"),)]
 
 
 class LanesScreen(Screen[None]):

@@ -23,6 +23,7 @@ from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Look
 from agentdash.tui.worker.file_reading import READ_KINDS
+from agentdash.tui.worker.timeline import escalation_words
 
 READING_TABS: Final = ("Talk", "Changes", "Commands")
 """The tabs that need the conversation."""
@@ -112,7 +113,7 @@ def _call(call: CallRecord, cells: int, look: Look) -> list[Line]:
     left = (Span(f"  {call.label} ", "muted"), Span(call.text))
     lines = [justify(left, (_outcome(call, look.now),), cells, look.glyphs.ellipsis)]
     if call.denial:
-        lines += paragraph(call.denial, cells, "stuck", head=(Span("    denied: ", "stuck"),), cap=2)
+        lines += paragraph(call.denial, cells, "stuck", head=(Span("    denied: ", "stuck"),), cap=4)
     return lines
 
 
@@ -186,9 +187,7 @@ def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
     if call.by_user:
         yield from paragraph("typed by the user: runs without a sandbox", cells, "muted", indent=indent)
     if call.escalation:
-        reason = call.escalation.reason or "no reason given"
-        text = f"requested escalation ({call.escalation.kind}): {reason}"
-        yield from paragraph(text, cells, "muted", indent=indent, cap=2)
+        yield from paragraph(escalation_words(call.escalation), cells, "muted", indent=indent, cap=2)
     if call.denial:
         denied = (Span(" " * indent + "denied: ", "stuck"),)
-        yield from paragraph(call.denial, cells, "stuck", head=denied, cap=2)
+        yield from paragraph(call.denial, cells, "stuck", head=denied, cap=4)

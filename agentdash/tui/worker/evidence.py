@@ -34,7 +34,7 @@ def evidence(items: Iterable[Evidence], cells: int, look: Look) -> list[Line]:
             rule = Span(pad(item.rule, _RULE_CELLS) + " ", "muted")
             lines += paragraph(text, cells, head=(*head, rule), cap=4)
         else:
-            lines += [(*head, Span(item.rule, "muted")), *paragraph(text, cells, indent=2, cap=4)]
+            lines += [(*head, Span(item.rule, "muted")), *paragraph(text, cells, indent=2, cap=8)]
     return lines
 
 

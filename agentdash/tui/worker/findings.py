@@ -11,7 +11,7 @@ from agentdash.model.layer_words import FIELD_LABELS, Side, difference, sides
 from agentdash.model.remedies import Remedy
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
-from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph, width
 from agentdash.tui.theme import SEVERITY_TONES, Look
 
 _LABEL_CELLS: Final = 16
@@ -35,7 +35,7 @@ def cause_details(found: Iterable[Cause], cells: int, look: Look) -> list[Line]:
                 lines += paragraph(finding.message, cells, indent=2)
             for side in sides(finding):
                 if side not in quoted:  # findings of one command quote the same
-                    lines += _labelled(side.label, side.text, cells)
+                    lines += labelled(side.label, side.text, cells)
                 quoted.add(side)
     return lines
 
@@ -47,8 +47,8 @@ def finding_details(finding: Finding, cells: int, look: Look) -> list[Line]:
         expected, actual = difference(field)
         times = [stamp(at, look.now) if at is not None else "" for at in (field.expected_at, field.actual_at)]
         label = FIELD_LABELS[field.name]
-        lines += _labelled(label, f"{expected.label} {expected.text}" + _since(times[0]), cells, "strong")
-        lines += _labelled("", f"{actual.label} {actual.text}" + _at(times[1]), cells, "mismatch")
+        lines += labelled(label, f"{expected.label} {expected.text}" + _since(times[0]), cells, "strong")
+        lines += labelled("", f"{actual.label} {actual.text}" + _at(times[1]), cells, "mismatch")
     return lines
 
 
@@ -70,31 +70,36 @@ def _heading(cause: Cause, cells: int, look: Look) -> list[Line]:
     when = Span(f"since {stamp(since, look.now)}, {times}x", "muted")
     short = DIRECTIONS[worst.direction].short
     kinds = ", ".join(cause.kinds)
-    return [
-        justify((words,), (when,), cells, look.glyphs.ellipsis),
-        *paragraph(f"{short} {look.glyphs.dot} {kinds}", cells, "muted", indent=2),
-    ]
+    about = f"{short} {look.glyphs.dot} {kinds}"
+    if width((words, when)) < cells:
+        head = [justify((words,), (when,), cells, look.glyphs.ellipsis)]
+    else:
+        head = paragraph(words.text, cells, tone)
+        about = f"{when.text} {look.glyphs.dot} {about}"
+    return [*head, *paragraph(about, cells, "muted", indent=2)]
 
 
 def _remedy(remedy: Remedy, cells: int) -> list[Line]:
     """Return what to change, where, and the command for one run: whole, since they are to be copied."""
     first, *further = remedy.text.splitlines()
-    lines = _labelled("remedy (Y)", first, cells, "strong", cap=0)
+    lines = labelled("remedy (Y)", first, cells, "strong", cap=0)
     for line in further:
-        lines += _labelled("", line, cells, "strong", cap=0)
+        lines += labelled("", line, cells, "strong", cap=0)
     if remedy.where:
-        lines += _labelled("where", remedy.where, cells, cap=0)
+        lines += labelled("where", remedy.where, cells, cap=0)
     if remedy.once:
-        lines += _labelled("once", remedy.once, cells, cap=0)
+        lines += labelled("once", remedy.once, cells, cap=0)
     return lines
 
 
-def _labelled(label: str, text: str, cells: int, tone: Tone = "", cap: int = 3) -> list[Line]:
+def labelled(label: str, text: str, cells: int, tone: Tone = "", cap: int = 3) -> list[Line]:
+    """Return a text beside its label, or below it where there is little room, in at most `cap` lines of the
+    usual width (0: all)."""
     if cells >= _LABELS_BESIDE_FROM_CELLS:
         head = (Span("  " + pad(label, _LABEL_CELLS), "muted"),)
         return paragraph(text, cells, tone, head=head, cap=cap)
     above: list[Line] = [(Span(f"  {label}", "muted"),)] if label else []
-    return [*above, *paragraph(text, cells, tone, indent=4, cap=cap)]
+    return [*above, *paragraph(text, cells, tone, indent=4, cap=2 * cap)]  # lines of half the width
 
 
 def remedies(worker: Worker) -> list[str]:

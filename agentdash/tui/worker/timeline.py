@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.model.events import Escalation
 from agentdash.model.fleet import StatePeriod
 from agentdash.model.limits import SHOWN_OUTPUT_LINES
 from agentdash.model.sanitize import clean_line
@@ -27,6 +28,12 @@ _TONES: Final[dict[str, Tone]] = {
     "policy": "muted",
     "trouble": "stuck",
 }
+
+
+def escalation_words(escalation: Escalation) -> str:
+    """Return what a call asked for beyond its policy, and why."""
+    for_what = "to run outside of the sandbox" if escalation.kind == "escalated" else "for more permissions"
+    return f"asked {for_what}: {escalation.reason or 'no reason given'}"
 
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
@@ -102,13 +109,12 @@ def _call(call: Call, cells: int, look: Look) -> list[Line]:
     if call.by_user:
         about.append("typed by the user: runs without a sandbox")
     if call.escalation:
-        reason = call.escalation.reason or "no reason given"
-        about.append(f"requested escalation ({call.escalation.kind}): {reason}")
+        about.append(escalation_words(call.escalation))
     for text in about:
         lines += paragraph(text, cells, "muted", indent=10, cap=2)
     if call.denial:
         denied = (Span(" " * 10 + "denied: ", "stuck"),)
-        lines += paragraph(call.denial.quote, cells, "stuck", head=denied, cap=2)
+        lines += paragraph(call.denial.quote, cells, "stuck", head=denied, cap=4)
     for text in call.tail.splitlines()[-SHOWN_OUTPUT_LINES:]:
         lines += paragraph(text, cells, indent=10, cap=1)
     return lines
