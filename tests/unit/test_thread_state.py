@@ -203,6 +203,17 @@ def test_last_message_ends_an_inferred_turn() -> None:
     )
 
 
+def test_a_command_of_a_killed_process_has_ended_where_the_session_is_resumed() -> None:
+    prompt = e.MessageLogged(thread=T, at=104, line=6, role="user", text="are you back?")
+    answer = e.MessageLogged(thread=T, at=105, line=7, role="agent", text="Yes.")
+    assert worker(old(), called(), prompt, answer, polled(110)).state is State.COMPLETED
+    again = e.TurnStarted(thread=T, at=104, line=6, turn="turn-2")
+    found = worker(begun(), called(), again, held(106))
+    assert (found.state, found.assessment.why) == (State.RUNNING, "turn open, waiting for the model")
+    (call,) = found.calls
+    assert (call.outcome, call.ended_at) == ("aborted", 101)
+
+
 def test_single_request_then_exit() -> None:
     assert worker(old(), polled(110)).state is State.EXITED
 

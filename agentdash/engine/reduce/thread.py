@@ -53,6 +53,8 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None)
             return replace(thread, trouble=event)
         case e.LineSkipped():
             return _count_skipped(thread, event)
+    if thread.open_calls and _starts_turn(thread, event):  # its process has died, and it was resumed
+        thread = abort_open_calls(thread, thread.last_at or event.at)
     last_at = max(thread.last_at or 0.0, event.at)
     activity = counted(thread.activity, event.at) if isinstance(event, _ACTS) else thread.activity
     thread = replace(thread, last_at=last_at, lines=max(thread.lines, event.line), activity=activity)
@@ -204,11 +206,22 @@ def _begin_period(thread: Thread, event: e.ThreadEvent, *, policy: Policy, origi
     return add_moment(thread, Moment(event.at, "policy", text))
 
 
+def _starts_turn(thread: Thread, event: e.ThreadEvent) -> bool:
+    """Return whether a turn starts: in a file without turn marks (0.98 and older) each prompt starts one."""
+    match event:
+        case e.TurnStarted():
+            return True
+        case e.MessageLogged(role="user"):
+            turn = thread.turn
+            return turn is None or turn.inferred or turn.ended_at is not None
+    return False
+
+
 def _add_prompt(thread: Thread, event: e.MessageLogged) -> Thread:
-    """Add a user message; in a file without turn marks (0.98 and older) it starts a turn."""
+    """Add a user message, which may start a turn."""
+    is_start = _starts_turn(thread, event)
     thread = add_moment(thread, Moment(event.at, "prompt", event.text))
-    turn = thread.turn
-    if turn is None or turn.inferred or turn.ended_at is not None:
+    if is_start:
         thread = replace(thread, turn=Turn(event.at, inferred=True, line=event.line), turns=thread.turns + 1)
     return replace(thread, prompt=thread.prompt or event.text, last_prompt=event.text)
 
