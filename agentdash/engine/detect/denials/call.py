@@ -14,7 +14,7 @@ from agentdash.engine.detect.denials.prefixes import prefix_of
 from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role, is_build_tool, runs_code
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength
-from agentdash.engine.detect.denials.ties import is_elsewhere, is_foreign, prints_data
+from agentdash.engine.detect.denials.ties import is_elsewhere, is_foreign, is_inline, mentions, prints_data
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
 
@@ -153,9 +153,8 @@ class Call:
         alone = (network or self.failed) and self._is_alone(line)  # logs are short as well
         if self._is_elsewhere(line):
             return Attribution(Strength.NONE)
-        ended_well = self.exit_code == 0 and not self.denied
         source = self.origin.attribute(
-            line, paths, phrase, account, network=network, alone=alone, ended_well=ended_well
+            line, paths, phrase, account, network=network, alone=alone, ended_well=self._has_ended_well
         )
         if source.strength is Strength.NONE:
             source = self._of_agent(line, paths, account) or self._of_tests(line, paths) or source
@@ -190,7 +189,7 @@ class Call:
         """Whether a line begins with the name of a simple tool that nothing of the script can have started:
         then the output shows text from elsewhere."""
         programs = [c for c in self.origin.commands or () if not c.unseen]
-        names = (prefix_of(self.lines[number]) for number in self._numbers)
+        names = (prefix_of(self.lines[number], WRITING_TOOLS) for number in self._numbers)
         return any(all(is_foreign(c, name) for c in programs) for name in names)
 
     def _is_alone(self, line: str) -> bool:
@@ -198,7 +197,24 @@ class Call:
         printed = [text for text in self.lines.range(0, _MESSAGE_LINES + 1) if text.strip()]
         return len(printed) <= _MESSAGE_LINES and printed[0] == line
 
-    def is_own_account(self, source: Attribution, first: int, last: int) -> bool:
+    def has_failed(self, command: Ran | None) -> bool:
+        """Return whether a command failed, as far as is known."""
+        if command is None or (self.denied and command.decides):
+            return self.failed
+        return self._code_of(command) not in (0, None)
+
+    def _has_ended_well(self, command: Ran) -> bool:
+        return self._code_of(command) == 0 and not self.denied
+
+    def _code_of(self, command: Ran) -> int | None:
+        """Return the exit code of a command: that of the script, or the one that the script prints."""
+        if command.decides or not command.code_shown:
+            return self.exit_code if command.decides else None
+        lines = reversed(self.lines.range(0, len(self.lines)))
+        shown = next(filter(None, (re.fullmatch(command.code_shown, line.strip()) for line in lines)), None)
+        return int(shown[1]) if shown else None
+
+    def is_own_account(self, source: Attribution, first: int, last: int, target: str | None) -> bool:
         """Return whether lines report the failure of the command that they are attributed to: an error that
         a program shows of something else reads the same."""
         command = source.command
@@ -215,8 +231,11 @@ class Call:
             return named and (self.failed or source.strength is Strength.TIED)
         if source.strength is Strength.TIED:
             return not _NAMELESS.match(self.lines[first])
-        known = is_build_tool(command.name) or runs_code(command.name)
-        return (self.failed and command.decides) or (known and any(map(is_account, around)))
+        known = is_build_tool(command.name) or (
+            runs_code(command.name)
+            and (not is_inline(command) or (target and mentions(command, target, self.origin.home)))
+        )
+        return self.has_failed(command) or (bool(known) and any(map(is_account, around)))
 
     def _strength_of_tool(self) -> Strength:
         """Return whether the output of a tool that is no command is an account of its failure, not what it

@@ -228,7 +228,7 @@ class _Judge:
         if self._message.reason is Reason.NOT_PERMITTED and not self._call.seatbelt:
             return None  # a privilege that is missing anywhere: bubblewrap refuses files with EROFS
         message = self._message
-        is_proven = self._call.is_own_account(self._source, message.first, message.last)
+        is_proven = self._call.is_own_account(self._source, message.first, message.last, target)
         return certainty if is_proven and not self._call.unsandboxed else "likely"
 
     def _by_reason(self, target: str | None) -> Certainty | None:

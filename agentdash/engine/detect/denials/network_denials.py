@@ -11,6 +11,7 @@ from agentdash.engine.detect.denials.network_messages import Message, sockets_in
 from agentdash.engine.detect.denials.programs import Role
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Strength
+from agentdash.engine.detect.denials.ties import is_inline, prints_data
 from agentdash.model.policy import Network
 
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
@@ -38,7 +39,10 @@ def judge_network(call: Call, message: Message) -> Finding | None:
     if not message.certain and not provider and _is_local(message, host, call.script):
         return None
     asks = source.command is not None and source.command.name in _RESOLVERS
-    certain = (message.certain and not call.unsandboxed and not ambiguous) or call.denied
+    proven = source.strength > Strength.OPEN or call.has_failed(source.command)
+    if source.command is not None and not (prints_data(source.command) or is_inline(source.command)):
+        proven = True  # what is installed fails in these words only by itself
+    certain = (message.certain and proven and not call.unsandboxed and not ambiguous) or call.denied
     return call.finding(
         what="network",
         operation="resolve" if asks else message.operation,

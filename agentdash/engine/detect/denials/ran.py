@@ -31,6 +31,9 @@ _UNKNOWN: Final = ""
 
 _SHOWN: Final = ("/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2")
 
+_EXIT_CODE: Final = re.compile(r"(\$\?|\$\{PIPESTATUS\[0\]\})")
+_STOPS: Final = re.compile(r"-\w*e\w*|errexit")
+"""Options of `set` under which a failure ends the script."""
 _SURE: Final = frozenset((Context.SUBSHELL, Context.NESTED))
 """Places where a command runs whatever others do."""
 
@@ -57,6 +60,8 @@ class Ran(msgspec.Struct, frozen=True):
     """Whether it may be a function, of the script or of what was sourced before: of any content."""
     decides: bool = False
     """Whether the script ends with 0 only if this command does."""
+    code_shown: str = ""
+    """A pattern of the line with which the script prints its exit code (`; echo rc=$?`)."""
 
 
 def looked_at(command: Ran, made: set[str]) -> Ran:
@@ -83,8 +88,9 @@ class Reader:
         """Return what ran, of the commands of a script."""
         ran: list[Ran] = []
         chain = _last_chain(parsed)
+        codes = _codes_shown(parsed)
         messages_read = {self._text(word) for c in parsed for word in c.argv[1:]}
-        for command in parsed:
+        for number, command in enumerate(parsed):
             isolated = (
                 bool(command.context & {Context.SUBSHELL, Context.SUBSTITUTION, Context.NESTED})
                 or command.length > 1
@@ -101,7 +107,11 @@ class Reader:
                 self._has_functions |= name in _SOURCING or Context.FUNCTION in command.context
                 if name in ("cd", "pushd"):
                     self._change(words[1:], isolated=isolated)
-                ran += self._ran(command, name, words[1:], messages_read, chained=command.pipeline in chain)
+                chained = command.pipeline in chain
+                found = self._ran(command, name, words[1:], messages_read, chained=chained)
+                if number in codes:
+                    found[0] = msgspec.structs.replace(found[0], code_shown=codes[number])
+                ran += found
             elif command.redirects:
                 ran += self._ran(command, ":", (), messages_read, chained=command.pipeline in chain)
         return ran
@@ -230,8 +240,24 @@ def _traced(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(rest) or words
 
 
+def _codes_shown(parsed: tuple[Command, ...]) -> dict[int, str]:
+    """Return the numbers of the commands whose exit codes the script prints, with patterns of the lines."""
+    codes: dict[int, str] = {}
+    for number, (before, command) in enumerate(itertools.pairwise(parsed)):
+        text = " ".join(word.raw.strip('"') for word in command.argv[1:])
+        parts = _EXIT_CODE.split(text)
+        if command.name != "echo" or command.redirects or len(parts) != 3 or "$" in parts[0] + parts[2]:
+            continue
+        first = number - before.position if parts[1] != "$?" else number
+        codes[first] = rf"{re.escape(parts[0])}(\d+){re.escape(parts[2])}"
+    return codes
+
+
 def _last_chain(parsed: tuple[Command, ...]) -> set[int]:
-    """Return the pipelines of the `a && b && c` that ends a script: all of them ran if it ended well."""
+    """Return the pipelines of the `a && b && c` that ends a script, all of them under `set -e`: they ran if
+    it ended well."""
+    if any(c.name == "set" and any(_STOPS.fullmatch(word.text) for word in c.argv[1:]) for c in parsed):
+        return {command.pipeline for command in parsed}
     after_and = {command.pipeline: Context.AND in command.context for command in parsed}
     chain: set[int] = set()
     for pipeline in sorted(after_and, reverse=True):

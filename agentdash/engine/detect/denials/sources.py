@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
 from typing import Final
@@ -12,6 +13,7 @@ import msgspec
 from agentdash.engine.detect.denials.marks import marks_of
 from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
 from agentdash.engine.detect.denials.programs import (
+    WRITING_TOOLS,
     Role,
     agent_of,
     is_build_tool,
@@ -70,7 +72,7 @@ _CLIENT_FAILS: Final = re.compile(
 
 _OF_ANSIBLE: Final = re.compile(r"\[(?:ERROR|WARNING)\]: ")
 """How ansible begins an account of its own: what other hosts print has their names before it."""
-_OF_QUERY: Final = re.compile(r"[\w. ]{0,30}(?:error|fatal)\b", re.IGNORECASE)
+_OF_QUERY: Final = re.compile(r"(?:sqlite3\.\w+|[\w. ]{0,30}\b)?(?:error|fatal)\b", re.IGNORECASE)
 """How programs that print what is stored begin an account of their own failure."""
 _WARNING: Final = re.compile(
     r"(?:\S{0,12}[\d:.,-]{6,} +){0,3}\W{0,4}(?:npm |pnpm |PHP )?(?:warn(?:ing)?|W)\b", re.IGNORECASE
@@ -158,7 +160,7 @@ class Origin(msgspec.Struct, frozen=True):
         *,
         network: bool,
         alone: bool,
-        ended_well: bool,
+        ended_well: Callable[[Ran], bool],
     ) -> Attribution:
         """Return which command printed a line, and how surely.
 
@@ -169,8 +171,8 @@ class Origin(msgspec.Struct, frozen=True):
             account: the lines around it: a traceback names the program's file.
             network: whether it is about the network: programs that print pages fail there in own words.
             alone: whether hardly anything else was printed: no text from elsewhere, then.
-            ended_well: whether the script's exit code is 0: a program that decides it reports no failure of
-                its own, unless it names what it was given.
+            ended_well: whether a command is known to have ended with 0: then it reports no failure of its
+                own, unless it names what it was given.
         """
         if self.commands is None:
             return Attribution(Strength.AMBIGUOUS)
@@ -202,7 +204,7 @@ class Origin(msgspec.Struct, frozen=True):
             if self._may_say(c, line, named, ended_well=ended_well, network=network)
             or self._shows(c, named, account)
         ]
-        return self._open(programs, name, named, account, quotes=self._quotes(line))
+        return self._open(programs, name, named, account, line)
 
     def _are_at_home(self, named: tuple[str, ...]) -> bool:
         """Return whether all paths lie in the home directory, where clients keep their state."""
@@ -210,11 +212,17 @@ class Origin(msgspec.Struct, frozen=True):
         return self.home is not None and all(path.startswith(f"{self.home}/") for path in placed)
 
     def _own(
-        self, own: list[Ran], visible: list[Ran], named: tuple[str, ...], account: str, *, ended_well: bool
+        self,
+        own: list[Ran],
+        visible: list[Ran],
+        named: tuple[str, ...],
+        account: str,
+        *,
+        ended_well: Callable[[Ran], bool],
     ) -> Attribution:
         """Attribute a message that begins with the name of these commands."""
-        if ended_well and named:
-            own = [c for c in own if not c.decides or c.role is Role.TOOL or self._shows(c, named, "")]
+        if named:
+            own = [c for c in own if c.role is Role.TOOL or self._shows(c, named, "") or not ended_well(c)]
         if found := next((c for c in own if is_about(c, named, self.home)), None):
             doubt = (
                 found.role is Role.PROGRAM and self.shows_text and named and not self._shows(found, named, "")
@@ -225,7 +233,7 @@ class Origin(msgspec.Struct, frozen=True):
         return Attribution(Strength.TIED if starter else Strength.NONE, starter)
 
     def _open(
-        self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str, *, quotes: bool
+        self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str, line: str
     ) -> Attribution:
         """Attribute a message to one of the programs that print messages of any form."""
         programs = [c for c in programs if not prints_no_others(c, name)]
@@ -235,7 +243,8 @@ class Origin(msgspec.Struct, frozen=True):
         command = (shown or [c for c in programs if c.name == name] or programs)[-1]
         if shown and not (is_inline(command) and prints_data(command)):
             return Attribution(Strength.TIED, command)
-        in_doubt = (quotes and not shown) or is_foreign(command, name)
+        tool = prefix_of(line, WRITING_TOOLS)
+        in_doubt = (self._quotes(line) and not shown) or is_foreign(command, tool)
         return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
 
     def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
@@ -245,11 +254,17 @@ class Origin(msgspec.Struct, frozen=True):
         return not shows_pages(command.name) or any(mentions(command, name, self.home) for name in named)
 
     def _may_say(
-        self, command: Ran, line: str, named: tuple[str, ...], *, ended_well: bool, network: bool
+        self,
+        command: Ran,
+        line: str,
+        named: tuple[str, ...],
+        *,
+        ended_well: Callable[[Ran], bool],
+        network: bool,
     ) -> bool:
         """Return whether a program may report a failure of its own with a line that its arguments do not
         show to be about them."""
-        if ended_well and command.decides and not _WARNING.match(line):
+        if ended_well(command) and not _WARNING.match(line):
             if not named and network:
                 return connects_by_code(command)
             files = (word for word in command.words if "." in word or "/" in word)

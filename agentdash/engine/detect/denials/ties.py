@@ -18,7 +18,7 @@ from agentdash.engine.detect.denials.programs import (
     starts_tools,
 )
 from agentdash.engine.detect.denials.ran import Ran
-from agentdash.engine.detect.denials.targets import is_part_of, is_same, place
+from agentdash.engine.detect.denials.targets import is_part_of, is_same, paths_in, place
 
 _STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\(|run\(|[`$%]", re.IGNORECASE)
 """Calls in inline code which start other programs."""
@@ -41,6 +41,9 @@ def mentions(command: Ran, named: str, home: str | None) -> bool:
         return f"{command.cwd}/".startswith(placed.partition(".git/")[0])
     if placed is None:
         return False
+    literals = (path for word in command.words for path in paths_in(word)) if is_inline(command) else ()
+    if any(len(path) > 3 and named.startswith(path) for path in literals):
+        return True
     operands = (place(word, command.cwd, home) for word in command.words if word)
     return any(
         each == placed or (placed.startswith(f"{each}/") and not f"{command.cwd}/".startswith(f"{each}/"))
@@ -65,6 +68,8 @@ def is_foreign(command: Ran, name: str | None) -> bool:
     """Return whether a message begins with the name of a simple tool that a command does not start."""
     if name not in WRITING_TOOLS or name == command.name or name in command.words:
         return False
+    if prints_no_others(command, name):
+        return True
     return not (command.is_function or starts_tools(command.name, command.words, command.raw))
 
 
@@ -111,6 +116,8 @@ def runs(command: Ran, name: str | None) -> bool:
 def is_in(command: Ran, account: str) -> bool:
     """Return whether a traceback is of what a command runs: its file, or its inline code."""
     if "-c" in command.words and 'File "<string>"' in account:
+        return True
+    if " at -e line " in account and "-e" in command.words:
         return True
     if 'File "<stdin>"' in account and command.name.startswith("python"):
         return True
