@@ -15,7 +15,7 @@ from tests.live import walks
 from tests.live.codex import UNTIL_LET_GO, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
-from tests.live.watched import watching
+from tests.live.watched import is_judged, watching
 
 HELD = {
     "run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; '
@@ -25,8 +25,8 @@ HELD = {
 
 
 def is_observed(worker: Worker) -> bool:
-    """Return whether a command of a thread was seen while it ran."""
-    return worker.kind == "codex-thread" and worker.sandbox.got.seccomp is not None
+    """Return whether a command of a thread was seen while it ran, and judged."""
+    return worker.kind == "codex-thread" and worker.sandbox.got.seccomp is not None and is_judged(worker)
 
 
 def kinds(worker: Worker) -> list[str]:

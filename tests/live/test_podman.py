@@ -18,12 +18,18 @@ import pytest
 
 from agentdash.config import HostSettings
 from agentdash.model.states import State
+from agentdash.model.worker import Worker
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
 from tests.live.ssh_hosts import PODMAN_RUN, Podman, agentdash_for, make_root
 from tests.live.test_hosts import as_document, essence, watching, workers_of
+from tests.live.watched import is_judged
 from tests.live.workers import WorkerLab, program
 from tests.live.workers import watching as watching_workers
+
+
+def is_observed(worker: Worker) -> bool:
+    return worker.sandbox.got.seccomp is not None and is_judged(worker)
 
 
 async def test_workers_in_a_container_of_podman(codex: OpenLab, tmp_path: Path) -> None:
@@ -46,8 +52,8 @@ async def test_workers_in_a_container_of_podman(codex: OpenLab, tmp_path: Path) 
             workers.append(box.start([*command, prompt], CODEX_HOME=str(lab.home), HOME=str(lab.user)))
         settings = HostSettings(container=f"podman:{name}", command=str(program))
         async with watching(tmp_path, {"box": settings}) as watched:
-            full = await watched.until(lambda w: "[full]" in w.name and w.sandbox.got.seccomp is not None)
-            work = await watched.until(lambda w: "[work]" in w.name and w.sandbox.got.seccomp is not None)
+            full = await watched.until(lambda w: "[full]" in w.name and is_observed(w))
+            work = await watched.until(lambda w: "[work]" in w.name and is_observed(w))
             assert (full.host, full.sandbox.verdict, full.sandbox.got.no_new_privs) == ("box", "match", False)
             assert (work.host, work.sandbox.verdict, work.sandbox.got.no_new_privs) == ("box", "match", True)
             inside = json.loads(box.run(str(program), "status", "--json"))["workers"]

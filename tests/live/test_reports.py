@@ -14,7 +14,7 @@ from agentdash.model.worker import Worker
 from tests.live import opencode
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
-from tests.live.watched import watching
+from tests.live.watched import is_judged, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
@@ -91,7 +91,7 @@ async def test_probe_of_14357_matches_without_the_flags(codex: OpenLab, version:
     lab = codex({"work": [{"run": PROBE}, {"say": "all done"}]}, version=version)
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *FULL)
-        done = await watched.until(lambda w: w.state is State.COMPLETED)
+        done = await watched.until(lambda w: w.state is State.COMPLETED and is_judged(w))
     assert (done.sandbox.verdict, kinds(done)) == ("match", set())
     (thread,) = audit(lab)
     assert (thread["verdict"], audited_kinds(thread)) == ("match", set())

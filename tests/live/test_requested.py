@@ -369,7 +369,8 @@ async def run_observed(lab: MatrixLab, *args: str, prompt: str = "[[first]] go")
     def is_seen() -> bool:
         document = json.loads(agentdash(lab, "status", "--json").stdout)
         workers = [each for each in document["workers"] if each["id"] in lab.lab.threads()]
-        seen[:] = [each for each in workers if each["sandbox"]["requested"] and each["pids"]]
+        judged = [each for each in workers if each["sandbox"]["verdict"] != "unverified"]
+        seen[:] = [each for each in judged if each["sandbox"]["requested"] and each["pids"]]
         return bool(seen)
 
     try:

@@ -12,7 +12,7 @@ from agentdash.model.worker import Worker
 from tests.live.codex import UNTIL_LET_GO, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled
-from tests.live.watched import Watched, watching
+from tests.live.watched import Watched, is_judged, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
@@ -25,8 +25,10 @@ def kinds(worker: Worker) -> list[str]:
 
 
 async def observed_thread(watched: Watched) -> Worker:
-    """Wait for a thread with a kernel observation of a command, and return it."""
-    return await watched.until(lambda w: w.kind == "codex-thread" and w.sandbox.got.sandboxed is not None)
+    """Wait for a judged thread with a kernel observation of a command, and return it."""
+    return await watched.until(
+        lambda w: w.kind == "codex-thread" and w.sandbox.got.sandboxed is not None and is_judged(w)
+    )
 
 
 async def test_applied_policy_equals_configured_policy(codex: OpenLab) -> None:
@@ -76,7 +78,12 @@ async def test_command_that_outlives_its_turn(codex: OpenLab) -> None:
     async with watching(lab) as watched:
         (await lab.tui()).submit("[[work]] go")
         done = await watched.until(
-            lambda w: w.state is State.COMPLETED and bool(w.pids) and w.sandbox.got.sandboxed is not None
+            lambda w: (
+                w.state is State.COMPLETED
+                and bool(w.pids)
+                and w.sandbox.got.sandboxed is not None
+                and is_judged(w)
+            )
         )
     assert (done.sandbox.verdict, done.sandbox.findings) == ("match", ())
     assert "goes on in the background" in done.assessment.why
@@ -168,8 +175,10 @@ async def test_child_has_the_sandbox_of_its_parent(codex: OpenLab) -> None:
     )
     async with watching(lab) as watched:
         lab.exec("[[parent]] go", *FULL)
-        child = await watched.until(lambda w: w.depth == 1 and w.sandbox.got.sandboxed is not None)
-        parent = await watched.until(lambda w: child.id in w.children)
+        child = await watched.until(
+            lambda w: w.depth == 1 and w.sandbox.got.sandboxed is not None and is_judged(w)
+        )
+        parent = await watched.until(lambda w: child.id in w.children and is_judged(w))
     for worker in (parent, child):
         assert (worker.sandbox.verdict, worker.sandbox.findings, worker.sandbox.got.sandboxed) == (
             "match",

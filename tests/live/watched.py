@@ -19,6 +19,11 @@ from tests.live.patience import within
 Wanted = Callable[[Worker], bool]
 
 
+def is_judged(worker: Worker) -> bool:
+    """Return whether a worker has a verdict: first what was asked for is read, or found to be unreadable."""
+    return worker.sandbox.verdict != "unverified"
+
+
 class Watched:
     """A running hub over a lab."""
 
