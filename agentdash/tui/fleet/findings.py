@@ -10,7 +10,6 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
-from textual.screen import Screen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -26,6 +25,7 @@ from agentdash.tui.messages import WorkerOpened, WorkerPointed
 from agentdash.tui.primitives.content import content
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import Line, Span, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
@@ -266,7 +266,7 @@ class FindingsStrip(FindingsList):
         super().__init__(id="findings", whole=False)
 
 
-class FindingsScreen(Screen[None]):
+class FindingsScreen(Page):
     """All findings on the whole screen, with their kinds and remedies."""
 
     AUTO_FOCUS = "#all-findings"

@@ -9,7 +9,6 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.screen import Screen
 
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import features
@@ -23,6 +22,7 @@ from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
@@ -75,7 +75,7 @@ def filter_status(chosen: Filter, shown: int, total: int) -> Line:
     )
 
 
-class FleetScreen(Screen[None]):
+class FleetScreen(Page):
     """The root screen. It holds the filter and the order of the rows; the app holds the selected worker."""
 
     header = getters.query_one(Header)

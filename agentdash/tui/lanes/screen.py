@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from textual import getters
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State
@@ -21,6 +20,7 @@ from agentdash.tui.messages import WorkerOpened, WorkerPointed
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, width
 from agentdash.tui.theme import TONES_OF_STATES, Glyphs, Look, state_name
 from agentdash.tui.view import View
@@ -160,7 +160,7 @@ class LanesList(Choices):
         return [fit(first, cells, mark), (Span(elide(period.why, cells, mark), "muted"),)]
 
 
-class LanesScreen(Screen[None]):
+class LanesScreen(Page):
     """All workers on one time axis."""
 
     AUTO_FOCUS = "#lanes"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.screen import Screen
 from textual.suggester import Suggester
 
 from agentdash.tui.format import elide_middle
@@ -18,6 +17,7 @@ from agentdash.tui.library.search_job import SearchJob
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
 
@@ -86,7 +86,7 @@ def no_hits(model: LibraryModel, job: SearchJob) -> list[Line]:
     return [BLANK, (Span(f"  {found}"),), *narrowed]
 
 
-class LibraryScreen(Screen[None]):
+class LibraryScreen(Page):
     """The root screen of the library."""
 
     top = getters.query_one("#head", Lines)

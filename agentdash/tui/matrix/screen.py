@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, cast
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.screen import Screen
 from textual.widgets import DataTable
 
 from agentdash.model.findings import Finding
@@ -19,6 +18,7 @@ from agentdash.tui.matrix.table import MatrixTable
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.modal import TextModal
+from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
@@ -81,7 +81,7 @@ def legend_line(cells: int, look: Look) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
-class MatrixScreen(Screen[None]):
+class MatrixScreen(Page):
     """All workers by the aspects of their sandboxes."""
 
     AUTO_FOCUS = "#matrix"

@@ -10,12 +10,13 @@ from textual.screen import ModalScreen
 from agentdash.tui.keys import bindings
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import Line
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
 
 
-class TextModal(ModalScreen[None]):
+class TextModal(Page, ModalScreen[None]):
     """A text that scrolls; `esc`, `q` and the key that opened it close it. Subclasses define `lines`."""
 
     AUTO_FOCUS = "#text"

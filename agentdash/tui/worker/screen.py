@@ -6,7 +6,6 @@ from typing import Final
 
 from textual import getters
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from agentdash.model.causes import causes
 from agentdash.model.findings import Verdict
@@ -15,6 +14,7 @@ from agentdash.tui.fleet.header import Header
 from agentdash.tui.format import stamp
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.modal import WorkerModal
+from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragraph
 from agentdash.tui.theme import Glyphs, Look, sign
 from agentdash.tui.view import View
@@ -25,7 +25,7 @@ from agentdash.tui.worker.panel import WorkerPanel
 HINTS = ("back", "why", "tab-right", "shift-right", "attention", "jump", "copy-id", "copy-remedy", "help")
 
 
-class WorkerScreen(Screen[None]):
+class WorkerScreen(Page):
     """The panel of the selected worker, in full width."""
 
     AUTO_FOCUS = "#tab"
