@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -39,8 +39,6 @@ from agentdash.report.elements import UnreadableReport, unreadable
 from agentdash.store.digests import DigestStore, FileState, file_states
 
 if TYPE_CHECKING:
-    from multiprocessing.pool import Pool
-
     from agentdash.report.file_audit import FileRead
 
 __all__ = ["FoundRollouts", "Recall", "audit", "find_rollouts"]
@@ -210,7 +208,10 @@ class _Audit:
 
 
 def _read_all(wanted: Sequence[tuple[Path, ThreadMemory]]) -> Iterator[FileRead]:
-    """Yield the files, in order; read by as many processes as processors if there is much."""
+    """Yield the files, in order; read by as many processes as processors if there is much.
+
+    What these do not read is read here: where there can be none, and after one was killed.
+    """
     if not wanted:
         return
     # the engine takes longer to import than digests to read
@@ -218,30 +219,51 @@ def _read_all(wanted: Sequence[tuple[Path, ThreadMemory]]) -> Iterator[FileRead]
 
     processors = min(os.cpu_count() or 1, _MAX_PROCESSES)
     is_much = sum(file_size(path) for path, _ in wanted) >= _MIN_PARALLEL_BYTES
+    count = 0
     if processors > 1 and is_much:
         import_late()
-        with _worker_processes(processors) as pool:
-            if pool is not None:
-                yield from pool.imap(_read_wanted, wanted, chunksize=4)
-                return
-    yield from (read_file(path, memory) for path, memory in wanted)
+        for read in _read_by_workers(wanted, processors):
+            count += 1
+            yield read
+    yield from (read_file(path, memory) for path, memory in wanted[count:])
+
+
+def _read_by_workers(wanted: Sequence[tuple[Path, ThreadMemory]], processors: int) -> Iterator[FileRead]:
+    """Yield the files that worker processes read; none or fewer where they cannot be had, or are killed."""
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - few homes are large
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
+
+    gc.freeze()  # what exists already is not looked through in each process
+    try:
+        workers = ProcessPoolExecutor(processors)
+    except OSError:  # such as without a writable `/dev/shm`
+        return
+    try:
+        with _blocked_interrupt():  # the workers inherit it: ctrl-c interrupts this process alone
+            reads = workers.map(_read_wanted, wanted, chunksize=4)
+        yield from reads
+    except BrokenProcessPool:  # as by the kernel, when memory is short
+        return
+    finally:
+        _kill_worker_processes()
+        workers.shutdown(cancel_futures=True)
 
 
 @contextmanager
-def _worker_processes(processors: int) -> Iterator[Pool | None]:
-    """Yield worker processes; None where there can be none, such as without a writable `/dev/shm`."""
+def _blocked_interrupt() -> Iterator[None]:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _kill_worker_processes() -> None:
+    """Kill the worker processes: they only read, and one that waits for work notices no other signal."""
     import multiprocessing  # noqa: PLC0415 - few homes are large
 
-    # the children inherit the mask: ctrl-c interrupts this process alone, which terminates them
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    gc.freeze()  # what exists already is not looked through in each process
-    try:
-        pool = multiprocessing.Pool(processors)
-    except OSError:
-        pool = None
-    with pool or nullcontext():  # ctrl-c while they were being started comes in here
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        yield pool
+    for process in multiprocessing.active_children():
+        process.kill()
 
 
 def _read_wanted(wanted: tuple[Path, ThreadMemory]) -> FileRead:

@@ -16,6 +16,7 @@ import pytest
 from agentdash.cli.progress import Progress
 from agentdash.report import audit as audit_module
 from agentdash.report.audit import audit
+from agentdash.report.file_audit import read_file
 
 RECORDINGS = sorted((Path(__file__).parents[1] / "data" / "recordings").glob("*/*/*.jsonl"))
 
@@ -110,25 +111,21 @@ def test_interrupt_of_check(tmp_path: Path) -> None:
 
 
 _SLOW_TO_END = """
-import multiprocessing, os, signal, sys, time
+import concurrent.futures, os, signal, sys, time
 from agentdash.cli import main
 from agentdash.report import audit
 
-started = multiprocessing.Pool
+class Interrupted(concurrent.futures.ProcessPoolExecutor):
+    def map(self, *args, **options):
+        reads = super().map(*args, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+        return reads
 
-def interrupted(processes):
-    pool = started(processes)
-
-    def stuck():
-        for process in multiprocessing.active_children():
-            os.kill(process.pid, signal.SIGSTOP)  # as one that waits for the lock of a process that was ended
+    def shutdown(self, **options):
         time.sleep(100)
 
-    pool.terminate = stuck
-    os.kill(os.getpid(), signal.SIGINT)
-    return pool
-
-multiprocessing.Pool = interrupted
+concurrent.futures.ProcessPoolExecutor = Interrupted
+audit._kill_worker_processes = lambda: None
 os.cpu_count = lambda: 3
 audit._MIN_PARALLEL_BYTES = 0
 sys.argv = ["agentdash", "check", "--no-cache", *sys.argv[1:]]
@@ -143,3 +140,23 @@ def test_interrupt_of_check_by_force_leaves_no_worker_process() -> None:
         ["env", "--default-signal=INT", *code], capture_output=True, timeout=60, check=False
     )
     assert (ended.returncode, ended.stdout) == (130, b"")
+
+
+def _die_at_the_third(wanted):
+    """Read a file in a worker process, or end that process as the kernel does when memory is short."""
+    path, memory = wanted
+    if path == RECORDINGS[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read_file(path, memory)
+
+
+def test_files_of_a_killed_worker_process_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reports() -> str:
+        return repr(audit(RECORDINGS))
+
+    expected = reports()
+    monkeypatch.setattr(audit_module, "_MIN_PARALLEL_BYTES", 0)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert reports() == expected
+    monkeypatch.setattr(audit_module, "_read_wanted", _die_at_the_third)
+    assert reports() == expected
