@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.kinds import RECORD_START
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
+from agentdash.agents.codex.rollout.sparse_reader import SparseReader
+from agentdash.agents.codex.rollout.suspicion import Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of
 from agentdash.collect.sources.denied_paths import denied_paths
-from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandbox
+from agentdash.engine.detect.plain import HINTS, may_report_denial, may_show_denial, may_show_sandbox
 from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce, reduce_log
 from agentdash.engine.snapshot import build_snapshot
@@ -35,7 +36,7 @@ from agentdash.report.check import thread_report, unreadable_report
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
-_SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial)
+_SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial, may_report_denial)
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.engine.detect.denials.detector",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.engine.detect.denials import Denial, find_denials
+from agentdash.engine.detect.denials import Denial, find_denials, may_find_denials
 from agentdash.engine.detect.denials.lines import Lines
 from agentdash.engine.detect.denials.sources import origin
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -20,6 +20,8 @@ SHOWING = (
     *("pytest -q | tail -80", "cd sub && go test ./... 2>&1", "cargo test", "npm test 2>&1 | head"),
     *("cat a.log", "git log -p | less", "rg -n denied src", "ls -la; env | sort", "sqlite3 a.db .dump"),
 )
+
+WRITING = ("touch a", "make", "cp a b; cat b", "cat $PWD/a", "$PWD/cat a", 'echo "failed: $(cp a /opt 2>&1)"')
 
 
 def outputs() -> list[str]:
@@ -46,6 +48,26 @@ def test_an_output_without_marks_has_no_denial(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Lines, "may_hold", lambda _lines, _texts: True)
     assert quickly == found()
     assert sum(map(bool, quickly)) > 20
+
+
+def test_what_only_shows_text_has_no_denial_whatever_the_policy_was() -> None:
+    """`may_find_denials` is false only where every reading finds none."""
+    none = Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
+    shown = 0
+    for number, script in enumerate((*SHOWING, *WRITING)):
+        for output in outputs()[number % 6 :: 6]:
+            if may_find_denials(script, output):
+                continue
+            shown += 1
+            for exit_code, outcome, policy, cwd in (
+                (1, "ended", POLICY, CWD),
+                (101, "denied", POLICY, None),
+                (0, "ended", none, "/srv"),
+            ):
+                assert not find_denials(
+                    script, output, exit_code=exit_code, outcome=outcome, policy=policy, cwd=cwd
+                ), (script, output)
+    assert shown > 1_000
 
 
 def test_a_script_that_may_print_anything_has_no_marks() -> None:

@@ -32,6 +32,8 @@ COMMANDS = (
     "rg -n import src/environment.py",
     "sed -n '1,80p' board.db.md",
     "cat notes.txt; echo rc=$?",
+    "cat notes.txt # of\ntouch /srv/board.db",
+    "rg -n denied docs | head -5",
     "sqlite3 /srv/board.db 'insert into t values (1)'",
     "python sync.py --to /srv/board.db",
     "touch /srv/board.db",
@@ -49,6 +51,7 @@ OUTPUTS = (
     "determine the terminal\n\x1b[32mPASSED\x1b[0m\n",
     "touch: cannot touch '/srv/board.db': Read-only file system\n",
     "Error: unable to open database file\n",
+    "docs/errors.md:4: cat: /srv/board.db: Permission denied\n",
     "cp: cannot create regular file '/srv/\u00e4 b.txt': Per\x1b[0mmission denied\n",
     "curl: (6) Could not resolve host: example.com\n",
     "bwrap:\tCreating new namespace failed\n",
@@ -318,6 +321,13 @@ def test_calls_that_may_show_something_are_read(
     found = events_of(
         monkeypatch, [meta(), line("turn_context", WORKSPACE), *plain(1), *plain(2, script, output)]
     )
+    assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_2"]
+
+
+def test_a_text_about_denials_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = "docs/errors.md: touch: cannot touch '/srv/x': Read-only file system\n"
+    lines = [meta(), line("turn_context", WORKSPACE), *plain(1, "rg -n touch docs", shown)]
+    found = events_of(monkeypatch, [*lines, *plain(2, "rg -n touch docs", f"rg: {shown}")])
     assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_2"]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.engine.detect.denials import may_find_denials
 from agentdash.engine.detect.denials.lines import may_have_suspects
 from agentdash.engine.detect.env_output import WORDS, is_about_environment
 from agentdash.engine.detect.process_status import is_about_status
+from agentdash.model.sanitize import clean_block
 
 _TMUX: Final = "tmux"
 HINTS: Final = (*WORDS, "/status", _TMUX)
@@ -24,5 +26,11 @@ def may_show_sandbox(script: str, text: str) -> bool:
 
 
 def may_show_denial(printed: str) -> bool:
-    """Return whether an output, not cleaned yet, can report a denial."""
+    """Return whether an output, not cleaned yet, can report a denial, whatever ran."""
     return may_have_suspects(printed)
+
+
+def may_report_denial(script: str, printed: str) -> bool:
+    """Return whether a command can report a denial by an output, not cleaned yet, of which `may_show_denial`
+    is true: mostly it shows a text that has such words."""
+    return may_find_denials(script, clean_block(printed))

@@ -21,6 +21,7 @@ from agentdash.agents.codex.rollout import outputs, records, tools
 from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
 from agentdash.agents.codex.rollout.patches import patch_text
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.rollout.suspicion import Suspicion
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import ThreadEvent
 from agentdash.model.limits import MAX_LINE_BYTES
@@ -32,17 +33,6 @@ _REMOVED: Final = ("\\u", "\\b", "\\f")
 """Escapes in JSON of characters that are removed from texts."""
 _MAX_REMEMBERED: Final = 1_000
 """Ids of calls that were left out: their lines may be written twice."""
-
-
-class Suspicion(NamedTuple):
-    """Which calls can show something of a sandbox. Its functions are certain where they return False."""
-
-    hints: tuple[str, ...]
-    """One of these is in every script that can."""
-    of_script: Callable[[str, str], bool]
-    """By the script of a command, and by its text on one line."""
-    of_output: Callable[[str], bool]
-    """By what was printed, not cleaned."""
 
 
 class _LeftOut:
@@ -87,6 +77,7 @@ class _Open(NamedTuple):
     """Of its first line in the kept ones."""
     number: int
     time: bytes
+    call: records.ToolCall
 
 
 class SparseReader:
@@ -230,7 +221,7 @@ class SparseReader:
             return False
         if self._is_watched(arguments, _REMOVED):
             return False
-        return self._begin(call.call_id, number, line)
+        return self._begin(call, number, line)
 
     def _may_show(self, call: records.ToolCall) -> bool:
         tool = tools.describe(call.name, call.namespace, call.arguments)
@@ -245,15 +236,15 @@ class SparseReader:
             return False
         if self.watched and self._is_watched(patch_text(call.input)):
             return False
-        return self._begin(call.call_id, number, line)
+        return self._begin(call, number, line)
 
     def _is_watched(self, text: str, more: tuple[str, ...] = ()) -> bool:
         return bool(self.watched) and any(word in text for word in (*(self.watched or ()), *more))
 
-    def _begin(self, call: str, number: int, line: bytes) -> bool:
-        if not call or call in self._open or call in self._ended:
+    def _begin(self, call: records.ToolCall, number: int, line: bytes) -> bool:
+        if not call.call_id or call.call_id in self._open or call.call_id in self._ended:
             return False
-        self._open[call] = _Open(len(self._kept), number, _time(line))
+        self._open[call.call_id] = _Open(len(self._kept), number, _time(line), call)
         self._kept.append((number, line))
         return True
 
@@ -279,9 +270,10 @@ class SparseReader:
 
     def _end(self, call: str, printed: str, number: int, line: bytes) -> bool:
         """Leave a call out, if its output shows nothing."""
-        if self._suspicion.of_output(printed):
+        start = self._open[call]
+        if self._suspicion.of_output(printed) and self._may_report(start.call, printed):
             return False
-        start = self._open.pop(call)
+        del self._open[call]
         self._kept[start.place] = None
         left_out = self._take_left_out() or _LeftOut()
         left_out.add(call, start, _time(line))
@@ -290,6 +282,14 @@ class SparseReader:
         if len(self._ended) > _MAX_REMEMBERED:
             del self._ended[next(iter(self._ended))]
         return True
+
+    def _may_report(self, call: records.ToolCall, printed: str) -> bool:
+        if call.input is not None:
+            return True
+        tool = tools.describe(call.name, call.namespace, call.arguments)
+        # the text stands for the script where no POSIX shell runs it, which is not known here
+        scripts = {tool.script or tool.text, tool.text}
+        return tool.kind != "command" or any(self._suspicion.of_command(each, printed) for each in scripts)
 
     def _take_left_out(self) -> _LeftOut | None:
         """Remove the newest calls that were left out, and return them, with what repeats the policy behind

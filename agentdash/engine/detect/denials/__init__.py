@@ -18,11 +18,25 @@ imported for the first output that has one.
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentdash.engine.detect.denials.lines import MAX_DENIALS, MAX_QUOTE_CHARACTERS, suspects
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
 
-__all__ = ["MAX_DENIALS", "MAX_QUOTE_CHARACTERS", "Certainty", "Denial", "Operation", "What", "find_denials"]
+__all__ = [
+    "MAX_DENIALS",
+    "MAX_QUOTE_CHARACTERS",
+    "Certainty",
+    "Denial",
+    "Operation",
+    "What",
+    "find_denials",
+    "may_find_denials",
+]
+
+_DIRECTORY: Final = "PWD"
+"""In scripts whose words depend on where they ran."""
 
 
 def find_denials(
@@ -78,3 +92,20 @@ def find_denials(
         numbers=numbers,
     )
     return read_denials(call, numbers)
+
+
+def may_find_denials(script: str, output: str) -> bool:
+    """Return whether `find_denials` can find any in the output of a command, under any policy, wherever it
+    ran, and however it ended. False is certain: all of the output is text that the script shows."""
+    lines, numbers = suspects(output)
+    if not numbers:
+        return False
+    from agentdash.engine.detect.denials import startup  # noqa: PLC0415 - see above
+    from agentdash.engine.detect.denials.labels import without_breaks, without_labels  # noqa: PLC0415
+    from agentdash.engine.detect.denials.sources import origin  # noqa: PLC0415
+
+    ran = origin(script, None, None)
+    if ran.marks is None or _DIRECTORY in script:
+        return True
+    lines = without_labels(without_breaks(lines, numbers), numbers, ran.commands or ())
+    return lines.may_hold(ran.marks) or startup.read(lines, numbers, None, script) is not None

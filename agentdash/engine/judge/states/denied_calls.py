@@ -15,8 +15,10 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
     set the code: `| tail`, `|| true`, `; echo rc=$?`. What the program itself goes on without stops nothing.
     """
     denial = call.denial
+    if denial is None or denial.what == "other":
+        return None
     policy = thread.policy_of(call)
-    if denial is None or denial.what == "other" or (policy is not None and policy.is_full_access):
+    if policy is not None and policy.is_full_access:
         return None
     if call.exit_code == 0 and call.outcome != "denied":
         return None if denial.is_aside or not _hides_exit_code(call.script) else denial
