@@ -17,8 +17,9 @@ from agentdash.model.states import State
 from agentdash.model.thread import Call, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Agent, Sandbox
+from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.cells import COLUMNS, activity, features, name, token_usage
-from agentdash.tui.fleet.list import empty_state, in_words
+from agentdash.tui.fleet.list import FleetList, empty_state, in_words
 from agentdash.tui.fleet.row_lines import row_height, row_lines
 from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.fleet.what import fact_line, what
@@ -282,3 +283,17 @@ def test_activity_has_the_tone_of_the_state_of_each_minute():
     assert spans[2].text == "▄" + "⋅" * 3
     rested = replace(worker, history=(StatePeriod(since=now - 480, state="completed", why=""),))
     assert "⋅" not in plain(activity(rested, LOOK._replace(now=now)))
+
+
+@pytest.mark.parametrize("before", [(45, 50), (120, 36)], ids=["narrow", "wide"])
+async def test_rows_are_painted_at_a_width_that_they_were_not_placed_for(monkeypatch, before):
+    """As between a change of the terminal's size and the next drawing."""
+    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen())
+    async with app.run_test(size=before) as pilot:
+        await pilot.pause()
+        fleet = app.root.fleet
+        count = fleet.virtual_size.height
+        for after in (0, 20, 45, 80, 160, 300):
+            monkeypatch.setattr(FleetList, "_cells", after)
+            fleet._lines.clear()
+            assert len([fleet.line_at(y) for y in range(count)]) == count

@@ -261,6 +261,7 @@ class FleetList(Choices):
         if cached is None or cached[0] is not look or cached[1] is not item[1]:
             cells, height = self._cells, self.height_of(index)
             lines = row_lines(item, self.column_layout, cells, height, look)
+            lines += [BLANK] * (height - len(lines))  # the height is of another width until all are placed
             cached = self._lines[index] = (look, item[1], lines)
         return cached[2]
 
