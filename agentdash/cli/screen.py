@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from agentdash.tui.base_app import BaseApp
 
 _T = TypeVar("_T")
-_CRASHED: Final = 1
-"""Textual's return code of an app that an exception has ended. As an exit code it means "findings"."""
+_FAILED: Final = 2
+"""Exit code of an app that an exception has ended. Textual's own, 1, means "findings" here."""
 _COLLECT_AFTER_OBJECTS: Final = 10_000
 """New objects after which garbage is searched for: a snapshot of a busy fleet has a few thousand, which the
 next one frees without a search."""
@@ -53,7 +53,8 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
     The hub starts after the first picture: what it imports, and its first reads, take as long as that.
 
     Raises:
-        SystemExit: a signal or a quit key has ended the program, or the app has failed.
+        SystemExit: a signal or a quit key has ended the program.
+        Exception: the app has failed with it.
     """
 
     def end() -> bool:
@@ -68,12 +69,14 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
         async def until_closed() -> _T | None:
             async with _fed(app, hub, services) if hub is not None else nullcontext():
                 result = await app.run_async()
-                stack.enter_context(termination.limited_end(app.return_code or 0))
+                stack.enter_context(termination.limited_end(_FAILED if app.failure else app.return_code or 0))
                 return result
 
         result = termination.run(until_closed(), end)
+    if app.failure is not None:
+        raise app.failure
     if app.quit_requested or app.return_code:
-        raise SystemExit(2 if app.return_code == _CRASHED else app.return_code)
+        raise SystemExit(app.return_code)
     return result
 
 

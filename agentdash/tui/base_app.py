@@ -109,6 +109,15 @@ class BaseApp(App[Result]):
         if any(screen.children for screen in self.screen_stack):
             super().refresh_css(animate)
 
+    @property
+    def failure(self) -> Exception | None:
+        """Return the exception that has ended the app; None if there was none."""
+        return self._exception
+
+    def _fatal_error(self) -> None:
+        """End without Textual's traceback, which shows the values of variables: the caller has `failure`."""
+        self._close_messages_no_wait()
+
     def on_load(self) -> None:
         """Paint nothing yet."""
         self._first_batch.enter_context(self.batch_update())

@@ -210,9 +210,9 @@ class TerminalDriver(LinuxDriver):
             self.run_input_thread()
         except OSError:  # EIO: the terminal has vanished
             hang_up()
-        except BaseException:
+        except Exception as error:
             with suppress(Exception):
-                self._app.call_later(self._app._fatal_error)
+                self._app.call_later(self._app._handle_exception, error)
 
     def run_input_thread(self) -> None:
         """Read keys until input is disabled.

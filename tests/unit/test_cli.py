@@ -605,3 +605,28 @@ def test_debug_log_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
     )
     assert done.stderr == f"agentdash: --debug-log: {file} cannot be written: File too large\n"
     assert file.stat().st_size == 100
+
+
+_FAILING_APP = """
+from functools import partial
+from agentdash.cli import screen
+from agentdash.tui.base_app import BaseApp, Options
+
+class Failing(BaseApp):
+    def on_ready(self):
+        secret = "sk-not-to-be-shown"
+        raise IndexError("boom")
+
+app = Failing(Options())
+app.run_async = partial(app.run_async, headless=True)
+try:
+    screen.run_app(app)
+except IndexError as error:
+    print("raised", error)
+"""
+
+
+def test_app_that_fails_raises_its_exception_and_prints_nothing() -> None:
+    """Textual's own traceback shows the values of variables, and its exit code, 1, means "findings" here."""
+    done = subprocess.run([sys.executable, "-c", _FAILING_APP], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "raised boom\n", "")
