@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import Final
 
+import click
 import msgspec
 
+from agentdash.cli import termination
 from agentdash.cli.hosts import carrier_named
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.command import CommandFailedError, Done, run_there
@@ -20,6 +23,10 @@ from agentdash.report.elements import UnreadableReport
 
 _LIMIT_S: Final = 3600.0
 """For an audit there: a home of many gigabytes on a slow disk."""
+_SILENCE_S: Final = 30.0
+"""Without a heartbeat from there: the host is gone, or the way to it. To connect, ssh has 10 s."""
+_FIRST_LINE_AFTER_S: Final = 10.0
+_LINE_EVERY_S: Final = 60.0
 _MAX_OUTPUT_BYTES: Final = 256 << 20
 _AUDITED: Final = (0, 1, 2)
 """Exit codes of `agentdash check` that come with a document."""
@@ -37,15 +44,16 @@ def audit_hosts(
     arguments = shlex.join(["check", "--json", *(["--no-cache"] if no_cache else []), "--", *targets])
 
     async def run() -> list[Done | CommandFailedError | BaseException]:
-        runs = (
-            run_there(carrier.argv(arguments), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
-            for carrier in carriers
-        )
-        return await asyncio.gather(*runs, return_exceptions=True)
+        runs = {carrier.name: asyncio.create_task(_audit(carrier, arguments)) for carrier in carriers}
+        telling = asyncio.create_task(_tell(runs))
+        try:
+            return await asyncio.gather(*runs.values(), return_exceptions=True)
+        finally:
+            telling.cancel()
 
     threads: list[ThreadReport] = []
     unreadable: list[UnreadableReport] = []
-    for carrier, done in zip(carriers, asyncio.run(run()), strict=True):
+    for carrier, done in zip(carriers, termination.run(run()), strict=True):
         try:
             report = _report(carrier, done)
         except CommandFailedError as error:
@@ -57,6 +65,21 @@ def audit_hosts(
             for each in report.unreadable_directories
         )
     return check_report(threads, unreadable)
+
+
+async def _audit(carrier: Carrier, arguments: str) -> Done:
+    argv = carrier.argv_with_heartbeat(arguments)
+    return await run_there(argv, limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES, silence_s=_SILENCE_S)
+
+
+async def _tell(runs: Mapping[str, asyncio.Task[Done]]) -> None:
+    """Print on stderr which hosts have not answered yet: after a while, then now and then."""
+    waited = 0.0
+    for pause in chain((_FIRST_LINE_AFTER_S,), repeat(_LINE_EVERY_S)):
+        await asyncio.sleep(pause)
+        waited += pause
+        names = ", ".join(name for name, run in runs.items() if not run.done())
+        click.echo(f"agentdash: waiting for {names} ({waited:.0f} s)", err=True)
 
 
 def _report(carrier: Carrier, done: Done | BaseException) -> CheckReport:

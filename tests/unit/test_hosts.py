@@ -13,6 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
+from agentdash.collect.remote import carrier as carriers
+from agentdash.collect.remote.carrier import carrier
+from agentdash.collect.remote.child import ChildProcess
+from agentdash.collect.remote.command import CommandFailedError, run_there
+from agentdash.config import HostSettings
 from tests.live.patience import scaled
 from tests.unit.test_cli import BLANK, RECORDINGS, agentdash
 
@@ -128,7 +133,8 @@ def test_check_reads_the_files_of_hosts_there(config: Path) -> None:
     done = agentdash(*args, AGENTDASH_CONFIG=str(config))
     document = json.loads(done.stdout)
     assert done.returncode == 2
-    assert done.stderr == "agentdash: gone cannot be read: no route to host\n"
+    problems = [line for line in done.stderr.splitlines() if "waiting for" not in line]
+    assert problems == ["agentdash: gone cannot be read: no route to host"]
     assert [(t["host"], t["id"], t["file"].partition(":/")[0]) for t in document["threads"]] == [
         ("build1", THREAD, "build1"),
         ("gpu2", THREAD, "gpu2"),
@@ -138,6 +144,29 @@ def test_check_reads_the_files_of_hosts_there(config: Path) -> None:
     there = agentdash("check", "--host", "build1", AGENTDASH_CONFIG=str(config))
     assert there.stdout.replace("build1:", "") == own.stdout
     assert (there.returncode, own.returncode) == (1, 1)
+
+
+async def test_a_host_that_falls_silent_is_given_up_and_one_that_works_is_not() -> None:
+    heard = "for i in 1 2 3 4 5 6; do echo >&2; sleep 0.4; done; echo done"
+    done = await run_there(("sh", "-c", heard), limit_s=60, max_bytes=99, silence_s=2)
+    assert (done.output, done.error) == (b"done\n", "")
+    silent = ("sh", "-c", "echo begun; echo begun >&2; exec sleep 600")
+    with pytest.raises(CommandFailedError, match=r"^nothing received for 0\.5 s$"):
+        await run_there(silent, limit_s=600, max_bytes=99, silence_s=0.5)
+
+
+async def test_a_host_that_works_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with the work, and holds no stream open."""
+    monkeypatch.setattr(carriers, "_HEARTBEAT_S", 0.2)
+    there = carrier("there", HostSettings(carrier="sh -c {}", command="sh -c 'sleep 3; echo $1; exit 7' sh"))
+    process = await ChildProcess.start(there.argv_with_heartbeat("done"))
+    began = process.wrote_at
+    assert await process.stdout.read() == b"done\n"
+    assert process.wrote_at > began
+    monkeypatch.setattr(carriers, "_HEARTBEAT_S", 600)
+    argv = there.argv_with_heartbeat("done")
+    done = await run_there(argv, limit_s=300, max_bytes=99, silence_s=100)
+    assert (done.code, done.output, done.error) == (7, b"done\n", "")
 
 
 def test_what_a_host_lacks_is_said(config: Path) -> None:

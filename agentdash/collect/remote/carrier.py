@@ -28,6 +28,7 @@ _SSH_OPTIONS: Final = (
 """Beside the user's configuration of ssh."""
 _PATH: Final = 'PATH="$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"'
 """`uv`, `pipx` and `pip --user` install to the first; shells that are not interactive do not look there."""
+_HEARTBEAT_S: Final = 5
 _PANE: Final = re.compile(
     r"(?:(?:-L (?P<server>[\w.-]{1,100})|(?P<socket>/[\w./-]{1,200})) )?(?P<id>%\d{1,9})", re.ASCII
 )
@@ -63,6 +64,14 @@ class Carrier(NamedTuple):
     def argv(self, arguments: str) -> list[str]:
         """Return what runs the agentdash there with these arguments, quoted for a shell."""
         return [*self.before, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
+
+    def argv_with_heartbeat(self, arguments: str) -> list[str]:
+        """Return the same for long work: an empty line on stderr every few seconds shows that it is alive."""
+        beat = f"while kill -0 $$; do echo >&3; sleep {_HEARTBEAT_S} 3>&-; done"
+        work = f"{self.settings.command} {arguments} 3>&-"
+        # nothing that still sleeps afterwards may hold a stream of the connection
+        script = f"exec 3>&2; ({beat}) </dev/null >/dev/null 2>&1 & {work}; code=$?; kill $!; exit $code"
+        return [*self.before, self._line(script), *self.after]
 
     def shell(self, script: str) -> list[str]:
         """Return what runs a script there."""

@@ -30,6 +30,8 @@ class ChildProcess:
         self.stdout = stdout
         self._process = process
         self._transport = transport
+        self.wrote_at = asyncio.get_running_loop().time()
+        """When it started, or wrote to stderr last, on the clock of the loop."""
         self._errors = b""
         self._reading = asyncio.create_task(self._read_errors())
 
@@ -115,4 +117,5 @@ class ChildProcess:
     async def _read_errors(self) -> None:
         stream = self._process.stderr
         while stream is not None and (data := await stream.read(_READ_BYTES)):
+            self.wrote_at = asyncio.get_running_loop().time()
             self._errors = (self._errors + data)[-_MAX_STDERR_BYTES:]

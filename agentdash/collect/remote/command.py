@@ -25,13 +25,16 @@ class Done(NamedTuple):
     """The last line of stderr, sanitized."""
 
 
-async def run_there(argv: Sequence[str], *, limit_s: float, max_bytes: int) -> Done:
+async def run_there(
+    argv: Sequence[str], *, limit_s: float, max_bytes: int, silence_s: float | None = None
+) -> Done:
     """Run a command to its end.
 
     Args:
         argv: of a carrier.
         limit_s: longest time.
         max_bytes: of its output.
+        silence_s: longest time without output or messages; None: it may be silent until `limit_s`.
 
     Raises:
         CommandFailedError: it cannot be started, takes longer, or writes more.
@@ -44,7 +47,7 @@ async def run_there(argv: Sequence[str], *, limit_s: float, max_bytes: int) -> D
     size = 0
     try:
         async with asyncio.timeout(limit_s):
-            while data := await process.stdout.read(_READ_BYTES):
+            while data := await _read(process, silence_s):
                 chunks.append(data)
                 size += len(data)
                 if size > max_bytes:
@@ -55,3 +58,21 @@ async def run_there(argv: Sequence[str], *, limit_s: float, max_bytes: int) -> D
     finally:
         await process.stop()
     return Done(code, b"".join(chunks), process.last_error)
+
+
+async def _read(process: ChildProcess, silence_s: float | None) -> bytes:
+    """Return the next output; empty at its end.
+
+    Raises:
+        CommandFailedError: nothing came for so long, also no message.
+    """
+    reading = asyncio.ensure_future(process.stdout.read(_READ_BYTES))
+    try:
+        while True:
+            done, _ = await asyncio.wait((reading,), timeout=silence_s)
+            if done:
+                return reading.result()
+            if silence_s is not None and asyncio.get_running_loop().time() - process.wrote_at >= silence_s:
+                raise CommandFailedError(f"nothing received for {silence_s:g} s")
+    finally:
+        reading.cancel()
