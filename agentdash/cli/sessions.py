@@ -13,7 +13,7 @@ from agentdash.cli.options import FLEET_OPTIONS, NO_CACHE_OPTION, config_of, opt
 @options(FLEET_OPTIONS)
 @click.option(
     "--limit",
-    type=click.IntRange(0),
+    type=click.IntRange(0, 1_000_000),
     default=50,
     show_default=True,
     help="Number of sessions, newest first; 0 for all.",
