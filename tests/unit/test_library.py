@@ -703,6 +703,11 @@ def test_copied_reasoning_is_not_searched(tmp_path: Path) -> None:
     assert found(home, "pondering") == [("reasoning", 4)]
 
 
+def test_search_finds_what_a_compaction_left(tmp_path: Path) -> None:
+    write(home := CodexHome(tmp_path), META, line("compacted", {"message": "the tests are green"}))
+    assert found(home, "tests green") == [("message", 2)]
+
+
 def test_search_finds_every_text_of_the_recordings() -> None:
     """Of each file the words of one text of each kind, by a second reader: all texts of all lines."""
     checked = 0

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-LogText = Literal["command", "patch", "reasoning", "output", "search"]
+LogText = Literal["command", "message", "patch", "reasoning", "output", "search"]
 _PATCH_TOOL: Final = "apply_patch"
 _PATCH_MARK: Final = "*** Begin Patch"
 
@@ -15,8 +15,9 @@ _PATCH_MARK: Final = "*** Begin Patch"
 def line_texts(line: bytes) -> Iterator[tuple[LogText, str]]:
     """Yield kind and text of what a line of a rollout has that its events shorten or leave out.
 
-    These are calls with all arguments, patches, outputs, summaries of the reasoning, and web searches: by the
-    items of the model's response, which the events of the same things repeat.
+    These are calls with all arguments, patches, outputs, summaries of the reasoning, web searches, and what
+    a compaction left of the conversation: by the items of the model's response, which the events of the same
+    things repeat.
     """
     try:
         record = msgspec.json.decode(line)
@@ -25,7 +26,11 @@ def line_texts(line: bytes) -> Iterator[tuple[LogText, str]]:
     if not isinstance(record, dict):
         return
     payload = record.get("payload", record)  # the lines of 0.20 have no envelope
-    if isinstance(payload, dict):
+    if not isinstance(payload, dict):
+        return
+    if record.get("type") == "compacted":
+        yield from (("message", text) for text in strings(payload.get("message")))
+    else:
         yield from _texts(payload)
 
 
