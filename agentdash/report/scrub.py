@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from agentdash.model import events as e
+from agentdash.model.secrets import mask_secrets
 
 Replacements: TypeAlias = Sequence[tuple[str, str]]
 """Texts and what they are replaced by."""
@@ -16,7 +17,7 @@ _HOST: Final = "[host]"
 _USER: Final = "[user]"
 _SEPARATOR: Final = r"[/\\]+"
 _USUAL_HOME: Final = re.compile(
-    r"(?<![\w.~-])(?:(?:/private)?/(?:home|Users)/(?P<unix>[^/\s'\":,;)\]\\]+)|/(?:var/)?root(?![\w.-])"
+    r"(?<![\w.~-])(?<!:/)(?:(?:/private)?/(?:home|Users)/(?P<unix>[^/\s'\":,;)\]\\]+)|/(?:var/)?root(?![\w.-])"
     r"|[A-Za-z]:[/\\]{1,4}Users[/\\]{1,4}(?P<windows>[^/\s'\":,;)\]\\]+))"
 )
 """Homes by the customs of Linux, macOS and Windows."""
@@ -87,11 +88,14 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Return a text without what is known so far."""
-        text = _USUAL_HOME.sub("~", self.replaced(text))
+        # secrets first: they may be known by what is replaced, as by the user of a URL
+        text = _USUAL_HOME.sub("~", self.replaced(mask_secrets(text)))
         return self._compiled().sub(self._placeholder, text)
 
     def replaced(self, text: str) -> str:
         """Return a text with only what the user lists replaced."""
+        if self._replacements:
+            text = mask_secrets(text)
         for pattern, new in self._replacements:
             text = pattern.sub(new.replace("\\", r"\\"), text)
         return text

@@ -18,7 +18,7 @@ from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.redact import Redaction
 from agentdash.report.schemas import DOCUMENTS
-from agentdash.report.scrub import Scrubber, texts_of
+from agentdash.report.scrub import Replacements, Scrubber, texts_of
 from tests.unit.planted_secrets import LONG, leaks
 
 KEPT_OF_WORKER = {
@@ -226,6 +226,19 @@ def test_homes_users_and_hosts_are_replaced(text: str, shown: str) -> None:
     scrubber = Scrubber(homes=["/home/mallory"], hosts=["build7.corp"])
     scrubber.learn(text)
     assert scrubber.text(text) == shown
+
+
+@pytest.mark.parametrize("replacements", [(), [("root", "R")]], ids=["homes", "replacements"])
+@pytest.mark.parametrize("user", ["root", "mallory"])
+def test_secrets_of_users_are_masked_before_the_users_are_replaced(
+    user: str, replacements: Replacements
+) -> None:
+    """A URL without its user does not look like one with a password any more."""
+    scrubber = Scrubber(homes=["/home/mallory", "/root"], replacements=replacements)
+    for method in (scrubber.text, scrubber.replaced) if replacements else (scrubber.text,):
+        shown = method(f"mysql -u x mysql://{user}:Tr0ub4dor@db.example/x")
+        assert "Tr0ub4dor" not in shown
+        assert "db.example/x" in shown
 
 
 def test_home_of_a_process_and_of_the_host_are_learned() -> None:
