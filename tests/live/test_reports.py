@@ -14,6 +14,7 @@ from agentdash.model.worker import Worker
 from tests.live import opencode
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
+from tests.live.patience import scaled
 from tests.live.watched import is_judged, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
@@ -47,7 +48,7 @@ CANNOT_SHOW_A_VALUE = (
 def audit(lab: Lab) -> list[dict[str, object]]:
     """Return the threads of `agentdash check` over the lab's home."""
     command = [sys.executable, "-m", "agentdash", "check", "--json", "--codex-home", str(lab.home)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
     assert done.returncode in (0, 1), done.stderr
     threads: list[dict[str, object]] = json.loads(done.stdout)["threads"]
     return threads
