@@ -297,3 +297,11 @@ async def test_rows_are_painted_at_a_width_that_they_were_not_placed_for(monkeyp
             monkeypatch.setattr(FleetList, "_cells", after)
             fleet._lines.clear()
             assert len([fleet.line_at(y) for y in range(count)]) == count
+
+
+@pytest.mark.parametrize("cells", range(-5, 30))
+def test_object_below_a_name_ends_at_any_width(cells):
+    """Where not even the words before it fit, nothing of it does."""
+    item = (Row("x"), blocked(DENIED))
+    lines = row_lines(item, COLUMNS.layout(max(1, cells), UNICODE), cells, 3, LOOK)
+    assert 1 <= len(lines) <= 3

@@ -84,7 +84,7 @@ def _below(fact: Fact, room: int, lines: int, look: Look) -> list[Line]:
     text = f"{fact.what} " if fact.what else ""
     pieces = wrap(text + fact.object, room)
     left = lines * room - cell_len(text)
-    while len(pieces) > lines and left:
+    while len(pieces) > lines and left > 0:
         pieces = wrap(text + elide_object(fact.object, left, mark, fact.form), room, fills=True)
         left -= 1
     return [(indent, Span(piece, "strong")) for piece in pieces[:lines]]
