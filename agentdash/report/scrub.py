@@ -89,13 +89,14 @@ class Scrubber:
     def text(self, text: str) -> str:
         """Return a text without what is known so far."""
         # secrets first: they may be known by what is replaced, as by the user of a URL
-        text = _USUAL_HOME.sub("~", self.replaced(mask_secrets(text)))
+        text = _USUAL_HOME.sub("~", self._replaced(mask_secrets(text)))
         return self._compiled().sub(self._placeholder, text)
 
     def replaced(self, text: str) -> str:
         """Return a text with only what the user lists replaced."""
-        if self._replacements:
-            text = mask_secrets(text)
+        return self._replaced(mask_secrets(text)) if self._replacements else text
+
+    def _replaced(self, text: str) -> str:
         for pattern, new in self._replacements:
             text = pattern.sub(new.replace("\\", r"\\"), text)
         return text
