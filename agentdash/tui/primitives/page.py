@@ -9,7 +9,7 @@ from textual.screen import Screen
 class Page(Screen[None]):
     """A screen that is laid out for the size that the terminal has now."""
 
-    async def _on_resize(self, event: Resize) -> None:
+    def on_resize(self, event: Resize) -> None:
         """Ignore sizes that the terminal has no longer.
 
         Each layout makes Textual post its size to the screen again. Two sizes that wait at once, with another
