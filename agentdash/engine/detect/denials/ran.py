@@ -167,14 +167,7 @@ class Reader:
                     inner = commands(words[words.index("-c") + 1]) or ()
                     return [ran for command in inner for ran in self._inside(command, found)]
                 role = role_of(name, words, piped=False)
-                changed = {
-                    "name": name,
-                    "words": words,
-                    "role": role,
-                    "through_xargs": True,
-                    "decides": False,
-                }
-                return [msgspec.structs.replace(found, **changed)]
+                return [_started(found, name, words, role)]
         return []
 
     def _inside(self, command: Command, outer: Ran) -> list[Ran]:
@@ -184,8 +177,7 @@ class Reader:
             return []
         name = posixpath.basename(words[0])
         role = role_of(name, words[1:], piped=command.position > 0)
-        changed = {"name": name, "words": words[1:], "role": role, "through_xargs": True, "decides": False}
-        return [msgspec.structs.replace(outer, **changed)]
+        return [_started(outer, name, words[1:], role)]
 
     def _directory(self, name: str, words: tuple[str, ...]) -> str | None:
         """Return where a command works: `git -C`, `make -C`, `npm --prefix` name another directory."""
@@ -228,6 +220,13 @@ class Reader:
         if name in self._variables:
             return self._variables[name]
         return {"HOME": "~", "PWD": self._inner or _UNKNOWN}.get(name, _UNKNOWN)
+
+
+def _started(outer: Ran, name: str, words: tuple[str, ...], role: Role) -> Ran:
+    """Return what a command starts with other words than the script has."""
+    return msgspec.structs.replace(
+        outer, name=name, words=words, role=role, through_xargs=True, decides=False
+    )
 
 
 def _traced(words: tuple[str, ...]) -> tuple[str, ...]:
