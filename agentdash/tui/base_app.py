@@ -25,7 +25,7 @@ from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
-from agentdash.tui.textual_internals import forget_closed_widgets
+from agentdash.tui.textual_internals import end_failed, failure, forget_closed_widgets
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
 
 Result = TypeVar("Result")
@@ -112,11 +112,11 @@ class BaseApp(App[Result]):
     @property
     def failure(self) -> Exception | None:
         """Return the exception that has ended the app; None if there was none."""
-        return self._exception
+        return failure(self)
 
     def _fatal_error(self) -> None:
         """End without Textual's traceback, which shows the values of variables: the caller has `failure`."""
-        self._close_messages_no_wait()
+        end_failed(self)
 
     def on_load(self) -> None:
         """Paint nothing yet."""

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.widgets import DataTable
 
 
@@ -36,6 +37,16 @@ def part_style(node: DOMNode, name: str) -> Style:
     part._attach(node)
     node.app.stylesheet.apply(part)
     return part.rich_style
+
+
+def failure(app: App[Any]) -> Exception | None:
+    """Return the exception that has ended an app; None if there was none (`App._exception`)."""
+    return app._exception
+
+
+def end_failed(app: App[Any]) -> None:
+    """End an app after a failure, as `App._fatal_error` does, but without its traceback."""
+    app._close_messages_no_wait()
 
 
 def forget_closed_widgets() -> None:
