@@ -15,7 +15,7 @@ from tests.live import walks
 from tests.live.codex import UNTIL_LET_GO, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
-from tests.live.watched import is_judged, watching
+from tests.live.watched import is_judged, thread_in, watching
 
 HELD = {
     "run": 'echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; echo "sandbox=${CODEX_SANDBOX:-}"; '
@@ -46,7 +46,7 @@ async def test_tui_with_pane_command_and_flags(codex: OpenLab) -> None:
         assert "is running (pid" in running.assessment.why
         await seen.until(is_observed)
         lab.let_go()
-        done = await seen.until(lambda w: w.state is State.COMPLETED)
+        done = await seen.until(thread_in(State.COMPLETED))
         assert (done.id, done.sandbox.verdict, done.sandbox.findings) == (running.id, "match", ())
         got = done.sandbox.got
         assert (got.network_flag, got.sandbox_flag, got.seccomp, got.network_namespace) == (
@@ -106,7 +106,7 @@ async def test_approval(codex: OpenLab) -> None:
         assert running.id == waiting.id
         await seen.until(is_observed)
         lab.let_go()
-        done = await seen.until(lambda w: w.state is State.COMPLETED)
+        done = await seen.until(thread_in(State.COMPLETED))
         # 0.169: an approved command runs on the host and still carries the policy's flag
         assert (
             done.sandbox.got.seccomp,
@@ -138,7 +138,7 @@ async def test_killed_exec_has_exited(codex: OpenLab) -> None:
             lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids)
         )
         await walks.kill(lab, pane)
-        exited = await seen.until(lambda w: w.state is State.EXITED and w.kind == "codex-thread")
+        exited = await seen.until(thread_in(State.EXITED))
         assert exited.id == running.id
         assert "`sleep 60`" in exited.assessment.why
 
@@ -180,7 +180,7 @@ async def test_policy_and_observation_match(
         lab.exec("[[work]] go", *flags)
         await seen.until(is_observed)
         lab.let_go()
-        done = await seen.until(lambda w: w.state is State.COMPLETED)
+        done = await seen.until(thread_in(State.COMPLETED))
     got = done.sandbox.got
     assert (done.sandbox.verdict, kinds(done)) == ("match", [])
     assert (got.seccomp, got.network_namespace, got.network_flag, got.sandbox_flag) == (
@@ -202,7 +202,7 @@ async def test_leaked_flags_are_a_label_if_the_kernel_disagrees(
         lab.exec("[[work]] go", "-s", "danger-full-access")
         await seen.until(lambda w: is_observed(w) and w.mismatch)
         lab.let_go()
-        done = await seen.until(lambda w: w.state is State.COMPLETED)
+        done = await seen.until(thread_in(State.COMPLETED))
     assert kinds(done) == ["foreign-sandbox-flag", "stale-network-flag"]
     assert {f.direction for f in done.sandbox.findings} == {"label"}
 

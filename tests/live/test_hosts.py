@@ -21,7 +21,7 @@ from tests.live.codex import Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.patience import until
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
-from tests.live.watched import Watched, watching_config
+from tests.live.watched import Watched, thread_in, watching_config
 from tests.live.watched import watching as directly
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sshd and bubblewrap as Debian has them")
@@ -109,8 +109,8 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
     flagged.exec("[[work]] go", *FULL, *LEAKED)
 
     async with watching(tmp_path, **ssh_hosts(build1, gpu2)) as watched:
-        waiting = await watched.until(lambda w: w.host == "build1" and w.state is State.WAITING_APPROVAL)
-        done = await watched.until(lambda w: w.host == "gpu2" and w.state is State.COMPLETED)
+        waiting = await watched.until(lambda w: w.host == "build1" and thread_in(State.WAITING_APPROVAL)(w))
+        done = await watched.until(lambda w: w.host == "gpu2" and thread_in(State.COMPLETED)(w))
         await watched.until(lambda w: w.id == done.id and w.sandbox.verdict == "mismatch")
 
         # beside them, another agentdash on each host
@@ -251,10 +251,10 @@ async def test_workers_in_a_container(codex: OpenLab, tmp_path: Path) -> None:
         worker = container.start([*command, "[[work]] go"], CODEX_HOME=str(lab.home), HOME=str(lab.user))
         settings = HostSettings(carrier=container.carrier, command=str(agentdash))
         async with watching(tmp_path, {"box": settings}) as watched:
-            running = await watched.until(lambda w: w.state is State.RUNNING)
+            running = await watched.until(thread_in(State.RUNNING))
             assert running.host == "box"
             lab.model.release("end")
-            done = await watched.until(lambda w: w.state is State.COMPLETED)
+            done = await watched.until(thread_in(State.COMPLETED))
             assert done.id == running.id
         worker.wait(timeout=60)
     finally:

@@ -23,7 +23,7 @@ from tests.live.conftest import OpenLab
 from tests.live.patience import until
 from tests.live.ssh_hosts import PODMAN_RUN, Podman, agentdash_for, make_root
 from tests.live.test_hosts import as_document, essence, watching, workers_of
-from tests.live.watched import is_judged
+from tests.live.watched import is_judged, thread_in
 from tests.live.workers import WorkerLab, program
 from tests.live.workers import watching as watching_workers
 
@@ -130,7 +130,9 @@ async def test_gemini_in_a_container_of_its_own(image: str) -> None:
             asked = {"GEMINI_SANDBOX": "podman", "GEMINI_SANDBOX_IMAGE": image}
             pane = await lab.start("gemini", "--yolo", env=asked)
             await pane.submit("[[act]] act")
-            found = await watched.until(lambda w: w.state is State.RUNNING and w.sandbox.verdict == "match")
+            found = await watched.until(
+                lambda w: thread_in(State.RUNNING)(w) and w.sandbox.verdict == "match"
+            )
             name = _podman("ps", f"--filter=ancestor={image}", "--format={{.Names}}").strip()
             inside = _podman("exec", name, "cat", "/proc/1/status")
             assert f"Seccomp:\t{found.sandbox.got.seccomp}\n" in inside
@@ -138,5 +140,5 @@ async def test_gemini_in_a_container_of_its_own(image: str) -> None:
             assert found.pane is not None
             assert (found.pane.key.id, found.sandbox.unread) == (pane.id, ())
             (lab.workspace / "go").touch()
-            done = await watched.until(lambda w: w.state is State.COMPLETED)
+            done = await watched.until(thread_in(State.COMPLETED))
             assert (done.id, done.sandbox.verdict) == (found.id, "match")

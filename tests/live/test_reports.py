@@ -15,7 +15,7 @@ from tests.live import opencode
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled
-from tests.live.watched import is_judged, watching
+from tests.live.watched import is_judged, thread_in, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
@@ -68,7 +68,7 @@ async def test_output_that_shows_no_value_gives_no_alarm(codex: OpenLab, version
     lab = codex({"work": [*steps, {"say": "all done"}]}, version=version)
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write")
-        done = await watched.until(lambda w: w.state is State.COMPLETED)
+        done = await watched.until(thread_in(State.COMPLETED))
     assert done.sandbox.verdict != "mismatch"
     assert kinds(done) == set()
     (thread,) = audit(lab)
@@ -80,7 +80,7 @@ async def test_probe_of_14357_shows_leaked_flags(codex: OpenLab, version: str) -
     lab = codex({"work": [{"run": PROBE}, {"say": "all done"}]}, version=version)
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *FULL, *LEAKED)
-        done = await watched.until(lambda w: w.state is State.COMPLETED)
+        done = await watched.until(thread_in(State.COMPLETED))
     expected = {"stale-network-flag", "foreign-sandbox-flag"}
     assert (done.sandbox.verdict, kinds(done) & expected) == ("mismatch", expected)
     (thread,) = audit(lab)
@@ -92,7 +92,7 @@ async def test_probe_of_14357_matches_without_the_flags(codex: OpenLab, version:
     lab = codex({"work": [{"run": PROBE}, {"say": "all done"}]}, version=version)
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *FULL)
-        done = await watched.until(lambda w: w.state is State.COMPLETED and is_judged(w))
+        done = await watched.until(lambda w: thread_in(State.COMPLETED)(w) and is_judged(w))
     assert (done.sandbox.verdict, kinds(done)) == ("match", set())
     (thread,) = audit(lab)
     assert (thread["verdict"], audited_kinds(thread)) == ("match", set())
@@ -106,7 +106,7 @@ async def test_opencode_in_the_sandbox_is_blocked_with_its_path(codex: OpenLab, 
     lab.model.script = {"work": [{"run": f"{run}; echo rc=$?"}, {"say": "it did not start"}]}
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write")
-        blocked = await watched.until(lambda w: w.state is State.BLOCKED_SANDBOX)
+        blocked = await watched.until(thread_in(State.BLOCKED_SANDBOX))
     assert kinds(blocked) == {"denied-filesystem"}
     (entry, *_) = blocked.sandbox.denials
     assert entry.target is not None
@@ -148,7 +148,7 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
         assert opened[-1] in denied
         assert not denied & set(opened[:-1])
         lab.model.release("end")
-        await watched.until(lambda w: w.kind == "codex-thread" and w.state is State.COMPLETED)
+        await watched.until(thread_in(State.COMPLETED))
         assert watched.snapshot is not None
         assert "process" not in {w.kind for w in watched.snapshot.workers}
 
@@ -169,7 +169,7 @@ async def test_hand_off_stays_on_record(codex: OpenLab, version: str) -> None:
     }
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write")
-        done = await watched.until(lambda w: w.state is State.COMPLETED)
+        done = await watched.until(thread_in(State.COMPLETED))
     (entry,) = done.sandbox.denials
     assert (entry.what, entry.target, entry.got_past) == ("filesystem", f"{board}/kanban.db", False)
     (thread,) = audit(lab)
@@ -188,7 +188,7 @@ async def test_hidden_exit_codes_do_not_hide_denials(codex: OpenLab, script: str
     lab = codex({"work": [{"run": script}, {"say": "could not"}]})
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write")
-        blocked = await watched.until(lambda w: w.state is State.BLOCKED_SANDBOX)
+        blocked = await watched.until(thread_in(State.BLOCKED_SANDBOX))
     assert kinds(blocked) == {kind}
 
 
@@ -197,5 +197,5 @@ async def test_a_sandbox_that_cannot_start_is_found(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "echo hello"}, {"say": "could not"}]})
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "read-only", "-c", "features.use_legacy_landlock=true")
-        found = await watched.until(lambda w: w.state in (State.BLOCKED_SANDBOX, State.COMPLETED))
+        found = await watched.until(thread_in(State.BLOCKED_SANDBOX, State.COMPLETED))
     assert kinds(found) == {"sandbox-cannot-start"}

@@ -12,7 +12,7 @@ from agentdash.model.worker import Worker
 from tests.live.codex import UNTIL_LET_GO, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled
-from tests.live.watched import Watched, is_judged, watching
+from tests.live.watched import Watched, is_judged, thread_in, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
@@ -65,7 +65,7 @@ async def test_approved_escalation_runs_on_the_host_and_keeps_its_flag(codex: Op
         worker = await observed_thread(watched)
         assert (kinds(worker), worker.sandbox.findings[0].direction) == (["escalated-flag-left"], "label")
         lab.let_go()
-        done = await watched.until(lambda w: w.state is State.COMPLETED)
+        done = await watched.until(thread_in(State.COMPLETED))
     assert kinds(done) == ["escalated-flag-left"]
     assert done.sandbox.applied is not None
     assert done.sandbox.applied.startswith(
@@ -93,7 +93,7 @@ async def test_short_command_is_observed_by_its_output(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "env; sleep 0.2"}, {"say": "all done"}]})
     async with watching(lab) as watched:
         lab.exec("[[work]] go", *FULL, "-c", 'shell_environment_policy.set={CODEX_SANDBOX="seatbelt"}')
-        done = await watched.until(lambda w: w.state is State.COMPLETED)
+        done = await watched.until(thread_in(State.COMPLETED))
     assert kinds(done) == ["foreign-sandbox-flag"]
 
 
@@ -156,7 +156,7 @@ async def test_denial_has_directory_and_remedy(codex: OpenLab) -> None:
     lab.model.script = {"work": [{"run": f"echo x > {board}/kanban.db"}, {"say": "could not hand it over"}]}
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write")
-        blocked = await watched.until(lambda w: w.state is State.BLOCKED_SANDBOX and is_looked_at(w))
+        blocked = await watched.until(lambda w: thread_in(State.BLOCKED_SANDBOX)(w) and is_looked_at(w))
     (finding,) = blocked.sandbox.findings
     assert finding.kind == "denied-filesystem"
     assert finding.remedy is not None
@@ -191,6 +191,6 @@ async def test_violation_is_joined_to_its_call(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "touch /usr/local/agentdash-denied"}, {"say": "all done"}]})
     async with watching(lab) as watched:
         (await lab.tui()).submit("[[work]] go")
-        blocked = await watched.until(lambda w: w.state is State.BLOCKED_SANDBOX)
+        blocked = await watched.until(thread_in(State.BLOCKED_SANDBOX))
     assert kinds(blocked) == ["denied-filesystem"]
     assert "Read-only file system" in blocked.sandbox.findings[0].got

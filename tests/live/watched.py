@@ -24,6 +24,14 @@ def is_judged(worker: Worker) -> bool:
     return worker.sandbox.verdict != "unverified"
 
 
+def thread_in(*states: State) -> Wanted:
+    """Return whether a worker is a Codex thread in one of these states.
+
+    A pane has a row of its own, with a state and without a verdict, until the thread in it is known.
+    """
+    return lambda worker: worker.kind == "codex-thread" and worker.state in states
+
+
 class Watched:
     """A running hub over a lab."""
 
