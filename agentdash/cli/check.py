@@ -12,7 +12,7 @@ import click
 
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
-from agentdash.cli.options import NO_CACHE_OPTION, config_of, options
+from agentdash.cli.options import NO_CACHE_OPTION, config_of, not_empty, options
 from agentdash.cli.output import console, warn_unreadable
 from agentdash.cli.paths import FILE, FOLDER
 from agentdash.cli.print_document import print_document
@@ -64,7 +64,7 @@ class _WorkerName(click.ParamType):  # type: ignore[type-arg]
 
 @click.command(cls=_CheckCommand)
 @click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to audit, or to find threads in.")
-@click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...")
+@click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...", callback=not_empty)
 @click.option(
     "--worker",
     type=_WorkerName(),

@@ -12,7 +12,7 @@ from agentdash.agents.screen_reader import ScreenReading, read_screen, versions_
 from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules
 from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
-from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, not_empty, options
 from agentdash.cli.output import console
 from agentdash.cli.print_document import print_document
 from agentdash.guide import section
@@ -34,7 +34,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 
 @click.command()
 @options(FLEET_OPTIONS, HOST_OPTIONS)
-@click.argument("target", required=False)
+@click.argument("target", required=False, callback=not_empty)
 @click.option(
     "--screen",
     type=click.File("r", encoding="utf-8", errors="replace"),

@@ -40,8 +40,12 @@ def _host_names(context: click.Context, parameter: click.Parameter, prefix: str)
     return list(host_names(context, parameter, prefix))
 
 
-def _not_empty(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(name.strip() for name in names):  # `-L "$UNSET"`
+def not_empty(
+    context: click.Context, parameter: click.Parameter, names: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    """Return the names of an argument or option; fail where one is empty, as in `wait "$UNSET"`."""
+    given = (names,) if isinstance(names, str) else names or ()
+    if not all(name.strip() for name in given):
         raise click.BadParameter("the name is empty.", context, parameter)
     return names
 
@@ -62,7 +66,7 @@ FLEET_OPTIONS = (
         "-L",
         "socket_names",
         multiple=True,
-        callback=_not_empty,
+        callback=not_empty,
         metavar="NAME",
         help="Also watch this tmux server, as for `tmux -L`.",
     ),
@@ -150,7 +154,7 @@ def _workers(context: click.Context, parameter: click.Parameter, prefix: str) ->
 
 def target_argument(*, required: bool) -> Callable[[_F], _F]:
     """Return a decorator that adds the TARGET argument, completed with the workers."""
-    return click.argument("target", required=required, shell_complete=_workers)
+    return click.argument("target", required=required, callback=not_empty, shell_complete=_workers)
 
 
 def given_flags(values: dict[str, Any]) -> dict[str, Any]:

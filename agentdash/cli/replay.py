@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, SECONDS, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, SECONDS, config_of, not_empty, options
 from agentdash.cli.paths import FILE, FOLDER, PATH
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.stdin import without_stdin
@@ -46,7 +46,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 @click.command()
 @options(APPEARANCE_OPTIONS)
 @click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to find threads in.")
-@click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]")
+@click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]", callback=not_empty)
 @click.option("--ssh-config", type=FILE, metavar="FILE", help="For HOST:THREAD, as for `ssh -F`.")
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(

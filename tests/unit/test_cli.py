@@ -440,6 +440,13 @@ def test_sessions(home: Path) -> None:
         (["status", "--codex-home="], "Invalid value for '--codex-home': the path is empty"),
         (["status", "--codex-home", "/dev/null"], "'--codex-home': '/dev/null' is not a directory"),
         (["status", "-L", ""], "Invalid value for '-L': the name is empty"),
+        (["check", ""], "Invalid value for '[PATH|THREAD]...': the name is empty"),
+        (["wait", " "], "Invalid value for 'TARGET': the name is empty"),
+        (["explain", ""], "Invalid value for '[TARGET]': the name is empty"),
+        (
+            ["replay", "", "--export", "x.md"],
+            "Invalid value for '[THREAD|FILE|HOST:THREAD]': the name is empty",
+        ),
         (["status", "-S", "~no-such-user/x"], "Invalid value for '-S': no home directory ~no-such-user"),
         (["--record=~no-such-user"], "--record: no home directory ~no-such-user"),
         (["status", "--debug-log=~no-such-user"], "'--debug-log': no home directory ~no-such-user"),
