@@ -55,18 +55,26 @@ class Reading(NamedTuple):
     state: str
     verdict: str
     findings: frozenset[str]
+    denials: frozenset[tuple[str | None, int, bool]] = frozenset()
+    """Target, calls, and whether no success came after."""
 
 
 def of_worker(worker: Worker) -> Reading:
     sandbox = worker.sandbox
     kinds = frozenset(str(finding.kind) for finding in sandbox.findings)
-    return Reading(str(worker.state), str(sandbox.verdict), kinds)
+    denials = frozenset((each.target, each.count, not each.got_past) for each in sandbox.denials)
+    return Reading(str(worker.state), str(sandbox.verdict), kinds, denials)
 
 
 def checked(home: CodexHome) -> dict[str, Reading]:
     found = find_rollouts(home, ())
     return {
-        thread.id: Reading(thread.state, thread.verdict, frozenset(str(f.kind) for f in thread.findings))
+        thread.id: Reading(
+            thread.state,
+            thread.verdict,
+            frozenset(str(finding.kind) for finding in thread.findings),
+            frozenset((each.target, each.count, not each.got_past) for each in thread.denials),
+        )
         for thread in audit(found.paths, unreadable=found.unreadable).threads
     }
 
@@ -83,7 +91,12 @@ def listed(home: CodexHome) -> dict[str, Reading]:
     rows = {entry.key: entry for entry in library.entries()}
     rows |= {entry.key: entry for entry in library.fill(list(rows.values()), tuple)}
     return {
-        row.id: Reading(str(row.state), str(row.verdict), frozenset(row.findings))
+        row.id: Reading(
+            str(row.state),
+            str(row.verdict),
+            frozenset(row.findings),
+            frozenset((each.target, each.count, each.is_open) for each in row.denials),
+        )
         for row in rows.values()
         if not row.helper
     }
