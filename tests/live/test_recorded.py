@@ -62,11 +62,6 @@ def rows(snapshot: Snapshot) -> dict[str, Shown]:
     return {w.id: shown(w) for w in snapshot.workers if w.kind == "codex-thread"}
 
 
-def readable_rows(snapshot: Snapshot) -> dict[str, Shown]:
-    """Return the rows of threads whose file could be read then: a replay reads the files as they are now."""
-    return {thread: row for thread, row in rows(snapshot).items() if row.state is not State.UNREACHABLE}
-
-
 def over(snapshot: Snapshot) -> bool:
     """Return whether a parent and two children have ended."""
     threads = [w for w in snapshot.workers if w.kind == "codex-thread"]
@@ -118,7 +113,7 @@ async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) ->
         before = [fleet for at, fleet in past if at <= snapshot.at - SKEW_S][-1:]
         near = [fleet for at, fleet in past if abs(at - snapshot.at) <= SKEW_S]
         replayed = [rows(build_snapshot(fleet, snapshot.at)) for fleet in (*before, *near)]
-        for thread, row in readable_rows(snapshot).items():
+        for thread, row in rows(snapshot).items():
             assert row in [then.get(thread) for then in replayed], (thread, snapshot.at, replayed)
     last = rows(seen[-1])
     assert rows(build_snapshot([fleet for at, fleet in past if at <= seen[-1].at][-1], seen[-1].at)) == last

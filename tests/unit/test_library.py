@@ -159,7 +159,9 @@ def test_long_chain_of_forks() -> None:
 )
 def test_invalid_file_has_a_problem(tmp_path: Path, content: bytes, why: str) -> None:
     home = CodexHome(tmp_path)
-    write(home).write_bytes(content)
+    path = write(home)
+    path.write_bytes(content)
+    os.utime(path, (NOW - 60, NOW - 60))
     (entry,) = filled(library_of(home))
     assert entry.problem is not None
     assert why in entry.problem

@@ -292,6 +292,15 @@ def test_unreadable_rollout() -> None:
     assert worker(seen).state is State.UNREACHABLE
 
 
+@pytest.mark.parametrize("size", [0, 20_000], ids=["created", "first line in part"])
+def test_file_without_a_whole_line_is_no_session_log_once_nobody_writes_it(size: int) -> None:
+    """Codex creates a file before it writes the first line, which is long; its owner is seen later."""
+    seen = e.FileSeen(thread=T, at=100.1, path="/x", size=size, modified=100.0)
+    assert snapshot_after(seen, polled(100.2), now=100.3).workers == ()
+    (found,) = snapshot_after(seen, polled(104.0), now=104.1).workers
+    assert (found.state, found.assessment.evidence[0].rule) == (State.UNREACHABLE, "no-session-log")
+
+
 def test_new_thread_with_owner_waits_for_input() -> None:
     started = e.ThreadStarted(thread=T, at=100, line=1, version="0.169.0")
     assert worker(started, held(110)).state is State.WAITING_INPUT

@@ -18,7 +18,7 @@ from agentdash.model.thread import Call, Thread, Turn
 
 _OWNERLESS_AFTER_S: Final = 3.0
 """Age of the newest line from which a thread without an owner counts as left: open files are scanned only
-every few passes."""
+every few passes. Of a file without a whole line, which may have been created just now, its time of change."""
 
 
 class ThreadFacts(msgspec.Struct, frozen=True):
@@ -64,7 +64,8 @@ class ThreadFacts(msgspec.Struct, frozen=True):
             return Liveness.ALIVE
         if self.processes_at is None:
             return Liveness.UNKNOWN
-        newest_line = self.thread.last_at or 0.0
+        file = self.thread.file
+        newest_line = self.thread.last_at or (file.modified if file else 0.0)
         ended = self.orphaned is not None and self.orphaned >= newest_line
         silent = self.processes_at - newest_line >= _OWNERLESS_AFTER_S
         return Liveness.GONE if ended or silent else Liveness.UNKNOWN
