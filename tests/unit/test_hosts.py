@@ -169,6 +169,19 @@ async def test_a_host_that_works_has_a_heartbeat(monkeypatch: pytest.MonkeyPatch
     assert (done.code, done.output, done.error) == (7, b"done\n", "")
 
 
+def test_work_on_a_host_ends_with_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carriers, "_HEARTBEAT_S", 0.2)
+    there = carrier("there", HostSettings(carrier="sh -c {}", command="exec sleep"))
+    with subprocess.Popen(
+        there.argv_with_heartbeat("600"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline() == "\n"
+        process.stderr.close()
+        assert process.stdout.read() == ""  # until nothing holds it
+
+
 def test_what_a_host_lacks_is_said(config: Path) -> None:
     done = agentdash("remote", "check", "build1", "--json", AGENTDASH_CONFIG=str(config))
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}

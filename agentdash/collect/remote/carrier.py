@@ -66,11 +66,15 @@ class Carrier(NamedTuple):
         return [*self.before, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
 
     def argv_with_heartbeat(self, arguments: str) -> list[str]:
-        """Return the same for long work: an empty line on stderr every few seconds shows that it is alive."""
-        beat = f"while kill -0 $$; do echo >&3; sleep {_HEARTBEAT_S} 3>&-; done"
-        work = f"{self.settings.command} {arguments} 3>&-"
+        """Return the same for long work: an empty line on stderr every few seconds shows that it is alive.
+
+        Once nobody reads them, as ssh was ended here, the work is ended there.
+        """
+        work = f"{self.settings.command} {arguments} 3>&- & work=$!"
         # nothing that still sleeps afterwards may hold a stream of the connection
-        script = f"exec 3>&2; ({beat}) </dev/null >/dev/null 2>&1 & {work}; code=$?; kill $!; exit $code"
+        beat = f"while kill -0 $work; do echo >&3 || kill $work; sleep {_HEARTBEAT_S} 3>&-; done"
+        beats = f"(trap '' PIPE; {beat}) </dev/null >/dev/null 2>&1 &"
+        script = f"exec 3>&2; {work}; {beats} wait $work; code=$?; kill $!; exit $code"
         return [*self.before, self._line(script), *self.after]
 
     def shell(self, script: str) -> list[str]:
