@@ -468,7 +468,7 @@ def test_what_codex_took_for_a_denial_is_certain() -> None:
 def test_a_read_only_error_without_a_path_counts_under_a_restricted_policy() -> None:
     assert short(
         find("./tool", 'Error: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only file system" }')
-    ) == [("filesystem", "write", None, "certain")]
+    ) == [("filesystem", "write", None, "likely")]
     assert find("./tool", "Error: Permission denied") == ()
 
 

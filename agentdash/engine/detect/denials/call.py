@@ -10,11 +10,19 @@ import msgspec
 
 from agentdash.engine.detect.denials.lines import Lines, quote
 from agentdash.engine.detect.denials.marks import NO_TEMPORARY, TEST_FILE
+from agentdash.engine.detect.denials.outputs import files_of_options
 from agentdash.engine.detect.denials.prefixes import prefix_of
 from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role, is_build_tool, runs_code
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength
-from agentdash.engine.detect.denials.ties import is_elsewhere, is_foreign, is_inline, mentions, prints_data
+from agentdash.engine.detect.denials.ties import (
+    is_elsewhere,
+    is_foreign,
+    is_inline,
+    mentions,
+    prints_data,
+    runs_unseen,
+)
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
 
@@ -33,6 +41,10 @@ _RUNTIME_SHAPE: Final = re.compile(
     r"|^\S+:\d+:in | at \S+ line \d+\.?$| in \S+ on line \d+$|\(os error \d+\)$"
 )
 """How runtimes word an error, and where in a program they say that it was: no code of a project does."""
+_UNCAUGHT: Final = re.compile(
+    r"(?:CMake Error at|thread '.*' .*panicked at|panic: |Exception in thread|Unhandled exception|Uncaught) ?"
+)
+"""How runtimes begin the account of an error that ends a program."""
 _TOOL_SHAPE: Final = re.compile(r"^\W{0,12}(?:CMake )?(?:error|failed|fatal|caused by)\b", re.IGNORECASE)
 """How build tools and package managers begin the account of their own failure."""
 _NAMELESS: Final = re.compile(r"[~/][^\s:]*: [^/'\"]*$")
@@ -154,7 +166,7 @@ class Call:
         if self._is_elsewhere(line):
             return Attribution(Strength.NONE)
         source = self.origin.attribute(
-            line, paths, phrase, account, network=network, alone=alone, ended_well=self._has_ended_well
+            line, paths, phrase, account, network=network, alone=alone, code_of=self._known_code
         )
         if source.strength is Strength.NONE:
             source = self._of_agent(line, paths, account) or self._of_tests(line, paths) or source
@@ -203,8 +215,10 @@ class Call:
             return self.failed
         return self._code_of(command) not in (0, None)
 
-    def _has_ended_well(self, command: Ran) -> bool:
-        return self._code_of(command) == 0 and not self.denied
+    def _known_code(self, command: Ran) -> int | None:
+        """Return the exit code of a command; that of a failure where the agent's CLI took it for a denial."""
+        code = self._code_of(command)
+        return 1 if self.denied and not code else code
 
     def _code_of(self, command: Ran) -> int | None:
         """Return the exit code of a command: that of the script, or the one that the script prints."""
@@ -223,6 +237,8 @@ class Call:
         if source.strength < Strength.OPEN or command is None:
             return False
         around = self.lines.range(first - 1, last)  # a panic: one above
+        if source.strength is Strength.OPEN and runs_unseen(command):
+            return self._is_traced(first, last) or (self.failed and any(map(_UNCAUGHT.match, around)))
         if prints_data(command):
             named = prefix_of(self.lines[last], WRITING_TOOLS) is not None or any(
                 _RUNTIME_SHAPE.search(line) or (is_build_tool(command.name) and _TOOL_SHAPE.match(line))
@@ -236,6 +252,12 @@ class Call:
             and (not is_inline(command) or (target and mentions(command, target, self.origin.home)))
         )
         return self.has_failed(command) or (bool(known) and any(map(is_account, around)))
+
+    def _is_traced(self, first: int, last: int) -> bool:
+        """Return whether the line above shows that the program of a message was started (`set -x`, make)."""
+        name = prefix_of(self.lines[last])
+        above = "".join(self.lines.range(first - 1, first - 1))
+        return name is not None and re.match(rf"(?:\++ )?(?:\S*/)?{re.escape(name)} ", above) is not None
 
     def _strength_of_tool(self) -> Strength:
         """Return whether the output of a tool that is no command is an account of its failure, not what it
@@ -265,10 +287,12 @@ class Call:
         """Attribute a message about its own files to a test runner: of its cache, or for what it captures."""
         tests = [c for c in self.origin.commands or () if c.role is Role.TEST and not c.unseen]
         others = [c for c in self.origin.commands or () if c.role in (Role.READER, Role.REMOTE)]
-        own = any(map(TEST_FILE.search, paths)) or line.startswith(NO_TEMPORARY)
-        if not tests or others or not own:
+        if not tests or others:
             return None
-        return Attribution(Strength.TIED, tests[-1])
+        own = any(map(TEST_FILE.search, paths)) or line.startswith(NO_TEMPORARY)
+        reports = (path for test in tests for path in files_of_options(test.words))
+        own = own or any(path.startswith(report) for report in reports for path in paths)
+        return Attribution(Strength.TIED, tests[-1]) if own else None
 
     def _nested(self, source: Attribution) -> str | None:
         found = self.origin.agent() if self.is_command else None

@@ -9,9 +9,10 @@ from typing import Final
 from agentdash.engine.detect.denials.call import Call, Finding
 from agentdash.engine.detect.denials.file_messages import Message, operation_of
 from agentdash.engine.detect.denials.file_reasons import Reason
+from agentdash.engine.detect.denials.inline_code import WRITING_CODE
 from agentdash.engine.detect.denials.outputs import output_files
 from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
-from agentdash.engine.detect.denials.programs import WRITING_CODE, WRITING_TOOLS, Role
+from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Attribution, Strength
 from agentdash.engine.detect.denials.targets import databases_in, denies_read, may_write, place

@@ -146,7 +146,7 @@ def operand_hosts(name: str, words: tuple[str, ...]) -> list[str]:
     operands = [
         word
         for word in words
-        if word and not word.startswith(("-", "+", "@")) and "=" not in word and not word.isdecimal()
+        if word and not word.startswith(("-", "+", "@", "file:")) and "=" not in word and not word.isdecimal()
     ]
     named = [
         match["host"] for word in operands if (match := _OPERAND_HOST.match(word)) and is_host(match["host"])

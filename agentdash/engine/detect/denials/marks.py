@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agentdash.engine.detect.denials.outputs import files_of_options
 from agentdash.engine.detect.denials.programs import INTERPRETERS, WRITING_TOOLS, Role, reads_remotely
 from agentdash.engine.detect.denials.ran import Ran
+from agentdash.engine.detect.denials.ties import opens_connection
 
 _TEST_FOLDERS: Final = (
     *("target", ".cargo", "pkg/mod", ".npm", "_cacache", ".pytest_cache", "__pycache__", ".gradle", ".m2"),
@@ -39,7 +41,9 @@ def marks_of(commands: Sequence[Ran]) -> tuple[str, ...] | None:
 
 def _has_marks(command: Ran) -> bool:
     """Return whether a command writes no files, and gives its own messages its name."""
-    if command.role not in (Role.QUIET, Role.READER, Role.TEST) or command.written:
+    if command.role not in (Role.QUIET, Role.READER, Role.TEST):
+        return False
+    if command.written or opens_connection(command):
         return False
     by_code = command.role is Role.READER and command.name.startswith(INTERPRETERS)
     others = by_code or command.name in WRITING_TOOLS or command.name in _OTHER_FORMS
@@ -49,5 +53,6 @@ def _has_marks(command: Ran) -> bool:
 def _marks(command: Ran) -> Iterator[str]:
     if command.role is Role.TEST:
         yield from _OF_TESTS
+        yield from files_of_options(command.words)
     if command.role is not Role.TEST or command.name == "go":
         yield from (command.name + behind for behind in _BEHIND_NAME)

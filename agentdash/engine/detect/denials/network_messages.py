@@ -225,7 +225,8 @@ def _message(
 
 def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
     """Return the message of an EPERM that a socket got."""
-    line = lines[number]
+    # a text as code writes it has many lines in one
+    line = next(part for part in lines[number].split(r"\n") if _NOT_PERMITTED.search(part))
     if sockets := sockets_in(line):
         operation: Operation = "bind" if _BIND.search(line) else "connect"
         return _message(operation, number, certain=True, host=sockets[0])

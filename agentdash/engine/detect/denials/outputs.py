@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Final
 
@@ -32,6 +33,14 @@ def output_files(name: str, words: Words) -> list[str]:
     if name in ("git", "hg") and words[:1] in (("clone",), ("init",)):
         files += [word for word in words[1:] if not word.startswith("-")][-1:]
     return [file for file in files if file]
+
+
+def files_of_options(words: Words) -> list[str]:
+    """Return the absolute paths that options have as their values: `--junitxml=/srv/report.xml`. Operands
+    are none: test runners read them."""
+    values = (word.partition("=")[2] if "=" in word else word for word in words if word.startswith("-"))
+    following = (second for first, second in itertools.pairwise(words) if first.startswith("-"))
+    return [value for value in (*values, *following) if value.startswith("/") and len(value) > 4]
 
 
 def _curl_files(words: Words) -> list[str]:

@@ -130,13 +130,14 @@ _REMOTE_SUBCOMMANDS: Final = {
 _REMOTE_WORDS: Final = word_set("exec ssh shell")
 """Subcommands which start another command somewhere else, in any program that has them."""
 _REMOTE: Final = word_set(
-    "mosh docker-compose ansible bwrap firejail unshare nsenter chroot sandbox-exec lxc machinectl wsl"
+    "mosh docker-compose ansible ansible-playbook bwrap firejail unshare nsenter chroot sandbox-exec lxc "
+    "machinectl wsl"
 )
 _FETCHERS: Final = word_set("curl wget http https xh httpie aria2c lynx")
 """They print pages: their own messages begin with their name."""
 _REMOTE_READERS: Final = word_set(
     "gh glab hub kubectl stern docker podman npm cargo svn hg jira lynx w3m llm aichat mods sgpt ollama "
-    "ansible"
+    "ansible ansible-playbook"
 )
 _TEST_PROGRAMS: Final = word_set(
     "pytest doctest py.test nose2 nosetests unittest jest vitest mocha ava tap karma cypress playwright tox "
@@ -155,15 +156,20 @@ _TEST_RUNNERS: Final = word_set(
 )
 _LAUNCHERS: Final = word_set("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
 _OWN_WORK: Final = word_set(
-    "add build ci download fetch get i init install link list lock mod new pip publish remove restore sync "
-    "uninstall update upgrade vendor venv version"
+    "add build ci config download fetch get i init install link list lock mod new pip publish remove restore "
+    "search sync uninstall update upgrade vendor venv version"
 )
 """Subcommands of package managers that start nothing of the project."""
 _LAUNCHER_WORDS: Final = word_set("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
 _INTERPRETERS: Final = word_set("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
 _RUNTIMES: Final = word_set("java javac lua tclsh Rscript elixir erl julia groovy scala fish")
-_QUERIES: Final = word_set("psql mysql mariadb sqlite3 sqlite redis-cli mongosh duckdb clickhouse-client bq")
-"""They print what is stored."""
+_SERVED: Final = word_set("psql mysql mariadb redis-cli mongosh clickhouse-client clickhouse bq")
+_QUERIES: Final = _SERVED | word_set("sqlite3 sqlite duckdb")
+"""They print what is stored; those above ask a server for it, which no sandbox of the command is around."""
+_SERVICES: Final = word_set(
+    "kubectl oc gcloud az aws vercel netlify heroku flyctl fly doctl sentry-cli circleci bk glab gh"
+)
+"""They print what a service has recorded: their own files are in the home directory, or their arguments."""
 _GIT_STARTS: Final = word_set(
     "ssh git git-lfs git-remote-https git-remote-http remote sh bash editor vi vim nano"
 )
@@ -172,44 +178,12 @@ SELF_CONTAINED: Final = {
     "gh": _GIT_STARTS,
     **dict.fromkeys(word_set("scp sftp rsync"), word_set("ssh rsync")),
     **dict.fromkeys(word_set("ssh psql mysql redis-cli sqlite3 dig nslookup"), frozenset()),
+    **dict.fromkeys(_FETCHERS, frozenset()),
 }
 """Programs which start no others but these, whose messages begin with their names. (A hook of git's may start
 any: it is a script, and names itself.)"""
 INTERPRETERS: Final = ("python", "pypy", "node", "ruby", "perl", "php", "bun", "deno")
 """How the names of programs that run inline code begin."""
-
-WRITING_CODE: Final = re.compile(
-    r"""open\([^)]*,\s*(?:mode\s*=\s*)?['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|writeFile"""
-    r"|appendFile|[wW]riteStream|FileHandler|basicConfig\(|makedirs|mkdir|\.touch\("
-    r"|File\.(?:write|open\([^)]*['\"][wa])|os\.(?:WriteFile|Create|rename|remove|unlink|replace|symlink"
-    r"|chmod)|shutil\.|fs::write|File::create"
-    r"|open\([^)]*['\"]\+?>|rename|unlink|rmSync|copyFile|\.to_(?:csv|json|parquet)\(|json\.dump\(|\.save\("
-)
-"""Calls in inline code which write files."""
-_READING_CODE: Final = re.compile(
-    r"\.read\(|readfile\(|fpassthru\(|\bfile\(|createReadStream|io\.lines|strerror"
-    r"|\bhelp\(|__doc__|read_text\(|readFile|readlines|\bin open\(|fileinput"
-    r"|File\.(?:read|foreach)|IO\.read|slurp|file_get_contents"
-)
-_READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
-"""`perl -ne`, `ruby -pe`: they go through the lines of files."""
-
-_IN_PLACE: Final = re.compile(r"-[lnp]*i\S*")
-"""`perl -pi -e`: they write the files."""
-
-
-def shows_files_by_code(name: str, words: Words, code: str) -> bool:
-    """Return whether an interpreter runs inline code that reads files: it may print what it reads."""
-    if not name.startswith(("python", "node", "perl", "ruby", "php", "bun", "deno")):
-        return False
-    if name.startswith(("perl", "ruby")) and any(_IN_PLACE.fullmatch(word) for word in words):
-        return False
-    if words[:2] in (("-m", "json.tool"), ("-m", "pydoc")) or any(
-        _READING_OPTIONS.fullmatch(w) for w in words
-    ):
-        return True
-    inline = any(word in ("-c", "-e", "-p", "-") for word in words) or "\n" in code
-    return inline and _READING_CODE.search(code) is not None and WRITING_CODE.search(code) is None
 
 
 def agent_of(name: str, words: Words) -> str | None:
@@ -298,6 +272,16 @@ def starts_tools(name: str, words: Words, raw: str) -> bool:
 def is_build_tool(name: str) -> bool:
     """Return whether a program starts tasks of a project: its own failures have a known form."""
     return name in _TEST_RUNNERS | _LAUNCHERS
+
+
+def is_served(name: str) -> bool:
+    """Return whether a program passes on what a database server reports, of its own files too."""
+    return name in _SERVED
+
+
+def asks_service(name: str) -> bool:
+    """Return whether a program prints what a service elsewhere has recorded."""
+    return name in _SERVICES
 
 
 def is_query(name: str) -> bool:

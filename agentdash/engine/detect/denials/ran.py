@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
+from agentdash.engine.detect.denials.inline_code import shows_files_by_code
 from agentdash.engine.detect.denials.programs import (
     SELF_CONTAINED,
     Role,
     files_shown,
     role_of,
-    shows_files_by_code,
 )
 from agentdash.engine.detect.denials.targets import place
 from agentdash.engine.detect.shell import Command, Context, Parameter, Redirect, Text, Word, commands
@@ -57,7 +57,7 @@ class Ran(msgspec.Struct, frozen=True):
     conditional: bool
     """Whether it may not have run, or its failure is handled."""
     is_function: bool = False
-    """Whether it may be a function, of the script or of what was sourced before: of any content."""
+    """Whether it may be a function of what was sourced before: of any content."""
     decides: bool = False
     """Whether the script ends with 0 only if this command does."""
     code_shown: str = ""
@@ -82,13 +82,16 @@ class Reader:
         self._inner: str | None = cwd
         self._isolated = False
         self._variables: dict[str, str] = {}
-        self._has_functions = False
+        self._has_unseen = False
+        """Whether functions may be defined that are not in the script."""
+        self._functions: set[str] = set()
 
     def read(self, parsed: tuple[Command, ...]) -> list[Ran]:
         """Return what ran, of the commands of a script."""
         ran: list[Ran] = []
         chain = _last_chain(parsed)
         codes = _codes_shown(parsed)
+        self._functions = {command.function for command in parsed if command.function}
         messages_read = {self._text(word) for c in parsed for word in c.argv[1:]}
         for number, command in enumerate(parsed):
             isolated = (
@@ -104,7 +107,7 @@ class Reader:
                 self._variables[assignment.name] = value if not assignment.append else _UNKNOWN
             if words:
                 name = posixpath.basename(words[0])
-                self._has_functions |= name in _SOURCING or Context.FUNCTION in command.context
+                self._has_unseen |= name in _SOURCING
                 if name in ("cd", "pushd"):
                     self._change(words[1:], isolated=isolated)
                 chained = command.pipeline in chain
@@ -122,6 +125,8 @@ class Reader:
         piped = command.position > 0
         through_xargs = "xargs" in command.wrappers
         role = role_of(name, words, piped=piped and not through_xargs) if name else Role.PROGRAM
+        if name in self._functions - {command.function} or (name == "exec" and not words):
+            role = Role.QUIET  # what a function prints is of the commands in its body
         redirects = [r for r in command.redirects if r.operator in _WRITES and r.target is not None]
         written = tuple(self._text(r.target) for r in redirects)
         if role is Role.READER and any(
@@ -137,7 +142,7 @@ class Reader:
         if role is Role.PROGRAM and shows_files_by_code(name, words, "\n".join((*words, raw))):
             role = Role.READER
         conditional = not (_SURE | {Context.AND} if chained else _SURE).issuperset(command.context)
-        is_function = self._has_functions and role is Role.PROGRAM and name not in SELF_CONTAINED
+        is_function = self._has_unseen and role is Role.PROGRAM and name not in SELF_CONTAINED
         base = Ran(
             name=name,
             words=words,

@@ -16,8 +16,10 @@ from agentdash.engine.detect.denials.programs import (
     WRITING_TOOLS,
     Role,
     agent_of,
+    asks_service,
     is_build_tool,
     is_query,
+    is_served,
     reads_remotely,
     shows_pages,
 )
@@ -40,6 +42,7 @@ from agentdash.engine.detect.denials.ties import (
     reads_page,
     runs,
     shell_message_fits,
+    stays_here,
 )
 from agentdash.engine.detect.shell import commands
 
@@ -52,6 +55,7 @@ _SHOWN_TEXT: Final = re.compile(
     r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
     r"|stash@\{\d+\}: |\* \S+ +[0-9a-f]{7,} "
     r"|# |`{3}"  # a document
+    r"|['\"].*\\n"  # a text as code writes it
     r"|(?:not )?ok \d+ |(?:expected|received|actual|got|want)\b.{0,20}['\"`])"  # a test's result
     r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
     re.IGNORECASE,
@@ -74,6 +78,10 @@ _OF_ANSIBLE: Final = re.compile(r"\[(?:ERROR|WARNING)\]: ")
 """How ansible begins an account of its own: what other hosts print has their names before it."""
 _OF_QUERY: Final = re.compile(r"(?:sqlite3\.\w+|[\w. ]{0,30}\b)?(?:error|fatal)\b", re.IGNORECASE)
 """How programs that print what is stored begin an account of their own failure."""
+_OF_SERVER: Final = re.compile(
+    r"(?:ERROR|FATAL|PANIC|WARNING):  |ERROR \d|\(error\) |(?:MongoS|S)erverError|Code: \d"
+)
+"""How clients word what their database server reports."""
 _WARNING: Final = re.compile(
     r"(?:\S{0,12}[\d:.,-]{6,} +){0,3}\W{0,4}(?:npm |pnpm |PHP )?(?:warn(?:ing)?|W)\b", re.IGNORECASE
 )
@@ -160,7 +168,7 @@ class Origin(msgspec.Struct, frozen=True):
         *,
         network: bool,
         alone: bool,
-        ended_well: Callable[[Ran], bool],
+        code_of: Callable[[Ran], int | None],
     ) -> Attribution:
         """Return which command printed a line, and how surely.
 
@@ -171,8 +179,8 @@ class Origin(msgspec.Struct, frozen=True):
             account: the lines around it: a traceback names the program's file.
             network: whether it is about the network: programs that print pages fail there in own words.
             alone: whether hardly anything else was printed: no text from elsewhere, then.
-            ended_well: whether a command is known to have ended with 0: then it reports no failure of its
-                own, unless it names what it was given.
+            code_of: the exit code of a command where it is known: one that ended with 0 reports no failure
+                of its own, unless it names what it was given.
         """
         if self.commands is None:
             return Attribution(Strength.AMBIGUOUS)
@@ -183,7 +191,7 @@ class Origin(msgspec.Struct, frozen=True):
             if found := next((c for c in visible if fits(c, named, self.home)), None):
                 return Attribution(Strength.OWN, found)
         elif own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]:
-            return self._own(own, visible, named, account, ended_well=ended_well)
+            return self._own(own, visible, named, account, network=network, code_of=code_of)
         if (phrase and phrase in self.text) or _SHOWN_TEXT.match(line):
             return Attribution(Strength.NONE)
         programs = [c for c in visible if c.role is Role.PROGRAM]
@@ -197,11 +205,11 @@ class Origin(msgspec.Struct, frozen=True):
         if network:
             programs = programs or [c for c in visible if reads_page(c, named, self.home)]
         else:
-            programs = [c for c in programs if self._may_print(c, named)]
+            programs = [c for c in programs if self._may_print(c, named, line, code_of(c))]
         programs = [
             c
             for c in programs
-            if self._may_say(c, line, named, ended_well=ended_well, network=network)
+            if self._may_say(c, line, named, code_of=code_of, network=network)
             or self._shows(c, named, account)
         ]
         return self._open(programs, name, named, account, line)
@@ -218,11 +226,14 @@ class Origin(msgspec.Struct, frozen=True):
         named: tuple[str, ...],
         account: str,
         *,
-        ended_well: Callable[[Ran], bool],
+        network: bool,
+        code_of: Callable[[Ran], int | None],
     ) -> Attribution:
         """Attribute a message that begins with the name of these commands."""
+        if network and named:
+            own = [c for c in own if not stays_here(c) or self._shows(c, named, "")]
         if named:
-            own = [c for c in own if c.role is Role.TOOL or self._shows(c, named, "") or not ended_well(c)]
+            own = [c for c in own if c.role is Role.TOOL or self._shows(c, named, "") or code_of(c) != 0]
         if found := next((c for c in own if is_about(c, named, self.home)), None):
             doubt = (
                 found.role is Role.PROGRAM and self.shows_text and named and not self._shows(found, named, "")
@@ -247,11 +258,16 @@ class Origin(msgspec.Struct, frozen=True):
         in_doubt = (self._quotes(line) and not shown) or is_foreign(command, tool)
         return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
 
-    def _may_print(self, command: Ran, named: tuple[str, ...]) -> bool:
+    def _may_print(self, command: Ran, named: tuple[str, ...], line: str, code: int | None) -> bool:
         """Return whether a program prints messages about files; what fetches pages prints those as well."""
         if is_inline(command) and _ERROR_IMITATED.search(command.raw):
             return False
-        return not shows_pages(command.name) or any(mentions(command, name, self.home) for name in named)
+        if is_served(command.name) and _OF_SERVER.match(line):
+            return False
+        of_service = asks_service(command.name) and not code and not (named and self._are_at_home(named))
+        return not (of_service or shows_pages(command.name)) or any(
+            mentions(command, name, self.home) for name in named
+        )
 
     def _may_say(
         self,
@@ -259,12 +275,12 @@ class Origin(msgspec.Struct, frozen=True):
         line: str,
         named: tuple[str, ...],
         *,
-        ended_well: Callable[[Ran], bool],
+        code_of: Callable[[Ran], int | None],
         network: bool,
     ) -> bool:
         """Return whether a program may report a failure of its own with a line that its arguments do not
         show to be about them."""
-        if ended_well(command) and not _WARNING.match(line):
+        if code_of(command) == 0 and not _WARNING.match(line):
             if not named and network:
                 return connects_by_code(command)
             files = (word for word in command.words if "." in word or "/" in word)

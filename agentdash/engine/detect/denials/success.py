@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from agentdash.engine.detect.denials.inline_code import WRITING_CODE
 from agentdash.engine.detect.denials.outputs import output_files
 from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
 from agentdash.engine.detect.denials.programs import (
     INTERPRETERS,
-    WRITING_CODE,
     WRITING_TOOLS,
     Role,
     reads_remotely,

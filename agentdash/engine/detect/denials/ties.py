@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from typing import Final
@@ -12,6 +13,7 @@ from agentdash.engine.detect.denials.programs import (
     SELF_CONTAINED,
     WRITING_TOOLS,
     Role,
+    is_build_tool,
     is_query,
     runs_project,
     shows_pages,
@@ -27,6 +29,9 @@ _ERROR_MADE: Final = re.compile(
 )
 
 
+_CODE_FILE: Final = re.compile(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)")
+_FAILED_RECIPE: Final = re.compile(r"(?:[ \t].*\n)*.*\n\w*make(?:\[\d+\])?: \*\*\*")
+"""What make prints behind the last words of a recipe that failed; indented lines are a traceback's."""
 _OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
 
 
@@ -61,7 +66,14 @@ def connects_by_code(command: Ran) -> bool:
     """Return whether inline code names a host: it need not be in the error that it prints."""
     if not is_inline(command) or is_query(command.name) or shows_pages(command.name):
         return False
-    return not all(map(is_loopback, operand_hosts(command.name, command.words)))
+    return not all(map(is_loopback, operand_hosts(command.name, (*command.words, command.raw))))
+
+
+def stays_here(command: Ran) -> bool:
+    """Return whether a program fetches from this machine alone: it reaches no other host."""
+    addresses = [word for word in command.words if "://" in word]
+    hosts = (host for word in addresses for host in operand_hosts(command.name, (word,)))
+    return shows_pages(command.name) and bool(addresses) and all(map(is_loopback, hosts))
 
 
 def is_foreign(command: Ran, name: str | None) -> bool:
@@ -86,14 +98,18 @@ def prints_no_others(command: Ran, name: str | None) -> bool:
 
 
 def reads_page(command: Ran, named: tuple[str, ...], home: str | None) -> bool:
-    """Return whether inline code that reads files, or pages, names the host of a message."""
+    """Return whether inline code that reads files, or pages, names the host of a message, or any host where
+    that names none."""
     is_code = command.role is Role.READER and command.name.startswith(INTERPRETERS) and is_inline(command)
-    return is_code and any(mentions(command, name, home) for name in named)
+    if not is_code:
+        return False
+    return any(mentions(command, name, home) for name in named) if named else connects_by_code(command)
 
 
 def is_inline(command: Ran) -> bool:
     """Return whether an interpreter gets its program as an argument or as its input."""
-    return any(word in ("-c", "-e", "-p", "-r", "-") for word in command.words) or "\n" in command.raw
+    options = itertools.takewhile(lambda word: not _CODE_FILE.fullmatch(word), command.words)
+    return any(word in ("-c", "-e", "-p", "-r", "-") for word in options) or "\n" in command.raw
 
 
 def prints_data(command: Ran) -> bool:
@@ -104,6 +120,16 @@ def prints_data(command: Ran) -> bool:
     if command.name.startswith(INTERPRETERS) and is_inline(command):
         return _ERROR_MADE.search(command.raw) is not None
     return runs_project(command.name, command.words, command.raw)
+
+
+def runs_unseen(command: Ran) -> bool:
+    """Return whether a command runs code that the script does not show: a file or a task of the project, or a
+    function. What that prints need not be the message of a program that failed."""
+    seen = command.name.startswith(INTERPRETERS) and is_inline(command)
+    if seen or is_query(command.name) or "-m" in command.words or command.role is Role.READER:
+        return False
+    is_function = command.is_function and not is_build_tool(command.name)
+    return is_function or runs_project(command.name, command.words, command.raw)
 
 
 def runs(command: Ran, name: str | None) -> bool:
@@ -121,18 +147,14 @@ def is_in(command: Ran, account: str) -> bool:
         return True
     if 'File "<stdin>"' in account and command.name.startswith("python"):
         return True
-    if command.name in ("make", "gmake") and re.search(
-        r"^\w*make(?:\[\d+\])?: \*\*\*", account, re.MULTILINE
+    if command.name in ("make", "gmake") and _FAILED_RECIPE.match(account):
+        return True
+    if command.name.startswith("node") and (
+        "[eval" in account or "node:internal" in account or "\nNode.js v" in account
     ):
         return True
-    if command.name.startswith("node") and ("[eval" in account or "node:internal" in account):
-        return True
-    files = [
-        posixpath.basename(word)
-        for word in command.words
-        if re.fullmatch(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)", word)
-    ]
-    place = r"(?:^|[/\"(]){}(?:[\":]| on line \d)"
+    files = [posixpath.basename(word) for word in command.words if _CODE_FILE.fullmatch(word)]
+    place = r"(?:^|[/\"(]){}(?:[\":]|(?: on)? line \d)"
     return any(re.search(place.format(re.escape(file)), account, re.MULTILINE) for file in files)
 
 
@@ -148,9 +170,9 @@ def shell_message_fits(command: Ran, paths: tuple[str, ...], home: str | None) -
     )
 
 
-def opens_connection(command: Ran, _named: tuple[str, ...], _home: str | None) -> bool:
-    """Return whether a shell connects by itself, to bash's `/dev/tcp/HOST/PORT`."""
-    return any(target.startswith(("/dev/tcp/", "/dev/udp/")) for target in command.written)
+def opens_connection(command: Ran, _named: tuple[str, ...] = (), _home: str | None = None) -> bool:
+    """Return whether a shell connects by itself, to bash's `/dev/tcp/HOST/PORT`, for reading or writing."""
+    return any(word.startswith(("/dev/tcp/", "/dev/udp/")) for word in command.raw.split())
 
 
 def is_about(command: Ran, paths: tuple[str, ...], home: str | None) -> bool:

@@ -79,6 +79,8 @@ class Command(msgspec.Struct, frozen=True):
     context: frozenset[Context]
     wrappers: tuple[str, ...] = ()
     """Names of the programs that were taken off, outermost first."""
+    function: str = ""
+    """Name of the function whose body it is in."""
 
     @property
     def name(self) -> str:
@@ -110,6 +112,7 @@ class _Place(msgspec.Struct, frozen=True):
     position: int = 0
     length: int = 1
     shells: int = 0
+    function: str = ""
 
     def within(self, *contexts: Context) -> _Place:
         return msgspec.structs.replace(self, context=self.context.union(contexts))
@@ -148,8 +151,9 @@ class _Walk:
                 yield from self.node(
                     body, msgspec.structs.replace(place, redirects=(*redirects, *place.redirects))
                 )
-            case Function(body=body):
-                yield from self.node(body, place.within(Context.FUNCTION))
+            case Function(name=name, body=body):
+                inside = msgspec.structs.replace(place, function=name)
+                yield from self.node(body, inside.within(Context.FUNCTION))
             case Timed(body=body):
                 yield from self.node(body, place)
             case _:
@@ -208,7 +212,8 @@ class _Walk:
                 "wrappers": (*place.wrappers, *wrappers, shell),
                 "shells": place.shells + 1,
             }
-            yield from self.script(tree, msgspec.structs.replace(place, **inner).within(Context.NESTED))
+            inside = msgspec.structs.replace(place, **inner)
+            yield from self.script(tree, inside if shell == "eval" else inside.within(Context.NESTED))
             return
         yield Command(
             argv=argv,
@@ -219,6 +224,7 @@ class _Walk:
             length=place.length,
             context=place.context,
             wrappers=(*place.wrappers, *wrappers),
+            function=place.function,
         )
 
 
@@ -299,7 +305,9 @@ def _option_length(text: str, with_value: str) -> int:
 
 
 def shell_script(argv: tuple[Word, ...]) -> str | None:
-    """Return the literal script of `bash -lc '…'`, `sh -c …`; None for anything else."""
+    """Return the literal script of `bash -lc '…'`, `sh -c …`, `eval …`; None for anything else."""
+    if len(argv) > 1 and argv[0].text == "eval" and all(word.literal for word in argv):
+        return " ".join(word.text for word in argv[1:])
     if len(argv) < 3 or not argv[0].literal or argv[0].text.rpartition("/")[2] not in SHELLS:
         return None
     at, is_command = 1, False
