@@ -140,8 +140,16 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
     await lab.pane(warm_up).shows("warm")
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write", *settings)
-        nested = await watched.until(lambda w: w.kind == "process" and bool(w.sandbox.predicted_denials))
-        assert (nested.agent.name, nested.state) == ("opencode", State.RUNNING)
+        nested = await watched.until(
+            lambda w: (
+                w.kind == "process"
+                and w.state is State.RUNNING
+                and w.parent is not None
+                and w.sandbox.got.sandboxed is not None
+                and bool(w.sandbox.predicted_denials)
+            )
+        )
+        assert nested.agent.name == "opencode"
         assert nested.parent in lab.threads()
         assert nested.sandbox.got.sandboxed is True
         denied = {path.path for denials in nested.sandbox.predicted_denials for path in denials.paths}
@@ -149,8 +157,7 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
         assert not denied & set(opened[:-1])
         lab.model.release("end")
         await watched.until(thread_in(State.COMPLETED))
-        assert watched.snapshot is not None
-        assert "process" not in {w.kind for w in watched.snapshot.workers}
+        await watched.until_snapshot(lambda each: "process" not in {w.kind for w in each.workers})
 
 
 @pytest.mark.parametrize("version", VERSIONS)

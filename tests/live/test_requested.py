@@ -44,7 +44,7 @@ from tests.live.codex_settings import (
     mode,
     permissions,
 )
-from tests.live.patience import until
+from tests.live.patience import command_seconds, scaled, until
 
 VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.114.0,0.130.0,0.169.0").split(","))
 SAMPLE: Final = (
@@ -235,7 +235,7 @@ async def test_tui(version: str, name: str) -> None:
     with matrix_lab(version, settings) as lab:
         pane = lab.lab.pane(shlex.join(lab.interactive(*settings.args)))
         await until(lambda: "\n› " in pane.text(), f"the prompt of {version}")
-        await asyncio.sleep(2)  # in its first seconds a TUI may lose keys
+        await asyncio.sleep(scaled(2))  # in its first seconds a TUI may lose keys
         pane.submit("[[first]] go")
         await until(lambda: bool(lab.lab.threads()) and any(each.may for each in lab.truths()), "its command")
         seen = agentdash(lab, "status", "--json", "-S", str(lab.lab.tmux))
@@ -255,7 +255,7 @@ async def test_choice_in_the_running_tui(version: str) -> None:
     with matrix_lab(version, Settings("x", _TYPED)) as lab:
         pane = lab.lab.pane(shlex.join(lab.interactive(*_TYPED)))
         await until(lambda: "\n› " in pane.text(), f"the prompt of {version}")
-        await asyncio.sleep(2)  # in its first seconds a TUI may lose keys
+        await asyncio.sleep(scaled(2))  # in its first seconds a TUI may lose keys
         pane.submit("[[first]] go")
         await until(lambda: bool(lab.lab.threads()) and any(each.may for each in lab.truths()), "its command")
         await pane.shows("• done")
@@ -394,7 +394,7 @@ def agentdash(lab: MatrixLab, *args: str) -> subprocess.CompletedProcess[str]:
 def slow(lab: MatrixLab) -> MatrixLab:
     """Let the lab's commands take long enough to be seen."""
     for steps in lab.lab.model.script.values():
-        steps[0]["run"] = f"sleep 6; {steps[0]['run']}"
+        steps[0]["run"] = f"sleep {command_seconds(6)}; {steps[0]['run']}"
         break  # both scripts have the same steps
     return lab
 

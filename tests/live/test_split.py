@@ -99,5 +99,6 @@ def test_split_passes_its_options_on(tmux: Tmux, tmp_path: Path, monkeypatch: py
     )
     assert command[1:] == ["-m", "agentdash", "-L", "other", "--theme", "light", "--ascii"]
     pid = tmux("display", "-p", "-t", "%1", "#{pane_pid}")
-    environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
-    assert {f"CODEX_HOME={tmp_path / 'codex'}", f"AGENTDASH_CONFIG={config}"} <= set(environment)
+    given = {f"CODEX_HOME={tmp_path / 'codex'}", f"AGENTDASH_CONFIG={config}"}
+    # until it executes a program, it has the environment of its tmux server
+    wait_until(lambda: given <= set(Path(f"/proc/{pid}/environ").read_text().split("\0")), f"{given}")

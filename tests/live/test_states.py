@@ -29,7 +29,7 @@ async def test_codex_tui(codex: OpenLab) -> None:
         pane = await walks.open_codex(lab)
         taken = await walk(seen, lab, pane, (*walks.CODEX_TUI, walks.GIVEN_UP))
         assert strays(taken) == {}
-        worker = await seen.until(lambda w: w.kind == "codex-thread")
+        worker = await seen.until(lambda w: w.kind == "codex-thread" and walks.is_in(w, pane))
         states = [period.state for period in worker.history]
         # a turn interrupted while the provider failed is not ready in between
         assert states[-2:] != ["interrupted", "failed-provider"]
@@ -51,9 +51,15 @@ async def test_opencode_run_inside_and_outside_a_sandbox(codex: OpenLab) -> None
         done = await seen.until(lambda w: walks.is_in(w, outside) and w.state is State.COMPLETED)
         assert done.sandbox.got.seccomp == 0
         inside = opencode.run(lab, "[[hi]] go", sandbox=opencode.SANDBOX)
-        blocked = await seen.until(lambda w: walks.is_in(w, inside) and w.state is State.BLOCKED_SANDBOX)
         home = str(lab.user / ".local" / "share" / "opencode")
-        assert home in blocked.assessment.why
+        blocked = await seen.until(
+            lambda w: (
+                walks.is_in(w, inside)
+                and w.state is State.BLOCKED_SANDBOX
+                and home in w.assessment.why
+                and any(finding.remedy for finding in w.sandbox.findings)
+            )
+        )
         assert blocked.sandbox.got.seccomp == 2
         (finding,) = blocked.sandbox.findings
         assert finding.kind == "denied-filesystem"

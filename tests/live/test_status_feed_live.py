@@ -1,4 +1,4 @@
-"""The status feed of a real Codex 0.169: its events, its delay, and no effect on Codex."""
+"""The status feed of a real Codex 0.169: its events, and no effect on Codex."""
 
 from __future__ import annotations
 
@@ -70,9 +70,8 @@ async def test_approval_is_pushed_and_can_still_be_answered(codex: OpenLab) -> N
         pane.submit("[[ask]] go")
         await until(lab.threads, "a rollout")
         [thread] = lab.threads()
+        await listener.receives(thread, "active", "waitingOnApproval")
         await pane.shows(MENU)
-        async with within(1):
-            await listener.receives(thread, "active", "waitingOnApproval")
         assert not (lab.workspace / "allowed").exists()
         await pane.answer(MENU, "y")
         await listener.receives(thread, "active")

@@ -121,6 +121,7 @@ async def test_panes_and_screens_are_emitted_once(tmux: Tmux) -> None:
     pane = tmux.open(r"printf '\033[1;38;2;1;2;3mpainted\033[0m   \nplain\n'; exec sleep 1000", "-n", "api")
     observer = Observer()
     await observer.until(lambda: observer.text(pane).startswith("painted\nplain"))
+    await observer.until(lambda: observer.panes[pane].command == "sleep")
     await observer.until(lambda: observer.emitted == [])
     seen = observer.panes[pane]
     assert (seen.key, seen.window, seen.command) == (PaneKey("default", pane), "0:api", "sleep")
@@ -209,8 +210,8 @@ async def test_server_restart(tmux: Tmux) -> None:
     await observer.until(lambda: set(observer.panes) == {first, second})
     old = observer.panes[first].server_pid
     tmux("kill-server")
-    await observer.until(lambda: not observer.sources["tmux"].ok)
-    assert observer.sources["tmux"].detail == "no server running"
+    await observer.until(lambda: observer.sources["tmux"].detail == "no server running")
+    assert not observer.sources["tmux"].ok
     assert set(observer.panes) == {first, second}  # in their last known state
     assert tmux.open() == first  # ids restart
     await observer.until(lambda: observer.panes[first].server_pid != old)
@@ -250,7 +251,9 @@ async def test_twelve_panes_take_two_calls(tmux: Tmux, monkeypatch: pytest.Monke
 async def test_pane_closes_between_listing_and_capturing(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
     panes = [tmux.open(f"echo this is {n}; exec sleep 1000") for n in range(4)]
     ready = Observer()
-    await ready.until(lambda: all("this is" in ready.text(pane) for pane in panes))
+    await ready.until(
+        lambda: all("this is" in ready.text(pane) and ready.panes[pane].command == "sleep" for pane in panes)
+    )
 
     def race(*args: str) -> None:
         if "capture-pane" in args and panes[1] in args:

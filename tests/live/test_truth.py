@@ -178,7 +178,9 @@ async def test_child_has_the_sandbox_of_its_parent(codex: OpenLab) -> None:
         child = await watched.until(
             lambda w: w.depth == 1 and w.sandbox.got.sandboxed is not None and is_judged(w)
         )
-        parent = await watched.until(lambda w: child.id in w.children and is_judged(w))
+        parent = await watched.until(
+            lambda w: child.id in w.children and w.sandbox.got.sandboxed is not None and is_judged(w)
+        )
     for worker in (parent, child):
         assert (worker.sandbox.verdict, worker.sandbox.findings, worker.sandbox.got.sandboxed) == (
             "match",

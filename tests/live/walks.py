@@ -18,7 +18,7 @@ import psutil
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import opencode
-from tests.live.codex import Lab, Pane
+from tests.live.codex import UNTIL_LET_GO, Lab, Pane
 from tests.live.patience import scaled
 from tests.live.scripted_server import Script
 from tests.live.watched import Watched
@@ -120,6 +120,10 @@ def let_go(gate: str) -> Act:
     return act
 
 
+async def let_command_go(lab: Lab, pane: Pane) -> None:
+    lab.let_go()
+
+
 async def nothing(lab: Lab, pane: Pane) -> None:
     """Do nothing: the cause is there already."""
 
@@ -146,7 +150,10 @@ async def kill_server(lab: Lab, pane: Pane) -> None:
 
 CODEX: Script = {
     "hold": [{"hold": "first"}, {"say": "all done"}],
-    "ask": [{"run": "touch allowed; sleep 4", "escalate": "May I?"}, {"say": "allowed and done"}],
+    "ask": [
+        {"run": f"touch allowed; {UNTIL_LET_GO}", "escalate": "May I?", "yield_ms": 30_000},
+        {"say": "allowed and done"},
+    ],
     "question": [
         {"tool": "request_user_input", "args": {"questions": [_QUESTION]}},
         {"say": "answered and done"},
@@ -171,7 +178,7 @@ CODEX_TUI = (
     Step("turn complete", let_go("first"), "all done", State.COMPLETED),
     Step("approval", say("[[ask]] go"), MENU, State.WAITING_APPROVAL),
     Step("approved", answer(MENU, "y"), None, State.RUNNING),
-    Step("turn complete again", nothing, "allowed and done", State.COMPLETED),
+    Step("turn complete again", let_command_go, "allowed and done", State.COMPLETED),
     Step("question", say("[[question]] go"), "Which way?", State.WAITING_INPUT),
     Step("answered", answer("enter to submit answer", "Enter"), "answered and done", State.COMPLETED),
     Step("model at work again", say("[[stop]] go"), "esc to interrupt", State.RUNNING),

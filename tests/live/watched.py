@@ -54,12 +54,17 @@ class Watched:
 
     async def at(self, wanted: Wanted) -> tuple[Worker, float]:
         """Like `until`; return the worker and the time of the snapshot."""
+        snapshot = await self.until_snapshot(lambda each: any(map(wanted, each.workers)))
+        return next(filter(wanted, snapshot.workers)), snapshot.at
+
+    async def until_snapshot(self, wanted: Callable[[Snapshot], bool]) -> Snapshot:
+        """Wait for a snapshot that is as wanted, and return it."""
         last: Snapshot | None = None
         try:
             async with within():
                 async for last in self._hub.snapshots():
-                    if (found := next((w for w in last.workers if wanted(w)), None)) is not None:
-                        return found, last.at
+                    if wanted(last):
+                        return last
         except TimeoutError:
             workers = last.workers if last else ()
             states = [(w.id, str(w.state), w.assessment.why, w.sandbox.verdict) for w in workers]
