@@ -24,7 +24,7 @@ from typing import Any
 from tests.live.anthropic_model import ScriptedAnthropic
 from tests.live.codex import cache, npm_install
 from tests.live.dispositions import restore_defaults
-from tests.live.patience import until
+from tests.live.patience import scaled, until
 from tests.live.scripted_server import Script
 from tests.live.tmux_pane import TmuxPane
 
@@ -123,7 +123,7 @@ class ClaudeLab:
 
     def print(self, prompt: str, *arguments: str) -> str:
         """Run `claude -p` to its end, and return what it printed."""
-        return self.start(prompt, *arguments).communicate(timeout=_PRINT_LIMIT_S)[0]
+        return self.start(prompt, *arguments).communicate(timeout=scaled(_PRINT_LIMIT_S))[0]
 
     def transcripts(self) -> list[Path]:
         """Return its transcripts, those of sub-agents too."""

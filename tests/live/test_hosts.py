@@ -19,7 +19,7 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.status import worker_report
 from tests.live.codex import Lab, Pane
 from tests.live.conftest import OpenLab
-from tests.live.patience import until
+from tests.live.patience import scaled, until
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
 from tests.live.watched import Watched, thread_in, watching_config
 from tests.live.watched import watching as directly
@@ -264,6 +264,6 @@ async def test_workers_in_a_container(codex: OpenLab, tmp_path: Path) -> None:
             lab.model.release("end")
             done = await watched.until(thread_in(State.COMPLETED))
             assert done.id == running.id
-        worker.wait(timeout=60)
+        worker.wait(timeout=scaled(60))
     finally:
         container.stop()

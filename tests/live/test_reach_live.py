@@ -67,7 +67,11 @@ def test_reach_of_a_sandboxed_and_of_a_free_worker(codex: OpenLab, tmp_path: Pat
     bashrc = ("takeover", "write", str(Path.home() / ".bashrc"))
     assert bashrc in reached["free"]
     assert bashrc not in reached["boxed"]
-    status = _document("status", lab.home, lab.tmux, tmp_path, "--json=git,cwd")
-    branches = {each["cwd"]: each["git"] and each["git"]["branch"] for each in status["workers"]}
-    assert branches[str(lab.workspace)] == "topic"
+
+    def branches() -> dict[str, str | None]:
+        status = _document("status", lab.home, lab.tmux, tmp_path, "--json=git,cwd")
+        return {each["cwd"]: each["git"] and each["git"]["branch"] for each in status["workers"]}
+
+    # one look spends 0.05 s on all repositories
+    wait_until(lambda: branches().get(str(lab.workspace)) == "topic", "the branch")
     lab.model.release("end")

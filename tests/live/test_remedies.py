@@ -31,7 +31,7 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, Remedy
 from tests.live.codex import Lab, cache, install
 from tests.live.conftest import OpenLab
-from tests.live.patience import until
+from tests.live.patience import scaled, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probes are for Linux's sandbox")
 
@@ -106,7 +106,7 @@ class Box:
         }  # fmt: skip
         done = subprocess.run(
             ["sh", "-c", once], cwd=self.workspace, env=env, text=True, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=scaled(60),
         )  # fmt: skip
         return Ran(done.returncode, done.stdout)
 
@@ -467,7 +467,8 @@ def run_exec(lab: Lab, once: str, marker: str, **variables: str) -> str:
     assert words[0] == "codex"
     subprocess.run(
         [str(lab.binary), *words[1:], "exec", "--skip-git-repo-check", f"[[{marker}]] go"],
-        cwd=lab.workspace, env=env, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300,
+        cwd=lab.workspace, env=env, check=True, capture_output=True, stdin=subprocess.DEVNULL,
+        timeout=scaled(120),
     )  # fmt: skip
     outputs = []
     for file in sorted(lab.home.glob("sessions/*/*/*/*.jsonl")):
