@@ -39,7 +39,9 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 MaxStartups 100
+SetEnv "HOME={folder}" "PATH={path}"
 """
+"""Another home: a shell reads the profile in it, and what that starts may wait for others, or be killed."""
 _CLIENT_CONFIG = """
 Host {name}
   HostName 127.0.0.1
@@ -86,7 +88,13 @@ class SshHost:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        values = {"name": name, "port": self.port, "user": getpass.getuser(), "folder": folder}
+        values = {
+            "name": name,
+            "port": self.port,
+            "user": getpass.getuser(),
+            "folder": folder,
+            "path": os.environ["PATH"],
+        }
         (folder / "sshd_config").write_text(_SSHD_CONFIG.format(**values))
         self.client_config = _CLIENT_CONFIG.format(**values)
         public = (folder / "host_key.pub").read_text()

@@ -287,7 +287,7 @@ async def test_panes_that_keep_drawing_take_one_call(tmux: Tmux, monkeypatch: py
 
 async def test_linked_window_is_one_pane(tmux: Tmux) -> None:
     pane = tmux.open()
-    tmux("new-session", "-d", "-s", "second")
+    tmux("new-session", "-d", "-s", "second", "sleep 1000")
     tmux("link-window", "-s", pane, "-t", "second:7")
     tmux("select-window", "-t", "second:7")
     observer = Observer()
