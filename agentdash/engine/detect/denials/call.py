@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from functools import cached_property
 from typing import Final
@@ -12,16 +13,23 @@ from agentdash.engine.detect.denials.lines import Lines, quote
 from agentdash.engine.detect.denials.marks import NO_TEMPORARY, TEST_FILE
 from agentdash.engine.detect.denials.outputs import files_of_options
 from agentdash.engine.detect.denials.prefixes import prefix_of
-from agentdash.engine.detect.denials.programs import WRITING_TOOLS, Role, is_build_tool, runs_code
+from agentdash.engine.detect.denials.programs import (
+    WRITING_TOOLS,
+    Role,
+    asks_service,
+    is_build_tool,
+    runs_code,
+)
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength
 from agentdash.engine.detect.denials.ties import (
+    is_code,
     is_elsewhere,
     is_foreign,
     is_inline,
     mentions,
     prints_data,
-    runs_unseen,
+    repeats,
 )
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
@@ -237,7 +245,7 @@ class Call:
         if source.strength < Strength.OPEN or command is None:
             return False
         around = self.lines.range(first - 1, last)  # a panic: one above
-        if source.strength is Strength.OPEN and runs_unseen(command):
+        if source.strength is Strength.OPEN and (repeats(command) or self._is_of_service(command, target)):
             return self._is_traced(first, last) or (self.failed and any(map(_UNCAUGHT.match, around)))
         if prints_data(command):
             named = prefix_of(self.lines[last], WRITING_TOOLS) is not None or any(
@@ -247,11 +255,20 @@ class Call:
             return named and (self.failed or source.strength is Strength.TIED)
         if source.strength is Strength.TIED:
             return not _NAMELESS.match(self.lines[first])
-        known = is_build_tool(command.name) or (
-            runs_code(command.name)
-            and (not is_inline(command) or (target and mentions(command, target, self.origin.home)))
-        )
-        return self.has_failed(command) or (bool(known) and any(map(is_account, around)))
+        shown = is_code(command)
+        name = rf"(?<!\w){re.escape(posixpath.basename(target or '/'))}(?!\w)"
+        if shown and not (target and re.search(name, command.raw)):
+            return False  # code that does not name the file shows messages of others
+        runs = runs_code(command.name) and (shown or not is_inline(command))
+        known = is_build_tool(command.name) or runs
+        return self.has_failed(command) or (known and any(map(is_account, around)))
+
+    def _is_of_service(self, command: Ran, target: str | None) -> bool:
+        """Return whether a message may be what a service has recorded: clients keep their files at home, or
+        are told where to."""
+        if not asks_service(command.name) or (target and mentions(command, target, self.origin.home)):
+            return False
+        return not (target or "").startswith(f"{self.origin.home}/")
 
     def _is_traced(self, first: int, last: int) -> bool:
         """Return whether the line above shows that the program of a message was started (`set -x`, make)."""

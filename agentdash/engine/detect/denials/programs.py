@@ -167,7 +167,8 @@ _SERVED: Final = word_set("psql mysql mariadb redis-cli mongosh clickhouse-clien
 _QUERIES: Final = _SERVED | word_set("sqlite3 sqlite duckdb")
 """They print what is stored; those above ask a server for it, which no sandbox of the command is around."""
 _SERVICES: Final = word_set(
-    "kubectl oc gcloud az aws vercel netlify heroku flyctl fly doctl sentry-cli circleci bk glab gh"
+    "kubectl oc helm argocd gcloud az aws vercel netlify heroku flyctl fly doctl sentry-cli circleci bk glab "
+    "gh"
 )
 """They print what a service has recorded: their own files are in the home directory, or their arguments."""
 _GIT_STARTS: Final = word_set(

@@ -78,6 +78,8 @@ _OF_ANSIBLE: Final = re.compile(r"\[(?:ERROR|WARNING)\]: ")
 """How ansible begins an account of its own: what other hosts print has their names before it."""
 _OF_QUERY: Final = re.compile(r"(?:sqlite3\.\w+|[\w. ]{0,30}\b)?(?:error|fatal)\b", re.IGNORECASE)
 """How programs that print what is stored begin an account of their own failure."""
+_INNER_TOOL: Final = re.compile(rf": ({'|'.join(sorted(WRITING_TOOLS))}): ")
+"""A message of a simple tool that another program passes on."""
 _OF_SERVER: Final = re.compile(
     r"(?:ERROR|FATAL|PANIC|WARNING):  |ERROR \d|\(error\) |(?:MongoS|S)erverError|Code: \d"
 )
@@ -212,7 +214,7 @@ class Origin(msgspec.Struct, frozen=True):
             if self._may_say(c, line, named, code_of=code_of, network=network)
             or self._shows(c, named, account)
         ]
-        return self._open(programs, name, named, account, line)
+        return self._open(programs, name, named, account, line, network=network)
 
     def _are_at_home(self, named: tuple[str, ...]) -> bool:
         """Return whether all paths lie in the home directory, where clients keep their state."""
@@ -244,17 +246,31 @@ class Origin(msgspec.Struct, frozen=True):
         return Attribution(Strength.TIED if starter else Strength.NONE, starter)
 
     def _open(
-        self, programs: list[Ran], name: str | None, named: tuple[str, ...], account: str, line: str
+        self,
+        programs: list[Ran],
+        name: str | None,
+        named: tuple[str, ...],
+        account: str,
+        line: str,
+        *,
+        network: bool,
     ) -> Attribution:
         """Attribute a message to one of the programs that print messages of any form."""
         programs = [c for c in programs if not prints_no_others(c, name)]
         if not programs:
             return Attribution(Strength.NONE)
-        shown = [c for c in programs if self._shows(c, named, account) or runs(c, name)]
+        shown = [
+            c
+            for c in programs
+            if self._shows(c, named, account)
+            or runs(c, name)
+            or (network and not named and connects_by_code(c))
+        ]
         command = (shown or [c for c in programs if c.name == name] or programs)[-1]
         if shown and not (is_inline(command) and prints_data(command)):
             return Attribution(Strength.TIED, command)
-        tool = prefix_of(line, WRITING_TOOLS)
+        inner = _INNER_TOOL.search(line)
+        tool = inner[1] if inner else prefix_of(line, WRITING_TOOLS)
         in_doubt = (self._quotes(line) and not shown) or is_foreign(command, tool)
         return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
 

@@ -22,7 +22,9 @@ from agentdash.engine.detect.denials.programs import (
 from agentdash.engine.detect.denials.ran import Ran
 from agentdash.engine.detect.denials.targets import is_part_of, is_same, paths_in, place
 
-_STARTS_OTHERS: Final = re.compile(r"subprocess|system|popen|spawn|exec|fork|sh\(|run\(|[`$%]", re.IGNORECASE)
+_STARTS_OTHERS: Final = re.compile(
+    r"subprocess|system|popen|spawn|exec(?!ut)|fork|sh\(|run\(|[`$%]", re.IGNORECASE
+)
 """Calls in inline code which start other programs."""
 _ERROR_MADE: Final = re.compile(
     r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
@@ -30,8 +32,6 @@ _ERROR_MADE: Final = re.compile(
 
 
 _CODE_FILE: Final = re.compile(r"[\w./@+-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)")
-_FAILED_RECIPE: Final = re.compile(r"(?:[ \t].*\n)*.*\n\w*make(?:\[\d+\])?: \*\*\*")
-"""What make prints behind the last words of a recipe that failed; indented lines are a traceback's."""
 _OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
 
 
@@ -100,8 +100,7 @@ def prints_no_others(command: Ran, name: str | None) -> bool:
 def reads_page(command: Ran, named: tuple[str, ...], home: str | None) -> bool:
     """Return whether inline code that reads files, or pages, names the host of a message, or any host where
     that names none."""
-    is_code = command.role is Role.READER and command.name.startswith(INTERPRETERS) and is_inline(command)
-    if not is_code:
+    if command.role is not Role.READER or not is_code(command):
         return False
     return any(mentions(command, name, home) for name in named) if named else connects_by_code(command)
 
@@ -112,21 +111,25 @@ def is_inline(command: Ran) -> bool:
     return any(word in ("-c", "-e", "-p", "-r", "-") for word in options) or "\n" in command.raw
 
 
+def is_code(command: Ran) -> bool:
+    """Return whether a command is code that the script shows: its words have the paths of what it does."""
+    return command.name.startswith(INTERPRETERS) and is_inline(command)
+
+
 def prints_data(command: Ran) -> bool:
     """Return whether a command may print an error that is none of its own: it runs code that the script does
     not show, or that makes an error by itself."""
     if command.is_function:
         return True
-    if command.name.startswith(INTERPRETERS) and is_inline(command):
+    if is_code(command):
         return _ERROR_MADE.search(command.raw) is not None
     return runs_project(command.name, command.words, command.raw)
 
 
-def runs_unseen(command: Ran) -> bool:
-    """Return whether a command runs code that the script does not show: a file or a task of the project, or a
-    function. What that prints need not be the message of a program that failed."""
-    seen = command.name.startswith(INTERPRETERS) and is_inline(command)
-    if seen or is_query(command.name) or "-m" in command.words or command.role is Role.READER:
+def repeats(command: Ran) -> bool:
+    """Return whether a command may print messages that are none of its own, though it shows no files: it runs
+    code, a file or a task of the project, or a function."""
+    if is_code(command) or is_query(command.name) or "-m" in command.words or command.role is Role.READER:
         return False
     is_function = command.is_function and not is_build_tool(command.name)
     return is_function or runs_project(command.name, command.words, command.raw)
@@ -143,11 +146,11 @@ def is_in(command: Ran, account: str) -> bool:
     """Return whether a traceback is of what a command runs: its file, or its inline code."""
     if "-c" in command.words and 'File "<string>"' in account:
         return True
-    if " at -e line " in account and "-e" in command.words:
+    if "-e" in command.words and re.search(r" at -e line |^-e:\d+:in ", account, re.MULTILINE):
+        return True
+    if "-r" in command.words and " in Command line code on line " in account:
         return True
     if 'File "<stdin>"' in account and command.name.startswith("python"):
-        return True
-    if command.name in ("make", "gmake") and _FAILED_RECIPE.match(account):
         return True
     if command.name.startswith("node") and (
         "[eval" in account or "node:internal" in account or "\nNode.js v" in account
