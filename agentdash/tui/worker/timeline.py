@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.model.conversation import shown_tool
 from agentdash.model.events import Escalation
 from agentdash.model.fleet import StatePeriod
 from agentdash.model.limits import SHOWN_OUTPUT_LINES
@@ -98,7 +99,7 @@ def _at(at: float, look: Look, column: int) -> Span:
 def _command(call: Call | None, text: str) -> Line:
     if call is None or call.kind in ("command", "poll"):
         return Span("$ ", "muted"), Span(text)
-    return Span(f"{call.tool} ", "muted"), Span(text)
+    return Span(f"{shown_tool(call.kind, call.tool)} ", "muted"), Span(text)
 
 
 def _call(call: Call, cells: int, look: Look) -> list[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from agentdash.model.conversation import shown_tool
 from agentdash.model.denials import Denial, Operation, What
 from agentdash.model.events import ScreenRead
 from agentdash.model.fact import Fact, FactKind, ObjectForm
@@ -182,7 +183,7 @@ def works(call: Call | None, message: str) -> Fact:
         return Fact(FactKind.WORK, "waits for its children")
     if call.kind == "command":
         return Fact(kind=FactKind.WORK, what="runs", object=_object(call.text), form=ObjectForm.COMMAND)
-    return Fact(FactKind.WORK, f"runs {call.tool}", _object(call.text))
+    return Fact(FactKind.WORK, f"runs {shown_tool(call.kind, call.tool)}", _object(call.text))
 
 
 def done(message: str) -> Fact:
