@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agentdash.model.secrets import mask_beginning
+
 MAX_LINE_CHARS: Final = 2_000
 """Characters kept of a one-line text (a command, a title, a path)."""
 MAX_BLOCK_CHARS: Final = 64_000
@@ -67,9 +69,10 @@ def clean_block(text: str, cap: int = MAX_BLOCK_CHARS) -> str:
 
 
 def clean_line(text: str, cap: int = MAX_LINE_CHARS) -> str:
-    """Return `text` on one line, stripped."""
+    """Return `text` on one line, stripped. One that is too long is cut, and has no secrets then: the rest of
+    one that is cut in two has no shape by which it could be masked later."""
     if len(text) > cap:
-        text = text[: cap - 1] + "…"
+        text = mask_beginning(text, cap - 1) + "…"
     if not text.isprintable() or (not text.isascii() and _INVISIBLE_LETTERS.search(text)):
         text = " ".join(clean_block(text).split("\n"))
     return text.strip()

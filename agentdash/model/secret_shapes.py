@@ -38,22 +38,26 @@ class Shape(NamedTuple):
 # ---------------------------------------------------------------- names
 
 STRONG_NAME: Final = (
-    r"(?:(?:api|access|account|private|secret|auth|encryption|signing|master|license|subscription|deploy)"
-    r"[-_ \x1f]?key|key[-_]data"
+    r"(?:(?:api|access|account|private|secret|auth|encryption|signing|master|license|subscription|deploy"
+    r"|preshared|pre[-_]shared|unseal)[-_ \x1f]?key|key[-_]data|(?<![a-z])psk"
     r"|secret|token|passw(?:or[dt]|d)|passphrase|credentials?|jwt|bearer|cookie|webhook[-_]url"
     r"|(?:(?<![a-z])|db|ssh|pg|my|user|root|admin|smtp|ftp|redis|key|store)pass(?!w|phrase))"
-    r"(?:[-_](?:base|value|string|b64|base64|data|hash|[0-9]))?"
+    r"(?:[-_](?:base|value|string|b64|base64|data|hash|[0-9])|(?<=key) [0-9])?"
 )
 """The end of a name that holds a secret, whatever stands before it: `PGPASSWORD`, `clientSecret`."""
-WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|(?<=[_-])pwd)"
+WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|(?<=[_;-])pwd)"
 """The end of a name that holds a secret where it is a word of its own: `GITHUB_PAT`, `--auth`. `PWD` alone
 is a directory."""
-NAME_LITERALS: Final = ("key", "secret", "token", "pass", "credential", "jwt", "bearer", "cookie", "webhook")
+NAME_LITERALS: Final = (
+    *("key", "secret", "token", "pass", "credential", "jwt", "bearer", "cookie", "webhook", "psk"),
+)
 """One occurs in every `STRONG_NAME`."""
 
 # ---------------------------------------------------------------- values
 
-QUOTE: Final = r"\\*[\"']"
+_QUOTED_QUOTE: Final = r"(?:'\\+''|'\\*\"'\\*\"')"
+"""A quotation mark within a quoted word of a shell: `'\\''` and `'"'"'`."""
+QUOTE: Final = rf"(?:{_QUOTED_QUOTE}|\\*[\"'])"
 """A quotation mark, also one that is escaped once more, as in JSON inside of a string."""
 _GAP: Final = r"(?:\\*(?:\s|(?<=\\)n))+"
 """White space, also around a line break that a backslash continues, or that is written as `\\n`."""
@@ -64,8 +68,17 @@ _PLAIN: Final = (
     r"(?!(?:self|cls|this|os|sys|process|env|config|settings|request|req|args|options|ctx)\.)"
 )
 """Not a variable, a placeholder, a count, an expression, or what has been masked before."""
-_QUOTED: Final = rf"{QUOTE}(?:[^\"'\\\n]|\\(?!\\*[\"']))+{QUOTE}?"
-_VALUE: Final = rf"(?:{_QUOTED}|[^\s;&|'\"\\,)}}\]<>]+)"
+_CHARACTER: Final = r"(?:[^\"'\\\n]|\\(?!\\*[\"'])|(?<=\w)[\"'](?=\w))"
+"""One of a quoted text; a quotation mark is one between letters, as in `it's`."""
+_QUOTED: Final = (
+    rf"(?:{_QUOTED_QUOTE}{_CHARACTER}+{_QUOTED_QUOTE}?"
+    rf"|'{_CHARACTER}+(?:(?:{_QUOTED_QUOTE}|\\+'(?=\w)){_CHARACTER}+)*'?"
+    rf"|\"{_CHARACTER}+(?:\\+\"(?=\w){_CHARACTER}+)*\"?"
+    rf"|\\+[\"']{_CHARACTER}+(?:\\\\\\+[\"'](?=\w){_CHARACTER}+)*(?:\\*[\"'])?)"
+)
+_OPENED: Final = r"(?=\\*[\"'][^\s\"'\\)\],;:][^\"'\\\n]{2})"
+"""Before a quotation mark that opens a text, and closes none: `getpass('Password: ')`."""
+_VALUE: Final = rf"(?:\$?{_QUOTED}|[^\s;&|'\"\\,)}}\]<>]+)"
 _MIXED: Final = r"(?=[^\s'\"\\]{0,80}\d)(?=[^\s'\"\\]{0,80}[A-Za-z])[^\s;&|'\"\\,(){}\]\[]{8,}"
 """A value that is no word: it has digits and letters."""
 _TYPE: Final = (
@@ -218,6 +231,14 @@ PRIVATE_KEY_LITERALS: Final = ("private key", "private-lines")
 
 # ---------------------------------------------------------------- what stands before a secret
 
+_PASSWORD_ABROAD: Final = (
+    *("contraseña", "hasło", "kennwort", "mot de passe", "senha", "wachtwoord"),
+    *("пароль", "パスワード", "密码", "密碼", "비밀번호"),
+)
+"""`Passwort` is among the names."""
+_ASKED_FOR: Final = ("pass", "password", "passphrase", "token", "secret", "key")
+"""What options name that take a command, or a file."""
+
 
 def _shape(pattern: str, *literals: str, flags: int = re.IGNORECASE) -> Shape:
     return Shape(Pattern(pattern, flags), literals)
@@ -229,11 +250,13 @@ AFTER_NAME: Final = Pattern(
     rf"{QUOTE}\s*(?::|=>|=)\s*{_PLAIN}(?![\[{{>=])(?P<member>{_VALUE})"
     rf"|=(?!=|>){_PLAIN}(?P<assigned>{_VALUE})"
     rf"|\s+:?=\s+{_PLAIN}(?P<spaced>{_QUOTED}|(?=\S*\d)[^\s;&|'\"\\,()$]{{8,}})"
-    rf"|:\s?+{_PLAIN}(?P<set>{QUOTE}[^\"'\\\n]{{3,}}{QUOTE}?|{_TYPE}(?![\s/])[^\s'\",;)}}\]]{{3,}})"
+    rf"|:\s?+{_PLAIN}(?P<set>{_OPENED}{_QUOTED}"
+    rf"|{_TYPE}(?![\s/])[^\s'\",;)}}\]]{{3,}})"
     rf"|>(?!\s*<|\$|…)(?P<element>[^<>\n]+)(?=</)"
     rf"|{QUOTE}?(?:[\s,;]|\\+n)*{QUOTE}?value{QUOTE}?\s*[:=]\s*{_PLAIN}(?P<value>{_VALUE})"
-    rf"|(?:\s(?:is|was|ist|war)|:)\s+[`*]*{_PLAIN}(?P<said>(?=[^\s'\"`]*\d)[^\s'\"`,;]{{6,}})"
-    rf"|[\w-]{{0,40}}\s*<<<\s*{_PLAIN}(?P<here>{_VALUE})",
+    r"|(?:\s(?:is|was|ist|war):?|:)\s+[`*]*"
+    rf"{_PLAIN}(?P<said>(?=[^\s'\"`]*\d)[^\s'\"`,;]{{6,}})"
+    rf"|[^\n|;&<>'\"]{{0,60}}+<<<\s*{_PLAIN}(?P<here>{_VALUE})",
     re.IGNORECASE,
 )
 """What follows a strong name, at whose end it is tried."""
@@ -244,9 +267,16 @@ SHAPES: Final = (
     _shape(
         r"(?<![\w-])(?:(?:proxy-)?authorization|x-[\w-]{0,40}?(?:key|token|auth|secret|signature)[\w-]{0,40}"
         rf"|private-token|api-key){QUOTE}?\s*+[:=]\s*+{QUOTE}?"
-        rf"(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?+{_PLAIN}(?P<secret>[^'\"\\\n]+)",
+        rf"(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+(?:'\\*\"|\\*\"')?)?+{_PLAIN}"
+        r"(?P<secret>[^'\"\\\n]+)",
         *("authorization", "x-", "private-token", "api-key"),
     ),
+    _shape(
+        rf"\b(?:{'|'.join(_PASSWORD_ABROAD)})(?:\s*[:：=]|\s(?:lautet|es|é|is|ist):?\s)\s*"
+        rf"{_PLAIN}(?P<secret>{_VALUE})",
+        *_PASSWORD_ABROAD,
+    ),
+    _shape(r"\bresponse=\\*\"?(?P<secret>[0-9a-f]{32,64})\b", "digest"),
     _shape(
         rf"(?<![\w-])(?:set-)?cookie{QUOTE}?\s*+[:=]\s*+{QUOTE}?{_PLAIN}"
         r"(?=[^'\"\\\n=]{1,200}=)(?P<secret>[^'\"\\\n]+)",
@@ -280,19 +310,23 @@ SHAPES: Final = (
     _shape(
         r"(?:(?<![\w-])(?:-u|-U|--user|--proxy-user)|\b(?:https?|xhs?)\b[^\n|;&]{0,80}?\s(?:-a|--auth))"
         rf"[ =\x1f]?{QUOTE}?"
-        rf"(?:[^\s:'\"=/-][^\s:'\"=/]*:|[^\s:'\"=/%-]+%){_PLAIN}(?!\d+\b|/)(?P<secret>[^\s'\"]+)",
+        rf"(?:[^\s:'\"=/-][^\s:'\"=/]*:|[^\s:'\"=/%-]+%){_PLAIN}(?!\d+\b|/)"
+        r"(?P<secret>\\*\"[^\"\n]+\"?|'[^'\n]+'?|[^\s'\"]+)",
         *(" -u", "\x1f-u", "\n-u", "--user", "--proxy-user", " -a ", "\x1f-a\x1f", "--auth"),
         flags=0,
     ),
     _shape(
         rf"(?:(?<![\w-])setx?\s+(?:-\w+\s+)?[\w./:-]{{0,60}}?(?:{STRONG_NAME}|(?<![A-Za-z]){WEAK_NAME})\s"
         r"|\blogin\s+\S+\s+password\s|\b(?:login|sshpass|mongo\w*)\b[^\n|;&]{0,200}?\s-p"
-        r"|\bredis-cli\b[^\n|;&]{0,200}?\s-a|\bldap\w+\b[^\n|;&]{0,200}?\s-w|\bvault\s+login\s"
+        r"|\bredis-cli\b[^\n|;&]{0,200}?\s(?:-a|auth\s)|\bldap\w+\b[^\n|;&]{0,200}?\s-w"
+        r"|\b(?:vault|cargo)\s+login\s"
+        r"|\bunseal\s|\bbw\s+(?:unlock|login\s+\S+)\s|\brclone\s+obscure\s|\bencrypt_string\s"
+        r"|\b(?:cqlsh|rdesktop|evil-winrm)\b[^\n|;&]{0,200}?\s(?-i:-p)"
         r"|\b(?:sqlcmd|zip|unzip)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s"
         r"|\bopenssl\b[^\n|;&]{0,200}?\s-k\s|\bmc\s+alias\s+set\s+\S+\s+\S+\s+\S+\s"
         r"|(?-i:\bENV\s+\w{0,60}?(?:TOKEN|PASSWORD|SECRET|API_?KEY)\s)"
         r"|\bput-parameter\b[^\n|;&]{0,200}?\s--value[\s=]"
-        r"|\b(?:mosquitto_(?:pub|sub))\b[^\n|;&]{0,200}?\s(?-i:-P)|\bwpa_passphrase\s+\S+\s"
+        r"|\b(?:mosquitto_(?:pub|sub)|ipmitool|bcp)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bwpa_passphrase\s+\S+\s"
         r"|\bnmcli\b[^\n|;&]{0,200}?\spassword\s|\bl?ftp\b[^\n|;&]{0,200}?\s-u\s*[\w.@-]+,"
         r"|\bsecret\s+set\s+\S+[^\n|;&]{0,80}?\s(?:-b|--body))"
         rf"\s*{_PLAIN}(?!-)(?P<secret>{_VALUE})",
@@ -309,13 +343,26 @@ SHAPES: Final = (
             "ldap",
         ),
         *("sqlcmd", "zip ", "zip\x1f", "htpasswd", "openssl", "mosquitto", "wpa_passphrase", "nmcli", "ftp"),
-        *("put-parameter", "env ", "env\x1f"),
+        *("put-parameter", "env ", "env\x1f", "unseal", "bw ", "bw\x1f", "obscure"),
+        *("encrypt_string", "cqlsh", "rdesktop"),
+        *("evil-winrm", "ipmitool", "bcp"),
     ),
     _shape(
-        rf"\b(?:echo|printf)\s+(?:-n\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"
-        r"(?=\s*\|(?:[^\n]{0,200}(?:(?:password|token|secret|key)-stdin|secret\s+set|auth\s+login)"
-        r"|\s*(?:sudo\s+(?:-\w+\s+)*-\w*S|passwd\s+--stdin)))",
-        *("-stdin", "secret set", "auth login", "sudo "),
+        rf"\b(?:echo|printf)\s+(?:-[ne]+\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"
+        r"(?=\s*\|(?:[^\n]{0,200}(?:(?:password|token|secret|key)-stdin|secret\s+set|auth\s+login"
+        r"|passphrase-fd)|\s*(?:sudo\s+(?:-\w+\s+)*-\w*S"
+        r"|(?:sudo\s+)?(?:passwd|smbpasswd|cryptsetup|kinit))\b))",
+        *("-stdin", "secret set", "auth login", "sudo ", "passphrase-fd", "passwd", "cryptsetup", "kinit"),
+    ),
+    _shape(rf"(?<!\S)-[NP]\s+{_PLAIN}(?P<secret>{_VALUE})", "ssh-keygen", flags=0),
+    _shape(  # --password-command "echo x", RESTIC_PASSWORD_COMMAND='printf x'
+        rf"(?:{'|'.join(_ASKED_FOR)})[-_](?:command|cmd|file)(?:\s+|=)(?:\\*[\"']|<\()"
+        rf"(?:echo|printf)\s+(?:-[ne]+\s+)?{_PLAIN}(?P<secret>\\*[\"']?[^\s\"'\\)]+)",
+        *(
+            f"{name}{end}"
+            for name in _ASKED_FOR
+            for end in ("-command", "_command", "-cmd", "_cmd", "-file", "_file")
+        ),
     ),
     _shape(
         r"\b(?:echo|printf)\s+['\"]?[\w.-]{1,40}:(?!\$|…)(?P<secret>[^\s'\"|]+)['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",

@@ -31,7 +31,7 @@ from agentdash.model.secret_shapes import (
 if TYPE_CHECKING:
     from ahocorasick_rs import BytesAhoCorasick
 
-__all__ = ["MASK", "Masked", "is_secret_name", "mask_fields", "mask_lines", "mask_secrets"]
+__all__ = ["MASK", "Masked", "is_secret_name", "mask_beginning", "mask_fields", "mask_lines", "mask_secrets"]
 
 _SECRET_NAME: Final = re.compile(
     rf"(?:.*{STRONG_NAME}|(?:.*[^a-z])?(?:{WEAK_NAME}|access)|.*[a-z](?-i:Key|Auth|Pat|Sig|Pwd))",
@@ -59,6 +59,8 @@ _CUT_TOKEN: Final = re.compile(
 )
 """The beginning of a token at the end of a screen, which may have been read while the token was drawn: how
 long it becomes is not known."""
+_CONTEXT_CHARS: Final = 300
+"""Characters behind a cut by which a secret before it is known: a URL names the host behind a password."""
 _MAX_CACHED_CHARS: Final = 4_000
 """Longer texts are masked anew each time: they are rare, and must not fill memory."""
 
@@ -66,6 +68,18 @@ _MAX_CACHED_CHARS: Final = 4_000
 def mask_secrets(text: str) -> str:
     """Return `text` with secrets replaced by `…`; what names them stays, and so do all line breaks."""
     return _mask_cached(text) if len(text) <= _MAX_CACHED_CHARS else _mask(text)
+
+
+def mask_beginning(text: str, length: int) -> str:
+    """Return the first `length` characters of a longer text with secrets masked, also one that the cut
+    divides."""
+    return _mask_beginning(text[: length + _CONTEXT_CHARS], length)
+
+
+@lru_cache(maxsize=2_048)
+def _mask_beginning(text: str, length: int) -> str:
+    spans = _merged(_spans(text, _lower(text)))
+    return _replaced(text[:length], [(start, min(stop, length)) for start, stop in spans if start < length])
 
 
 def mask_lines(lines: Sequence[str]) -> list[str]:

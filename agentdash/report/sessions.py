@@ -174,7 +174,7 @@ def print_sessions(report: SessionsReport, console: Console) -> None:
     if not report.sessions:
         console.print(Text(report.problem or f"no sessions in {report.home}"))
         return
-    rows = list(map(_cells, report.sessions))
+    rows = list(map(_cells, mask_fields(report.sessions)))
     if console.width < _WHOLE_IDS_FROM_WIDTH:
         rows = [{**row, "ID": row["ID"][:_ID_PREFIX_CHARS]} for row in rows]
     table = Table(box=None, pad_edge=False, header_style="dim")

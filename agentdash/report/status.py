@@ -11,6 +11,7 @@ from agentdash.model import worker as w
 from agentdash.model.findings import Verdict
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.screen import ScreenUsage
+from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
 from agentdash.model.times import ago, iso
 from agentdash.report.elements import (
@@ -222,11 +223,11 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
         table.add_row(
             Text(state),
             *([Text(hosts[i])] if hosts else []),
-            Text("  " * min(worker.depth, MAX_INDENT) + worker.name),
+            Text("  " * min(worker.depth, MAX_INDENT) + mask_secrets(worker.name)),
             Text(f"{worker.agent.name} {worker.agent.version or ''}".strip() if wide else worker.agent.name),
             Text(sandbox),
             Text(ago(snapshot.at, worker.last_activity)),
-            Text(worker.fact.text),
+            Text(mask_secrets(worker.fact.text)),
         )
     if snapshot.workers:
         console.print(table)

@@ -198,6 +198,42 @@ vcp_{L}
 CCIPAT_{L}
 bkua_{H}
 glrt-{L}
+ssh-keygen -t ed25519 -N 'my {S}' -f k
+ssh-keygen -p -P {S} -N {S} -f k
+rclone obscure {S}
+restic --password-command "echo {S}" snapshots
+RESTIC_PASSWORD_COMMAND='printf {S}'
+rsync --password-file=<(echo {S}) a b
+Authorization: Digest username="u", nonce="n", uri="/", response="{H}"
+PW='a'\''{S}'
+export PASSWORD='it'"'"'s{S}'
+bash -c 'PASSWORD='\''{S}'\'' ls'
+bash -c 'PASSWORD='"'"'{S}'"'"' ls'
+PASSWORD="a\"{S}"
+PASSWORD="it's{S}"
+TOKEN=$'{S}\n'
+curl -H 'Authorization: Bearer '"{S}" h
+curl --user u:"a {S}" h
+echo {S} | gpg --batch --passphrase-fd 0 -c f
+echo -e "{S}\n{S}" | smbpasswd -s -a bob
+gpg --passphrase-fd 0 -d f <<< "{S}"
+secret-tool store x <<< {S}
+vault operator unseal {L}
+Unseal Key 1: {L}
+PresharedKey = {L}=
+psk="{S}"
+cargo login {L}
+redis-cli AUTH {S}
+ipmitool -I lanplus -U u -P {S} chassis status
+rdesktop -u u -p {S} h
+bw unlock {S}
+Server=s;Uid=u;Pwd={S};
+Das Kennwort lautet {S}
+contraseña: {S}
+пароль: {S}
+密码：{S}
+パスワード: {S}
+Your temporary password is: {S}
 """
 
 _BLOCKS = (

@@ -41,6 +41,12 @@ ID = BOARD.stem[-36:]
 def plant(line: dict[str, Any], secret: str) -> None:
     """Add a secret to the texts of a line."""
     payload = line["payload"]
+    item = payload.get("item", {})
+    for part in item.get("content", ()):  # UserMessage, AgentMessage
+        part["text"] += f" {secret}"
+    if "aggregated_output" in item:  # CommandExecution
+        item["command"][-1] = f"{secret}\n{item['command'][-1]}"
+        item["aggregated_output"] = f"{secret}\n{item['aggregated_output'] or ''}"
     for part in payload.get("content", ()) if isinstance(payload.get("content"), list) else ():
         if payload.get("role") != "developer" and not part["text"].startswith("<environment"):
             part["text"] += f"\n{secret}\n"

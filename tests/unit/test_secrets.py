@@ -60,6 +60,8 @@ commit 8843d7f92416211de9ebb963ff4ce28125932878 (HEAD -> main), tag: v1.2.3, ori
 the password is required; the token is expired; Use bearer authentication; a cookie jar; pass: 12 passed
 tests/test_auth.py::test_token_refresh PASSED; src/secrets.py:12:5: E501; key: value; basic_auth: bool
 if grep -q 'BEGIN RSA PRIVATE KEY' "$f"; then echo "-----BEGIN RSA PRIVATE KEY-----" found; fi
+password = getpass.getpass('Password: '); ssh-keygen -N "" -f k; -N $PASS
+response="200 OK"; read -p 'Passwort: '; unsealed; ssh-keygen -lf k; PASSWORD='$PW'
 CODEX_THREAD_ID=01a1fa8b-0001-7777 session id: 01a1fa8b-7777-7000
 """.strip().splitlines()
 
@@ -88,7 +90,8 @@ def test_secret_is_masked_wherever_it_stands(frame: str) -> None:
 
 def test_secret_is_masked_in_json() -> None:
     for text in PLANTED:
-        assert leaks(mask_secrets(json.dumps({"cmd": ["bash", "-c", text]}))) == []
+        command = json.dumps({"cmd": ["bash", "-c", text]}, ensure_ascii=False)
+        assert leaks(mask_secrets(command)) == []
 
 
 @pytest.mark.parametrize("option", ["-p", "-u", "-uroot", "--user", "-----", "- x", "-prefix"])
