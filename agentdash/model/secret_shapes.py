@@ -356,7 +356,7 @@ SHAPES: Final = (
     ),
     _shape(rf"(?<!\S)-[NP]\s+{_PLAIN}(?P<secret>{_VALUE})", "ssh-keygen", flags=0),
     _shape(  # --password-command "echo x", RESTIC_PASSWORD_COMMAND='printf x'
-        rf"(?:{'|'.join(_ASKED_FOR)})[-_](?:command|cmd|file)(?:\s+|=)(?:\\*[\"']|<\()"
+        rf"(?:{'|'.join(_ASKED_FOR)})[-_](?:command|cmd|file)(?:\s+|=)(?:\\*[\"']|<\()?"
         rf"(?:echo|printf)\s+(?:-[ne]+\s+)?{_PLAIN}(?P<secret>\\*[\"']?[^\s\"'\\)]+)",
         *(
             f"{name}{end}"

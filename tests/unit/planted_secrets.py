@@ -204,14 +204,14 @@ rclone obscure {S}
 restic --password-command "echo {S}" snapshots
 RESTIC_PASSWORD_COMMAND='printf {S}'
 rsync --password-file=<(echo {S}) a b
-Authorization: Digest username="u", nonce="n", uri="/", response="{H}"
+curl -H 'Authorization: Digest username="u", nonce="n", uri="/", response="{H}"' h
 PW='a'\''{S}'
 export PASSWORD='it'"'"'s{S}'
 bash -c 'PASSWORD='\''{S}'\'' ls'
 bash -c 'PASSWORD='"'"'{S}'"'"' ls'
 PASSWORD="a\"{S}"
 PASSWORD="it's{S}"
-TOKEN=$'{S}\n'
+(TOKEN=$'{S}\n')
 curl -H 'Authorization: Bearer '"{S}" h
 curl --user u:"a {S}" h
 echo {S} | gpg --batch --passphrase-fd 0 -c f
@@ -219,7 +219,7 @@ echo -e "{S}\n{S}" | smbpasswd -s -a bob
 gpg --passphrase-fd 0 -d f <<< "{S}"
 secret-tool store x <<< {S}
 vault operator unseal {L}
-Unseal Key 1: {L}
+(Unseal Key 1: {L})
 PresharedKey = {L}=
 psk="{S}"
 cargo login {L}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -42,6 +43,9 @@ _MAX_LINE_CHARS: Final = 64_000
 """Longer command lines have scripts and policies in them, which are masked one by one."""
 _MAX_ARGUMENT_CHARS: Final = 16_000
 """A sandbox policy is one argument (`--permission-profile`, `sandbox-exec -p`), and is parsed later."""
+_SCRIPT_OPTION: Final = re.compile(r"-\w*c")
+_PARTLY_MASKED: Final = re.compile(r"\A((?:-*[\w.-]+=|[\w.@-]+:)?…)[^;&|…]+\Z")
+"""An argument whose secret has blanks or quotation marks: no shell takes them for its end."""
 _MAX_ARGUMENTS: Final = 1_000
 """bwrap has hundreds."""
 
@@ -81,4 +85,9 @@ def _mask_across(arguments: list[str]) -> tuple[str, ...]:
     """Mask secrets that only the arguments before them give away: `mysql`, `-p`, `...`."""
     line = _SEPARATOR.join(arguments)
     masked = mask_secrets(line).split(_SEPARATOR) if len(line) <= _MAX_LINE_CHARS else arguments
-    return tuple(masked if len(masked) == len(arguments) else arguments)
+    masked = masked if len(masked) == len(arguments) else arguments
+    before = ("", *arguments)
+    return tuple(
+        arg if _SCRIPT_OPTION.fullmatch(before[number]) else _PARTLY_MASKED.sub(r"\1", arg)
+        for number, arg in enumerate(masked)
+    )
