@@ -246,6 +246,11 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
         return not turn.inferred or bool(self.open_calls) or not turn.message
 
     @property
+    def written_at(self) -> float | None:
+        """Return the time of its newest line (unix seconds); without one, of the last change of its file."""
+        return self.last_at or (self.file.modified if self.file else None)
+
+    @property
     def policy(self) -> Policy | None:
         """Return the policy in force now."""
         return self.policies[-1].policy if self.policies else None

@@ -27,7 +27,7 @@ def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
     # until it is known that they have ended, `processes_at` is None: then these times do not count
     orphans = dict.fromkeys((*links.commands, *links.owners), at) | links.orphans
     if event.threads_ended:
-        orphans = {thread.id: thread.last_at or at for thread in draft.threads.values()} | orphans
+        orphans = {thread.id: thread.written_at or at for thread in draft.threads.values()} | orphans
     draft.links = replace(links, owners={}, orphans=orphans, commands={}, below={}, nested={})
     for known in (draft.processes, draft.readings, draft.pushed, draft.sessions, draft.busy):
         known.clear()

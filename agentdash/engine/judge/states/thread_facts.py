@@ -64,8 +64,7 @@ class ThreadFacts(msgspec.Struct, frozen=True):
             return Liveness.ALIVE
         if self.processes_at is None:
             return Liveness.UNKNOWN
-        file = self.thread.file
-        newest_line = self.thread.last_at or (file.modified if file else 0.0)
+        newest_line = self.thread.written_at or 0.0
         ended = self.orphaned is not None and self.orphaned >= newest_line
         silent = self.processes_at - newest_line >= _OWNERLESS_AFTER_S
         return Liveness.GONE if ended or silent else Liveness.UNKNOWN
