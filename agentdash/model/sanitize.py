@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.model.secrets import mask_beginning
+from agentdash.model.secrets import mask_beginning, mask_secrets
 
 MAX_LINE_CHARS: Final = 2_000
 """Characters kept of a one-line text (a command, a title, a path)."""
@@ -69,12 +69,17 @@ def clean_block(text: str, cap: int = MAX_BLOCK_CHARS) -> str:
 
 
 def clean_line(text: str, cap: int = MAX_LINE_CHARS) -> str:
-    """Return `text` on one line, stripped. One that is too long is cut, and has no secrets then: the rest of
-    one that is cut in two has no shape by which it could be masked later."""
+    """Return `text` on one line, stripped.
+
+    One that is cut, or had more lines, has no secrets then: the rest of one that is cut in two, or that no
+    line break ends any more, has no shape by which it could be masked later.
+    """
     if len(text) > cap:
         text = mask_beginning(text, cap - 1) + "…"
     if not text.isprintable() or (not text.isascii() and _INVISIBLE_LETTERS.search(text)):
-        text = " ".join(clean_block(text).split("\n"))
+        text = clean_block(text)
+        if "\n" in text:
+            text = mask_secrets(text).replace("\n", " ")
     return text.strip()
 
 

@@ -82,8 +82,8 @@ _VALUE: Final = rf"(?:\$?{_QUOTED}|[^\s;&|'\"\\,)}}\]<>]+)"
 _MIXED: Final = r"(?=[^\s'\"\\]{0,80}\d)(?=[^\s'\"\\]{0,80}[A-Za-z])[^\s;&|'\"\\,(){}\]\[]{8,}"
 """A value that is no word: it has digits and letters."""
 _TYPE: Final = (
-    r"(?!(?:string|str|bool|boolean|int|integer|number|object|bytes|any|required|optional|unknown)\b"
-    r"|[A-Za-z_][A-Za-z_.]*(?:\s*[)|=\[<,]|\s+[a-z|]))"
+    r"(?!(?:string|str|secretstr|secretbytes|bool|boolean|int|integer|number|object|bytes|any|required|optional|unknown)\b"
+    r"|[A-Za-z_][A-Za-z_.]*(?:[^\S\n]*[)|=\[<,]|[^\S\n]+[a-z|]))"
 )
 """Not the type of a field or parameter, and not prose."""
 

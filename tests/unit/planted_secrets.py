@@ -243,6 +243,7 @@ _BLOCKS = (
     "PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 2\n{L}\n{L}\nPrivate-MAC: x",
     "- name: API_TOKEN\n  value: {S}",
     "Password:\n{S}",
+    "cat > f <<EOF\npassword: canarypassphrase\nuser: me\nEOF",
     "docker login \\\n  --password \\\n  {S}",
 )
 
