@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
 
 from agentdash.model.denials import Denial, LedgerEntry, stable_target
+from agentdash.model.limits import MAX_CALLS
 from agentdash.model.thread import Call, Thread
 
 _MAX_ENTRIES: Final = 200
@@ -59,8 +61,13 @@ def words_of_past(thread: Thread) -> tuple[str, ...] | None:
         words += [name] if name else []
         for call in entry.calls:
             if call in scripts:
-                words.append(max(_PLAIN_WORD.findall(scripts[call]), key=len, default=""))
+                words.append(_longest_word(scripts[call]))
     return tuple(dict.fromkeys(words)) if all(words) else None
+
+
+@lru_cache(maxsize=MAX_CALLS)
+def _longest_word(script: str) -> str:
+    return max(_PLAIN_WORD.findall(script), key=len, default="")
 
 
 def _enter(
