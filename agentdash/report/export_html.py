@@ -16,6 +16,7 @@ from agentdash.model.states import State, bucket
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.model.worker import Worker
 from agentdash.report.finding_elements import difference_lines, remedy_lines
+from agentdash.report.quantities import quantity
 from agentdash.report.timeline_report import (
     DatedCall,
     DatedFinding,
@@ -55,7 +56,7 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
     facts = [
         moment(report.begun),
         f"took {took(report.ended - report.begun)}",
-        f"{threads} thread{'s' * (threads != 1)}",
+        quantity(threads, "thread"),
         *((report.cost,) if report.cost else ()),
         *sorted({f"{agent.name} {agent.version}" for agent in agents if agent.version}),
     ]

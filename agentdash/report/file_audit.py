@@ -33,6 +33,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread, without_record
 from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
+from agentdash.report.quantities import quantity
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
@@ -141,11 +142,7 @@ def _damage(path: Path, fleet: Fleet) -> str | None:
     found = Counter({reason: count for thread in fleet.threads.values() for reason, count in thread.skipped})
     if found["malformed"] and _ends_within_a_line(path):
         found["malformed"] -= 1
-    lost = [
-        f"{count} {word} line{'s' * (count != 1)}"
-        for reason, word in _DAMAGED.items()
-        if (count := found[reason])
-    ]
+    lost = [quantity(count, f"{word} line") for reason, word in _DAMAGED.items() if (count := found[reason])]
     return f"{' and '.join(lost)} skipped" if lost else None
 
 
