@@ -371,6 +371,14 @@ def test_idle_screen_does_not_end_an_open_turn() -> None:
     assert worker(in_a_pane(), read("waiting-input", rule="codex.fresh", at=100.5)).state is State.RUNNING
 
 
+def test_failure_of_the_turn_before_is_ignored_until_the_screen_shows_work() -> None:
+    """A slow TUI has taken the next prompt, and draws it later than the rollout has its turn."""
+    failed = [read("failed-provider", at=99.0), read(None, at=100.5), read("failed-provider", at=101.0)]
+    assert worker(in_a_pane(), failed).state is State.RUNNING
+    again = [read("running", at=102.0), read("failed-provider", at=103.0)]
+    assert worker(in_a_pane(), failed, again).state is State.FAILED_PROVIDER
+
+
 def test_screen_from_before_the_turn_is_ignored() -> None:
     assert worker(in_a_pane(), read("waiting-approval", at=90.0)).state is State.RUNNING
 

@@ -102,10 +102,12 @@ def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead
 
 
 def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> None:
-    """Keep trouble that only a screen shows; when it shows work or an answer again, the trouble may be
-    over."""
+    """Keep trouble that only a screen shows, since it is shown; when it shows work or an answer again, the
+    trouble may be over."""
     known = draft.troubles.get(worker)
     if reading.state == State.FAILED_PROVIDER:
-        draft.troubles[worker] = ProviderTrouble(reading.at, reading.source, reading.text)
+        is_still_shown = known is not None and known.over is None and known.text == reading.text
+        at = known.at if known is not None and is_still_shown else reading.at
+        draft.troubles[worker] = ProviderTrouble(at, reading.source, reading.text)
     elif known is not None and known.over is None and reading.state in _PROVIDER_ANSWERS:
         draft.troubles[worker] = replace(known, over=reading.at)

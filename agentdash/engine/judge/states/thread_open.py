@@ -95,6 +95,9 @@ def prompt_or_trouble_on_screen(facts: ThreadFacts) -> Assessment | None:
         return None
     if reading.state == State.WAITING_APPROVAL and facts.is_answered_since(reading.at):
         return None  # the menu has not been removed from the screen yet
+    trouble = facts.trouble
+    if reading.state == State.FAILED_PROVIDER and trouble is not None and trouble.at < turn.since:
+        return None  # of the turn before: the screen has shown nothing of this one yet
     assessment = assess_screen(reading)
     if reading.state == State.WAITING_APPROVAL:
         return replace(assessment, since=_asked_since(facts, reading.at))
