@@ -107,7 +107,9 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
     pane.submit("[[ask]] go")
     await pane.shows("Would you like to run the following command?")
     # over before anybody looks: who sees a command alive has more evidence than its output
-    await flagged.exec("[[work]] go", *FULL, *LEAKED).shows("Pane is dead")
+    over = flagged.exec("[[work]] go", *FULL, *LEAKED)
+    is_over = ("display-message", "-p", "-t", over.id, "#{pane_dead}")
+    await until(lambda: flagged.run_tmux(*is_over).strip() == "1", "the end of the run")
 
     async with watching(tmp_path, **ssh_hosts(build1, gpu2)) as watched:
         waiting = await watched.until(lambda w: w.host == "build1" and thread_in(State.WAITING_APPROVAL)(w))
