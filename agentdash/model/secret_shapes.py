@@ -82,7 +82,8 @@ _VALUE: Final = rf"(?:\$?{_QUOTED}|[^\s;&|'\"\\,)}}\]<>]+)"
 _MIXED: Final = r"(?=[^\s'\"\\]{0,80}\d)(?=[^\s'\"\\]{0,80}[A-Za-z])[^\s;&|'\"\\,(){}\]\[]{8,}"
 """A value that is no word: it has digits and letters."""
 _TYPE: Final = (
-    r"(?!(?:string|str|secretstr|secretbytes|bool|boolean|int|integer|number|object|bytes|any|required|optional|unknown)\b"
+    r"(?!(?:string|str|secretstr|secretbytes|bool|boolean|int|integer|number|object|bytes|any|required"
+    r"|optional|unknown)\b"
     r"|[A-Za-z_][A-Za-z_.]*(?:[^\S\n]*[)|=\[<,]|[^\S\n]+[a-z|]))"
 )
 """Not the type of a field or parameter, and not prose."""
@@ -365,7 +366,8 @@ SHAPES: Final = (
         ),
     ),
     _shape(
-        r"\b(?:echo|printf)\s+['\"]?[\w.-]{1,40}:(?!\$|…)(?P<secret>[^\s'\"|]+)['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",
+        r"\b(?:echo|printf)\s+['\"]?[\w.-]{1,40}:(?!\$|…)"
+        r"(?P<secret>[^\s'\"|]+)['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",
         "chpasswd",
     ),
     _shape(rf"\bcurl\b[^\n|;&]{{0,200}}?\s-b\s*{QUOTE}?[\w.-]{{1,60}}={_PLAIN}(?P<secret>[^\s'\"]+)", "curl"),

@@ -17,13 +17,15 @@ _HOST: Final = "[host]"
 _USER: Final = "[user]"
 _SEPARATOR: Final = r"[/\\]+"
 _USUAL_HOME: Final = re.compile(
-    r"(?<![\w.~-])(?<!:/)(?:(?:/private)?/(?:home|Users)/(?P<unix>[^/\s'\":,;)\]\\]+)|/(?:var/)?root(?![\w.-])"
+    r"(?<![\w.~-])(?<!:/)(?:(?:/private)?/(?:home|Users)/(?P<unix>[^/\s'\":,;)\]\\]+)"
+    r"|/(?:var/)?root(?![\w.-])"
     r"|[A-Za-z]:[/\\]{1,4}Users[/\\]{1,4}(?P<windows>[^/\s'\":,;)\]\\]+))"
 )
 """Homes by the customs of Linux, macOS and Windows."""
 _DATA_OF_HOME: Final = re.compile(
     r"(?<![\w.~-])(?P<home>(?:/[\w.@+-]+)+?)/\.(?:codex/(?:sessions|archived_sessions|auth\.json)"
-    r"|claude/projects|local/(?:share|state|bin)|cache(?![\w-])|ssh(?![\w-])|bash_history|bashrc|zshrc|profile)"
+    r"|claude/projects|local/(?:share|state|bin)|cache(?![\w-])|ssh(?![\w-])"
+    r"|bash_history|bashrc|zshrc|profile)"
 )
 """What only a home has. `.config` and `.codex` alone may be those of a project."""
 _MIN_NAME_CHARS: Final = 3

@@ -90,8 +90,8 @@ _SCRIPT_HOSTS: Final = (
     Pattern(rf"/dev/(?:tcp|udp)/{_HOST}/"),
     Pattern(r"\b[\w.-]+@(?P<host>(?:[\w-]+\.)+[A-Za-z][\w-]*|\d+(?:\.\d+){3})(?=[:\s'\"]|$)"),
     Pattern(
-        r"(?:getaddrinfo|getaddr|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*|TCPSocket\.(?:new"
-        r"|open)|Dial|new Socket)"
+        r"(?:getaddrinfo|getaddr|gethostbyname|connection|connect|connect_ex|lookup|resolve\w*"
+        r"|TCPSocket\.(?:new|open)|Dial|new Socket)"
         rf"\(\s*\(?\s*(?:\d+\s*,\s*)?(?:\w+\s*[=:]\s*)?(?:~c)?['\"]{_HOST}(?::\d+)?['\"]",
         re.IGNORECASE,
     ),

@@ -17,7 +17,8 @@ WRITING_CODE: Final = re.compile(
 """Calls in inline code which write files."""
 _READING_CODE: Final = re.compile(
     r"\.read\(|readfile\(|fpassthru\(|\bfile\(|createReadStream|io\.lines|strerror"
-    r"|(?<![\w.])open\([^,()]*\)|json\.load\(|JSON\.load|load_file|require\(['\"][^'\"]+\.json['\"]\)|<\$?\w*>\s*[);]"
+    r"|(?<![\w.])open\([^,()]*\)|json\.load\(|JSON\.load|load_file|require\(['\"][^'\"]+\.json['\"]\)"
+    r"|<\$?\w*>\s*[);]"
     r"|\bhelp\(|__doc__|read_text\(|readFile|readlines|\bin open\(|fileinput"
     r"|File\.(?:read|foreach)|IO\.read|slurp|file_get_contents"
 )

@@ -52,7 +52,8 @@ _NOT_PERMITTED: Final = Pattern(
     r"operation not permitted|\bEPERM\b|FailedToOpenSocket|\bsocket, errno: 1$", re.IGNORECASE
 )
 _NET_WORD: Final = Pattern(
-    r"\bsockets?\b|\bSocket\w*Exception\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b|\bsend(?:to|msg)\b|\btcp\b"
+    r"\bsockets?\b|\bSocket\w*Exception\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b"
+    r"|\bsend(?:to|msg)\b|\btcp\b"
     r"|\budp\b|\bdial\b|\bnetlink\b|OpenSocket"
     r"|\b(?:Udp|Tcp)(?:Socket|Stream|Listener)\b|\burllib|\bhttps?\b|sending request",
     re.IGNORECASE,

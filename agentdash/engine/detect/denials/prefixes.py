@@ -20,7 +20,8 @@ _NPM: Final = re.compile(r"^(?P<name>p?npm|zip) (?:ERR!|I/O error:|error:?|warn|
 _GENERIC: Final = re.compile(
     r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
     r"|notfound|caused by|cause|failed"
-    r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}|.*(?:error|exception|warning)"
+    r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}"
+    r"|.*(?:error|exception|warning)"
     rf"|{'|'.join(PREFIXES)}|[~/.].*)",
     re.IGNORECASE,
 )

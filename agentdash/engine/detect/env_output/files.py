@@ -13,9 +13,11 @@ from agentdash.engine.detect.env_output.patterns import ANY, QUIET, Hole, Kind, 
 from agentdash.engine.detect.env_output.world import Environment, State
 
 _SYSTEM_FILE: Final = re.compile(
-    r"/proc/(?:self|thread-self|\d+|sys/[\w./-]+)/(?:status|stat|cgroup|mounts|mountinfo|limits|comm|attr/current|uid_map|gid_map)"
+    r"/proc/(?:self|thread-self|\d+|sys/[\w./-]+)/(?:status|stat|cgroup|mounts|mountinfo|limits|comm"
+    r"|attr/current|uid_map|gid_map)"
     r"|/proc/(?:version|cpuinfo|meminfo|uptime|loadavg|mounts|sys/[\w./-]+|net/\w+)"
-    r"|/etc/(?:os-release|lsb-release|debian_version|hostname|hosts|resolv\.conf|passwd|group|nsswitch\.conf|issue)"
+    r"|/etc/(?:os-release|lsb-release|debian_version|hostname|hosts|resolv\.conf|passwd|group"
+    r"|nsswitch\.conf|issue)"
     r"|/sys/[\w./-]+|/dev/null"
 )
 """Files of the system in which no flag of Codex stands."""

@@ -115,7 +115,8 @@ def _truncation(text: str) -> re.Match[str] | None:
 _DIALECTS: Final = ("bash", "zsh", "dash")
 """Shells that users have; Codex starts the user's own."""
 _SENSITIVE: Final = re.compile(
-    r"\$\{\w+\[|\$\{[!+(]|\$\+|\b(?:declare|typeset|mapfile|readarray|compgen|local|print)\b|\[\[|=\(|\bread\b"
+    r"\$\{\w+\[|\$\{[!+(]|\$\+|\b(?:declare|typeset|mapfile|readarray|compgen|local|print)\b|\[\[|=\("
+    r"|\bread\b"
     r"|\$\([^\n]*\$\?|\bprintf -v\b|\bfor \w+ (?:in \$|\()|\bIFS=|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}"
 )
 """What shells differ in: a script with it is followed in each of them."""

@@ -17,7 +17,8 @@ ZSH_ONLY: Final = re.compile(r"\$\{\([A-Za-z@]+\)|\$\{\+\w|\$\+\w|\bfor \w+ \((?
 
 _INDIRECT: Final = re.compile(r"\$\{\(P\)(?=\w)")
 _SET: Final = re.compile(
-    r"\$\{\+(?:(?P<name>[A-Za-z_]\w*)|(?:parameters|envvars)\[(?P<key>\$?[A-Za-z_]\w*)\])\}|\$\+(?P<bare>[A-Za-z_]\w*)"
+    r"\$\{\+(?:(?P<name>[A-Za-z_]\w*)|(?:parameters|envvars)\[(?P<key>\$?[A-Za-z_]\w*)\])\}"
+    r"|\$\+(?P<bare>[A-Za-z_]\w*)"
 )
 _NAMES: Final = re.compile(
     r"\$\{\([ok]*k[ok]*\)(?:parameters|environ)(?:\[\(I\)(?P<start>[A-Za-z_]\w*)\*\])?\}"

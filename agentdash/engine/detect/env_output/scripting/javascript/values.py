@@ -42,7 +42,8 @@ QUIET_VALUES: Final = frozenset(
 )
 """Values of Node in which no flag is named."""
 QUIET_FUNCTIONS: Final = re.compile(
-    r"os\.(?!EOL|constants)\w+|path\.(?:\w+\.)?\w+|process\.(?:cwd|getuid|getgid|geteuid|uptime|hrtime)|Date\.now"
+    r"os\.(?!EOL|constants)\w+|path\.(?:\w+\.)?\w+|process\.(?:cwd|getuid|getgid|geteuid|uptime|hrtime)"
+    r"|Date\.now"
 )
 """Functions of Node that give such values."""
 ATTEMPTS: Final = re.compile(

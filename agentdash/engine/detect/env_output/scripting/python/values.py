@@ -25,10 +25,14 @@ MODULES: Final = sys.stdlib_module_names - {"this", "antigravity"}
 """Modules whose import prints nothing; most of what they hold is unknown."""
 QUIET: Final = re.compile(
     r"platform\.\w+|sys\.(?:version|version_info|platform|executable|byteorder)|getpass\.getuser"
-    r"|os\.(?:name|sep|getuid|geteuid|getgid|getegid|getpid|getppid|getcwd|uname|cpu_count|getlogin|access|stat)"
-    r"|os\.path\.(?!os$)\w+|(?:uuid|random|math|locale|errno|stat|pwd|grp|resource|requests|httpx|numpy)\.\w+|socket\.\w+|time\.(?:time|strftime|ctime|sleep)"
-    r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.\w+|shutil\.(?:which|disk_usage|get_terminal_size)|pathlib\.Path\.(?:cwd|home)"
-    r"|urllib\.(?:request|error)\.\w+|asyncio\.(?:sleep|open_connection|TimeoutError)|http\.client\.\w+|os\.(?:mkdir|makedirs|remove|unlink|listdir)|ssl\.\w+"
+    r"|os\.(?:name|sep|getuid|geteuid|getgid|getegid|getpid|getppid|getcwd|uname|cpu_count"
+    r"|getlogin|access|stat)"
+    r"|os\.path\.(?!os$)\w+"
+    r"|(?:uuid|random|math|locale|errno|stat|pwd|grp|resource|requests|httpx|numpy)\.\w+|socket\.\w+|time\.(?:time|strftime|ctime|sleep)"
+    r"|datetime\.(?:datetime|date)\.(?:now|utcnow|today)|tempfile\.\w+"
+    r"|shutil\.(?:which|disk_usage|get_terminal_size)|pathlib\.Path\.(?:cwd|home)"
+    r"|urllib\.(?:request|error)\.\w+|asyncio\.(?:sleep|open_connection|TimeoutError)|http\.client\.\w+"
+    r"|os\.(?:mkdir|makedirs|remove|unlink|listdir)|ssl\.\w+"
 )
 """Values, and functions that give values, in which no flag stands."""
 SAFE: Final = re.compile(
