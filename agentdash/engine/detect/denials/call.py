@@ -16,7 +16,6 @@ from agentdash.engine.detect.denials.prefixes import prefix_of
 from agentdash.engine.detect.denials.programs import (
     WRITING_TOOLS,
     Role,
-    asks_service,
     is_build_tool,
     runs_code,
 )
@@ -27,7 +26,6 @@ from agentdash.engine.detect.denials.ties import (
     is_elsewhere,
     is_foreign,
     is_inline,
-    mentions,
     prints_data,
     repeats,
 )
@@ -245,14 +243,17 @@ class Call:
         if source.strength < Strength.OPEN or command is None:
             return False
         around = self.lines.range(first - 1, last)  # a panic: one above
-        if source.strength is Strength.OPEN and (repeats(command) or self._is_of_service(command, target)):
+        named = (target,) if target else ()
+        if source.strength is Strength.OPEN and (
+            repeats(command) or self.origin.is_of_service(command, named)
+        ):
             return self._is_traced(first, last) or (self.failed and any(map(_UNCAUGHT.match, around)))
         if prints_data(command):
-            named = prefix_of(self.lines[last], WRITING_TOOLS) is not None or any(
+            is_own = prefix_of(self.lines[last], WRITING_TOOLS) is not None or any(
                 _RUNTIME_SHAPE.search(line) or (is_build_tool(command.name) and _TOOL_SHAPE.match(line))
                 for line in around
             )
-            return named and (self.failed or source.strength is Strength.TIED)
+            return is_own and (self.failed or source.strength is Strength.TIED)
         if source.strength is Strength.TIED:
             return not _NAMELESS.match(self.lines[first])
         shown = is_code(command)
@@ -262,13 +263,6 @@ class Call:
         runs = runs_code(command.name) and (shown or not is_inline(command))
         known = is_build_tool(command.name) or runs
         return self.has_failed(command) or (known and any(map(is_account, around)))
-
-    def _is_of_service(self, command: Ran, target: str | None) -> bool:
-        """Return whether a message may be what a service has recorded: clients keep their files at home, or
-        are told where to."""
-        if not asks_service(command.name) or (target and mentions(command, target, self.origin.home)):
-            return False
-        return not (target or "").startswith(f"{self.origin.home}/")
 
     def _is_traced(self, first: int, last: int) -> bool:
         """Return whether the line above shows that the program of a message was started (`set -x`, make)."""

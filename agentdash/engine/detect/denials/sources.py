@@ -221,6 +221,13 @@ class Origin(msgspec.Struct, frozen=True):
         placed = [place(name, self.cwd, self.home) or "" for name in named]
         return self.home is not None and all(path.startswith(f"{self.home}/") for path in placed)
 
+    def is_of_service(self, command: Ran, named: tuple[str, ...]) -> bool:
+        """Return whether a message about these paths may be what a service has recorded: clients keep their
+        own files at home, or are told where to."""
+        if not asks_service(command.name) or (named and self._are_at_home(named)):
+            return False
+        return not any(mentions(command, name, self.home) for name in named)
+
     def _own(
         self,
         own: list[Ran],
@@ -280,10 +287,9 @@ class Origin(msgspec.Struct, frozen=True):
             return False
         if is_served(command.name) and _OF_SERVER.match(line):
             return False
-        of_service = asks_service(command.name) and not code and not (named and self._are_at_home(named))
-        return not (of_service or shows_pages(command.name)) or any(
-            mentions(command, name, self.home) for name in named
-        )
+        if not code and self.is_of_service(command, named):
+            return False
+        return not shows_pages(command.name) or any(mentions(command, name, self.home) for name in named)
 
     def _may_say(
         self,
