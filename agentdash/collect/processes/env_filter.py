@@ -86,8 +86,7 @@ def _mask_across(arguments: list[str]) -> tuple[str, ...]:
     line = _SEPARATOR.join(arguments)
     masked = mask_secrets(line).split(_SEPARATOR) if len(line) <= _MAX_LINE_CHARS else arguments
     masked = masked if len(masked) == len(arguments) else arguments
-    before = ("", *arguments)
     return tuple(
-        arg if _SCRIPT_OPTION.fullmatch(before[number]) else _PARTLY_MASKED.sub(r"\1", arg)
-        for number, arg in enumerate(masked)
+        argument if _SCRIPT_OPTION.fullmatch(before) else _PARTLY_MASKED.sub(r"\1", argument)
+        for before, argument in zip(("", *arguments), masked, strict=False)
     )

@@ -106,8 +106,9 @@ def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> No
     trouble may be over."""
     known = draft.troubles.get(worker)
     if reading.state == State.FAILED_PROVIDER:
-        is_still_shown = known is not None and known.over is None and known.text == reading.text
-        at = known.at if known is not None and is_still_shown else reading.at
+        at = reading.at
+        if known is not None and known.over is None and known.text == reading.text:
+            at = known.at
         draft.troubles[worker] = ProviderTrouble(at, reading.source, reading.text)
     elif known is not None and known.over is None and reading.state in _PROVIDER_ANSWERS:
         draft.troubles[worker] = replace(known, over=reading.at)

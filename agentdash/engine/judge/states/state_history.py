@@ -113,7 +113,7 @@ def startup_grace_until(thread: Thread, assessment: Assessment, at: float) -> fl
     """
     if thread.turn is not None or assessment.state not in (State.UNKNOWN, State.WAITING_INPUT):
         return None
-    started = thread.last_at or (thread.file.modified if thread.file else None)
+    started = thread.written_at
     if started is None or not started <= at < started + STARTUP_GRACE_S:
         return None
     return started + STARTUP_GRACE_S
