@@ -97,18 +97,12 @@ async def test_approval(codex: OpenLab) -> None:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
         waiting = await seen.until(  # the status feed may be ahead of the rollout, which has the command
-            lambda w: (
-                w.kind == "codex-thread"
-                and w.state is State.WAITING_APPROVAL
-                and "touch allowed" in w.assessment.why
-            )
+            lambda w: thread_in(State.WAITING_APPROVAL)(w) and "touch allowed" in w.assessment.why
         )
         document = json.loads(await asyncio.to_thread(status, lab))
         assert [w["state"] for w in document["workers"]] == ["waiting-approval"]
         await pane.answer(walks.MENU, "y")
-        running = await seen.until(
-            lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids)
-        )
+        running = await seen.until(lambda w: thread_in(State.RUNNING)(w) and bool(w.pids))
         assert running.id == waiting.id
         await seen.until(is_observed)
         lab.let_go()
@@ -140,9 +134,7 @@ async def test_killed_exec_has_exited(codex: OpenLab) -> None:
     lab = codex({"work": [{"run": "sleep 60"}, {"say": "never"}]})
     async with watching(lab) as seen:
         pane = lab.exec("[[work]] go")
-        running = await seen.until(
-            lambda w: w.kind == "codex-thread" and w.state is State.RUNNING and bool(w.pids)
-        )
+        running = await seen.until(lambda w: thread_in(State.RUNNING)(w) and bool(w.pids))
         await walks.kill(lab, pane)
         exited = await seen.until(lambda w: thread_in(State.EXITED)(w) and "`sleep 60`" in w.assessment.why)
         assert exited.id == running.id

@@ -28,6 +28,7 @@ from agentdash.report.timeline_builder import build_report
 from agentdash.store.recorder import Recorder
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until, within
+from tests.live.watched import thread_in
 from tests.unit.planted_secrets import LONG, PLANTED, SHORT, leaks
 
 SKEW_S = scaled(1.0)
@@ -137,7 +138,7 @@ async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None
     async def becomes(state: State) -> Worker:
         async with within(60):
             async for snapshot in hub.snapshots():
-                if found := [w for w in snapshot.workers if w.kind == "codex-thread" and w.state is state]:
+                if found := list(filter(thread_in(state), snapshot.workers)):
                     return found[0]
         raise AssertionError("the hub has ended")
 
@@ -187,7 +188,7 @@ async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tm
         lab.exec(f"[[work]] login with --password={SHORT} and Bearer {LONG}", "-s", "danger-full-access")
         async with within(60):
             async for snapshot in hub.snapshots():
-                if any(w.kind == "codex-thread" and w.state is State.COMPLETED for w in snapshot.workers):
+                if any(map(thread_in(State.COMPLETED), snapshot.workers)):
                     break
     finally:
         running.cancel()

@@ -8,7 +8,7 @@ from agentdash.model.states import State
 from tests.live import opencode, walks
 from tests.live.conftest import OpenLab
 from tests.live.walks import Taken, walk
-from tests.live.watched import watching
+from tests.live.watched import thread_in, watching
 
 
 def strays(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
@@ -104,4 +104,4 @@ async def test_codex_exec(codex: OpenLab, marker: str, flags: tuple[str, ...], s
     lab = codex({**walks.CODEX, "hi": [{"say": "all done"}]})
     async with watching(lab) as seen:
         lab.exec(f"[[{marker}]] go", *flags)
-        await seen.until(lambda w: w.kind == "codex-thread" and w.state is state)
+        await seen.until(thread_in(state))
