@@ -345,8 +345,7 @@ SHAPES: Final = (
         ),
         *("sqlcmd", "zip ", "zip\x1f", "htpasswd", "openssl", "mosquitto", "wpa_passphrase", "nmcli", "ftp"),
         *("put-parameter", "env ", "env\x1f", "unseal", "bw ", "bw\x1f", "obscure"),
-        *("encrypt_string", "cqlsh", "rdesktop"),
-        *("evil-winrm", "ipmitool", "bcp"),
+        *("encrypt_string", "cqlsh", "rdesktop", "evil-winrm", "ipmitool", "bcp"),
     ),
     _shape(
         rf"\b(?:echo|printf)\s+(?:-[ne]+\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"
