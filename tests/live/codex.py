@@ -32,7 +32,7 @@ import pytest
 
 from tests.live.dispositions import restore_defaults
 from tests.live.model_server import ScriptedModel
-from tests.live.patience import until
+from tests.live.patience import until, wait_until
 from tests.live.scripted_server import Script
 from tests.live.tmux_pane import TmuxPane
 
@@ -144,6 +144,7 @@ class Lab:
         self.model.start()
         settings = _CONFIG.format(url=self.model.url, workspace=self.workspace, extra=config)
         (self.home / "config.toml").write_text(settings, "utf-8")
+        self._newest: Pane | None = None
 
     async def tui(self, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
         """Start a TUI in a new tmux session, wait until it is ready for a prompt, and return its pane.
@@ -157,9 +158,12 @@ class Lab:
 
     def exec(self, prompt: str, *arguments: str, size: tuple[int, int] = (120, 40)) -> Pane:
         """Start `codex exec` in a new tmux session; the pane remains when it has ended."""
+        if self._newest is not None:
+            self._newest.wait_for_start()
         arguments = arguments or ("-s", "workspace-write")
         command = shlex.join([str(self.binary), "exec", *arguments, "--skip-git-repo-check", prompt])
-        return self.pane(f"{command} </dev/null", size)  # else it waits for more of the prompt
+        self._newest = self.pane(f"{command} </dev/null", size)  # else it waits for more of the prompt
+        return self._newest
 
     def let_go(self) -> None:
         """Let commands end that are `UNTIL_LET_GO`."""
@@ -241,6 +245,20 @@ class Lab:
 
 class Pane(TmuxPane):
     """A tmux pane of a lab with Codex."""
+
+    def wait_for_start(self) -> None:
+        """Wait until the `codex exec` of the pane has printed something, or has ended.
+
+        No other Codex may start in its home before: it takes directories of helpers that are not locked yet
+        for left ones. The first one then goes on without `codex-linux-sandbox` (0.169.0: "could not create
+        PATH aliases: operation would block"), and no command of its turns can run.
+        """
+        wait_until(self._has_started, f"the start of Codex in {self.id}")
+
+    def _has_started(self) -> bool:
+        with suppress(subprocess.CalledProcessError):  # the pane has closed
+            return bool(self.text().strip())
+        return True
 
     def submit(self, prompt: str) -> None:
         """Paste a prompt and press Enter; typed, Codex would take the Enter for a line break of a paste."""

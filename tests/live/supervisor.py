@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.live.codex import Lab
+from tests.live.codex import Lab, Pane
 from tests.live.conftest import OpenLab
 
 ROOT = Path(__file__).parents[2]
@@ -68,10 +68,12 @@ class Supervisor:
         )
 
     def start(self, task: str) -> str:
-        """Start a worker, and return the id of its pane."""
+        """Start a worker, wait until it runs, and return the id of its pane."""
         done = self.run(recipe()["tmux new-window"].replace("the task", f"[[{task}]] go"))
         assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        pane = Pane(self.lab, done.stdout.strip())
+        pane.wait_for_start()
+        return pane.id
 
     def run_in_sandbox(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a command as a supervising Codex does: in its sandbox."""
