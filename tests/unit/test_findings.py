@@ -10,7 +10,7 @@ from agentdash.model.layers import DifferingField
 from agentdash.model.mounts import Mount
 from agentdash.model.policy import Network, Policy, PolicyRule
 from agentdash.model.process import Kernel
-from agentdash.model.remedies import PathKind
+from agentdash.model.remedies import PathKind, Remedy
 from agentdash.model.worker import Sandbox, Worker
 from tests.unit.story import (
     CHILD,
@@ -530,6 +530,23 @@ def test_sandbox_cannot_start() -> None:
         3,
     )
     assert found.state == "blocked-sandbox"
+
+
+@pytest.mark.parametrize(
+    ("output", "remedy"),
+    [
+        ("bwrap: setting up uid map: Permission denied", "codex doctor"),
+        (
+            "bwrap: execvp codex-linux-sandbox: No such file or directory\n",
+            "end this Codex, then go on in a new one: codex resume",
+        ),
+    ],
+)
+def test_remedy_of_a_sandbox_that_cannot_start(output: str, remedy: str) -> None:
+    """The second output is of a Codex 0.169.0 that lost its helper; resumed, it ran commands again."""
+    story = (begun(), called(), ended("c1", output, exit_code=1), done(), polled(110))
+    (finding,) = worker(*story).sandbox.findings
+    assert (finding.kind, finding.remedy) == ("sandbox-cannot-start", Remedy(remedy))
 
 
 def test_denied_under_full_access() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agentdash.engine.judge.findings.remedies import DOCTOR, remedy_for
+from agentdash.engine.judge.findings.remedies import remedy_for, startup_remedy
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.judge.states.denied_calls import stopping_denial
@@ -62,12 +62,13 @@ def _has_sandbox_mark(observation: SandboxObservation) -> bool:
 
 
 def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
+    newest = calls[-1].denial
     return _finding(
         thread,
         calls,
         kind=FindingKind.SANDBOX_CANNOT_START,
-        message="The sandbox itself could not be started: no command that needs it can run on this machine.",
-        remedy=DOCTOR if thread.agent == "codex" else None,
+        message="The sandbox itself could not be started: no command that needs it can run.",
+        remedy=startup_remedy(newest.quote) if thread.agent == "codex" and newest else None,
     )
 
 

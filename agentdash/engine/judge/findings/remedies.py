@@ -32,8 +32,11 @@ from agentdash.model.sandbox_flags import NETWORK_FLAG
 
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
 """Programs of worker CLIs that `check --worker` does not know by this name."""
-DOCTOR: Final = Remedy("codex doctor")
-"""For a sandbox that cannot be started."""
+_DOCTOR: Final = Remedy("codex doctor")
+_RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume")
+_HELPER_IS_MISSING: Final = "execvp codex-linux-sandbox: No such file or directory"
+"""Printed by bubblewrap after Codex's warning "could not create PATH aliases", which it prints where another
+one starts in the same home at the same time (0.169.0)."""
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
 OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
 SERVER_OUTSIDE: Final = Remedy(
@@ -92,7 +95,12 @@ def remedy_for(
         return _instead(
             f"`agentdash check --worker {entry.nested}` lists the directories that it needs", policy
         )
-    return DOCTOR if entry.what == "sandbox" else None
+    return startup_remedy(entry.quote) if entry.what == "sandbox" else None
+
+
+def startup_remedy(quote: str) -> Remedy:
+    """Return what helps where the sandbox of Codex could not be started, by what was printed."""
+    return _RESTART if _HELPER_IS_MISSING in quote else _DOCTOR
 
 
 def filesystem_remedy(
