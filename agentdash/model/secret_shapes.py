@@ -42,7 +42,7 @@ STRONG_NAME: Final = (
     r"|preshared|pre[-_]shared|unseal)[-_ \x1f]?key|key[-_]data|(?<![a-z])psk"
     r"|secret|token|passw(?:or[dt]|d)|passphrase|credentials?|jwt|bearer|cookie|webhook[-_]url"
     r"|(?:(?<![a-z])|db|ssh|pg|my|user|root|admin|smtp|ftp|redis|key|store)pass(?!w|phrase))"
-    r"(?:[-_](?:base|value|string|b64|base64|data|hash|[0-9])|(?<=key) [0-9])?"
+    r"(?:[-_](?:base|value|string|b64|base64|data|hash|[0-9])|(?<=key) [0-9]\b)?"
 )
 """The end of a name that holds a secret, whatever stands before it: `PGPASSWORD`, `clientSecret`."""
 WEAK_NAME: Final = r"(?:key|auth|pat|pw|sig|signature|(?<=[_;-])pwd)"
@@ -81,6 +81,11 @@ _OPENED: Final = r"(?=\\*[\"'][^\s\"'\\)\],;:][^\"'\\\n]{2})"
 _VALUE: Final = rf"(?:\$?{_QUOTED}|[^\s;&|'\"\\,)}}\]<>]+)"
 _MIXED: Final = r"(?=[^\s'\"\\]{0,80}\d)(?=[^\s'\"\\]{0,80}[A-Za-z])[^\s;&|'\"\\,(){}\]\[]{8,}"
 """A value that is no word: it has digits and letters."""
+_RANDOM: Final = (
+    r"(?=[0-9]*[A-Za-z])(?=[A-Za-z]*\d)"
+    r"(?:[0-9a-f]{32,}|(?-i:(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24,}))(?![\w/-]|\.\w)"
+)
+"""A value that nobody would write by hand, all of which is one word."""
 _TYPE: Final = (
     r"(?!(?:string|str|secretstr|secretbytes|bool|boolean|int|integer|number|object|bytes|any|required"
     r"|optional|unknown)\b"
@@ -257,6 +262,7 @@ AFTER_NAME: Final = Pattern(
     rf"|{QUOTE}?(?:[\s,;]|\\+n)*{QUOTE}?value{QUOTE}?\s*[:=]\s*{_PLAIN}(?P<value>{_VALUE})"
     r"|(?:\s(?:is|was|ist|war):?|:)\s+[`*]*"
     rf"{_PLAIN}(?P<said>(?=[^\s'\"`]*\d)[^\s'\"`,;]{{6,}})"
+    rf"|[ \t\x1f]+(?P<bare>{_RANDOM})"
     rf"|[^\n|;&<>'\"]{{0,60}}+<<<\s*{_PLAIN}(?P<here>{_VALUE})",
     re.IGNORECASE,
 )

@@ -234,6 +234,9 @@ contraseña: {S}
 密码：{S}
 パスワード: {S}
 Your temporary password is: {S}
+auth_token {H}
+using API key {H}, as before
+the secret {L}.
 """
 
 _BLOCKS = (

@@ -62,6 +62,8 @@ tests/test_auth.py::test_token_refresh PASSED; src/secrets.py:12:5: E501; key: v
 if grep -q 'BEGIN RSA PRIVATE KEY' "$f"; then echo "-----BEGIN RSA PRIVATE KEY-----" found; fi
 password = getpass.getpass('Password: '); ssh-keygen -N "" -f k; -N $PASS
 response="200 OK"; read -p 'Passwort: '; unsealed; ssh-keygen -lf k; PASSWORD='$PW'
+cookie 9f86d081884c7d659a2feaa0c55ad015.png; token 3f2504e0-4f89-11d3-9a0c-0305e82c3301
+the secret createMountPointsForAllUsers
 CODEX_THREAD_ID=01a1fa8b-0001-7777 session id: 01a1fa8b-7777-7000
 """.strip().splitlines()
 
