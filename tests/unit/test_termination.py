@@ -9,7 +9,7 @@ import sys
 import pytest
 
 IN_A_CALLBACK = """
-import os, sys, time, weakref
+import os, signal, sys, time, weakref
 from agentdash.cli import termination
 
 class Target:
@@ -20,6 +20,7 @@ def callback(_):
     for _ in range(1000):  # the handler runs here
         pass
 
+signal.signal(int(sys.argv[1]), signal.SIG_DFL)  # the tests may run below `nohup`
 termination.install()
 target = Target()
 reference = weakref.ref(target, callback)
