@@ -537,12 +537,15 @@ def test_check_worker_with_policy(home: Path) -> None:
 
 
 def test_check_worker_with_policy_of_thread(home: Path) -> None:
+    thread = "01a1fa8b-4086-7a32-8c43-000000000001"  # tests that run beside see a process that names it, too
+    recorded = next(home.rglob("*01a1fa8b-4086*"))
+    old = recorded.stem[-36:]
+    text = recorded.read_text("utf-8").replace(old, thread)
+    recorded.rename(recorded.with_name(recorded.name.replace(old, thread))).write_text(text, "utf-8")
     named = json.loads(predicted_denials(home, "--json", "01a1fa8b-4086").stdout)
-    around = json.loads(
-        predicted_denials(home, "--json", CODEX_THREAD_ID="01a1fa8b-4086-7a32-8c43-2abbeb466a8c").stdout
-    )
+    around = json.loads(predicted_denials(home, "--json", CODEX_THREAD_ID=thread).stdout)
     newest = predicted_denials(home, "--json")
-    assert named["policy_of"] == around["policy_of"] == "thread 01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
+    assert named["policy_of"] == around["policy_of"] == f"thread {thread}"
     assert (named["policy"]["filesystem"], newest.returncode, json.loads(newest.stdout)["network"]) == (
         "workspace",
         0,

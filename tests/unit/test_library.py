@@ -204,11 +204,18 @@ def test_thread_whose_lock_is_held_is_running(tmp_path: Path) -> None:
     assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
 
 
+def write_thread_of(process: str, home: CodexHome) -> tuple[str, Path]:
+    """Write a thread for a real process; return its id and file. Tests that run beside see its process."""
+    thread = f"{THREAD[:-12]}{process.encode().hex():0>12}"
+    meta = META.replace(THREAD.encode(), thread.encode())
+    return thread, write(home, meta, event("task_started", turn_id="t"), ASKED, thread=thread)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are read from /proc")
 def test_thread_whose_rollout_is_held_open_is_running(tmp_path: Path) -> None:
     """Codex before 0.148 takes no lock."""
     home = CodexHome(tmp_path)
-    path = write(home, META, event("task_started", turn_id="t"), ASKED)
+    _, path = write_thread_of("codex", home)
     program = tmp_path / "codex"
     program.symlink_to("/bin/sleep")
     with path.open("ab") as held, subprocess.Popen([program, "60"], stdout=held) as process:
@@ -225,10 +232,10 @@ def test_thread_whose_rollout_is_held_open_is_running(tmp_path: Path) -> None:
 def test_processes_that_name_a_thread(tmp_path: Path, name: str, state: State) -> None:
     """A command of it is a sign of life; a launcher that is left of a killed Codex is none."""
     home = CodexHome(tmp_path)
-    write(home, META, event("task_started", turn_id="t"), ASKED)
+    thread, _ = write_thread_of(name, home)
     program = tmp_path / name
     program.symlink_to("/bin/sleep")
-    with subprocess.Popen([program, "60"], env={"CODEX_THREAD_ID": THREAD}) as process:
+    with subprocess.Popen([program, "60"], env={"CODEX_THREAD_ID": thread}) as process:
         try:
             wait_until_executed(process, program)
             assert [entry.state for entry in filled(library_of(home))] == [state]
