@@ -10,7 +10,8 @@ def main() -> None:
     imports were interrupted.
     """
     if sys.argv[1:] == ["--version"]:
-        from agentdash import __version__  # noqa: PLC0415 - shells and scripts ask often: without the imports below
+        # shells and scripts ask often: without the imports below
+        from agentdash import __version__  # noqa: PLC0415
 
         try:
             sys.stdout.write(f"agentdash {__version__}\n")

@@ -199,7 +199,8 @@ def worker_report(worker: w.Worker) -> WorkerReport:
 
 def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None:
     """Print the fleet as a table, and the sources that failed on another console."""
-    from rich.table import Table  # noqa: PLC0415 - `status --json` is called often, and starts faster without it
+    # `status --json` is called often, and starts faster without it
+    from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     states = [

@@ -27,7 +27,8 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso, possible_time
 
 _ROLLOUT_NAME: Final = re.compile(
-    r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
+    r"(rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)"
+    r"-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
     re.ASCII,
 )
 _SESSIONS_DEPTH: Final = 3
