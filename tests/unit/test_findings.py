@@ -538,12 +538,17 @@ def test_sandbox_cannot_start() -> None:
         ("bwrap: setting up uid map: Permission denied", "codex doctor"),
         (
             "bwrap: execvp codex-linux-sandbox: No such file or directory\n",
-            "end this Codex, then go on in a new one: codex resume",
+            "end this Codex, then go on in a new one: codex resume ID",
+        ),
+        (
+            "bwrap: execvp codex-linux-sandbox: Permission denied\n",
+            "end this Codex, then go on in a new one: codex resume ID",
         ),
     ],
 )
 def test_remedy_of_a_sandbox_that_cannot_start(output: str, remedy: str) -> None:
-    """The second output is of a Codex 0.169.0 that lost its helper; resumed, it ran commands again."""
+    """The others are of a Codex 0.169.0 that lost its helper, by root and another user; resumed, it ran
+    commands again."""
     story = (begun(), called(), ended("c1", output, exit_code=1), done(), polled(110))
     (finding,) = worker(*story).sandbox.findings
     assert (finding.kind, finding.remedy) == ("sandbox-cannot-start", Remedy(remedy))

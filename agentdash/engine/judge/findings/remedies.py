@@ -33,10 +33,10 @@ from agentdash.model.sandbox_flags import NETWORK_FLAG
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
 """Programs of worker CLIs that `check --worker` does not know by this name."""
 _DOCTOR: Final = Remedy("codex doctor")
-_RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume")
-_HELPER_IS_MISSING: Final = "execvp codex-linux-sandbox: No such file or directory"
-"""Printed by bubblewrap after Codex's warning "could not create PATH aliases", which it prints where another
-one starts in the same home at the same time (0.169.0)."""
+_RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume ID")
+_HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
+"""Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
+PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
 OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
 SERVER_OUTSIDE: Final = Remedy(
