@@ -75,13 +75,14 @@ class SessionFiles(Protocol):
     """The session files of one worker CLI: one per process, in which it records its own status, or the logs
     of its sessions."""
 
-    def read(self, process: Process, at: float) -> SessionSeen | None:
-        """Return what a worker's session file contains; None where there is none, or it is of another
-        process.
+    def read(self, process: Process, at: float, *, is_alone: bool = True) -> SessionSeen | None:
+        """Return what a worker's session file contains; None where none is certainly its own.
 
         Args:
             process: a running worker of this CLI.
             at: now, unix seconds; the time of the event, and of the status where the file has none.
+            is_alone: whether no other worker of the CLI runs in its directory: there a session that nothing
+                else ties to a process may be the other's.
 
         Raises:
             UnreadableSessionError: it is there, and cannot be read.
@@ -138,9 +139,6 @@ class Adapter:
 
     session_files: ClassVar[SessionFiles | None] = None
     """The reader of its session files; None: it keeps none that are known."""
-    finds_sessions_by_directory: ClassVar[bool] = False
-    """Whether a session is found by the directory that a process works in: then two processes in the same one
-    have none that is certainly their own."""
     request_reader: ClassVar[RequestReader | None] = None
     """The reader of its configuration; None: it is not known."""
     keeps_session_logs: ClassVar[bool] = False

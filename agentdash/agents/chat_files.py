@@ -1,17 +1,17 @@
 """Chat files in JSON lines (Gemini CLI, Qwen Code, Copilot CLI): found for a process, and read as they grow.
 
 Where no file names the process that writes it, one is taken for the session of a process only if it is the
-single one of its directory that was written since the process began; the caller makes sure that no other
-process of the CLI works in the same directory.
+single one of its directory that was written since the process began, and no other process of the CLI works in
+the same directory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.files import open_regular
@@ -24,7 +24,7 @@ _INTERVAL_S: Final = 0.5
 """Between two readings of the files of one process."""
 _LISTING_INTERVAL_S: Final = 5.0
 """Between two listings of a directory that has not changed."""
-_MAX_FILES: Final = 2_000
+MAX_FILES: Final = 2_000
 """Chats of one project that are looked at."""
 _MAX_WHOLE_BYTES: Final = 32 << 20
 """Size above which only the end of a chat is read: a week of work has a few MB."""
@@ -62,6 +62,14 @@ def is_written_since(path: Path, process: Process) -> bool:
         OSError: the file cannot be read.
     """
     return path.stat().st_mtime >= process.key.started - _CLOCK_TOLERANCE_S
+
+
+class Candidate(NamedTuple):
+    """A chat that may be that of a process."""
+
+    path: Path
+    by: str
+    """How it is known to be its own if it is the only one."""
 
 
 class ChatParser(Protocol):
@@ -148,9 +156,12 @@ class _Followed:
     def __init__(self) -> None:
         self.read_at = 0.0
         self.listed_at = 0.0
-        self.listed = 0
-        """When the directory was listed last, and its own time then (nanoseconds)."""
+        self.listed = (0, True)
+        """When the directory was listed last; its own time then (nanoseconds), and whether the process was
+        alone in it."""
         self.log: ChatLog | None = None
+        self.by = ""
+        """How the log is known to be its own."""
         self.seen: SessionSeen | None = None
         self.failure: str | None = None
         """Why it cannot be read."""
@@ -175,7 +186,7 @@ class ChatFiles:
         self._new_parser = new_parser
         self._followed: dict[ProcessKey, _Followed] = {}
 
-    def read(self, process: Process, at: float) -> SessionSeen | None:
+    def read(self, process: Process, at: float, *, is_alone: bool = True) -> SessionSeen | None:
         """Return what the chat of a process contains; None where none is certainly its own.
 
         Raises:
@@ -187,7 +198,7 @@ class ChatFiles:
             followed.seen = None
             followed.failure = None
             try:
-                followed.seen = self._update(followed, process, at)
+                followed.seen = self._update(followed, process, at, is_alone=is_alone)
             except (FileNotFoundError, NotADirectoryError, ValueError):
                 pass
             except OSError as error:
@@ -197,18 +208,20 @@ class ChatFiles:
             raise UnreadableSessionError(followed.failure)
         return followed.seen
 
-    def _update(self, followed: _Followed, process: Process, at: float) -> SessionSeen | None:
+    def _update(
+        self, followed: _Followed, process: Process, at: float, *, is_alone: bool
+    ) -> SessionSeen | None:
         """Find and read the chat of a process.
 
         Raises:
             OSError: a directory or file cannot be read.
         """
-        self._find(process, followed, at)
+        self._find(process, followed, at, is_alone=is_alone)
         if followed.log is None:
             return None
         followed.log.update()
         path = followed.log.path
-        chat = followed.log.chat(self.evidence(path, process))
+        chat = followed.log.chat(followed.by)
         return SessionSeen(
             at=at,
             key=process.key,
@@ -219,26 +232,36 @@ class ChatFiles:
             chat=chat,
         )
 
-    def may_be_of(self, path: Path, process: Process) -> bool:
-        """Return whether a chat may be that of a process.
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+        """Return the chats of a directory that may be that of a process.
 
         Raises:
-            OSError: the file cannot be read.
+            OSError: the directory or a file cannot be read.
         """
-        return is_written_since(path, process)
+        if not is_alone:
+            return []
+        by = "the only chat of its directory that was written since it began"
+        return [
+            Candidate(path, f"{path.name}, {by}")
+            for path in self.files(directory)
+            if is_written_since(path, process)
+        ]
 
-    def evidence(self, path: Path, process: Process) -> str:
-        """Return how it is known that the only chat which may be that of a process is it."""
-        del process
-        return f"{path.name}, the only chat of its directory that was written since it began"
+    def files(self, directory: Path) -> Iterator[Path]:
+        """Return the chats of a directory.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return islice(directory.glob(self._pattern), MAX_FILES)
 
     def session_id(self, path: Path) -> str:
         """Return the id of a chat's session."""
         return path.stem
 
-    def _find(self, process: Process, followed: _Followed, at: float) -> None:
-        """Set the log to the one chat that was written since a process began; to None where there are none or
-        several. The directory is listed where it has changed, and now and then: an old chat may go on.
+    def _find(self, process: Process, followed: _Followed, at: float, *, is_alone: bool) -> None:
+        """Set the log to the one chat that may be that of a process; to None where there are none or several.
+        The directory is listed where it has changed, and now and then: an old chat may go on.
 
         Raises:
             OSError: a directory or file cannot be read.
@@ -247,17 +270,18 @@ class ChatFiles:
         if directory is None or not is_same_place(process, directory):
             followed.log = None
             return
-        changed = directory.stat().st_mtime_ns
-        if changed == followed.listed and at - followed.listed_at < _LISTING_INTERVAL_S:
+        now = (directory.stat().st_mtime_ns, is_alone)
+        if now == followed.listed and at - followed.listed_at < _LISTING_INTERVAL_S:
             return
-        followed.listed = changed
+        followed.listed = now
         followed.listed_at = at
-        files = islice(directory.glob(self._pattern), _MAX_FILES)
-        found = [path for path in files if self.may_be_of(path, process)]
+        found = self.candidates(directory, process, is_alone=is_alone)
         if len(found) != 1:
             followed.log = None
-        elif followed.log is None or followed.log.path != found[0]:
-            followed.log = ChatLog(found[0], self._new_parser)
+            return
+        path, followed.by = found[0]
+        if followed.log is None or followed.log.path != path:
+            followed.log = ChatLog(path, self._new_parser)
 
     def _forget(self, at: float) -> None:
         """Drop what was read of processes that have ended: nothing needs it any more."""

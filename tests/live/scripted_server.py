@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +30,8 @@ class ScriptedServer:
         self.script = script
         self.requests: list[dict[str, Any]] = []
         """Bodies of the requests so far."""
+        self.answers: list[str] = []
+        """Time, path and status of the answers so far, for the report of a test that fails."""
         self._gates: dict[str, threading.Event] = defaultdict(threading.Event)
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), type("Handler", (handler,), {"model": self}))
@@ -77,6 +80,7 @@ class ScriptedHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: BaseServer
+    model: ScriptedServer
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -96,6 +100,7 @@ class ScriptedHandler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, kind: str, data: bytes) -> None:
         """Send an answer and end the connection."""
+        self.model.answers.append(f"{time.strftime('%T')} {self.path} {status}")
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(data)))

@@ -95,6 +95,27 @@ async def test_states_and_session(workers: OpenLab, agent: str) -> None:
         await watched.until(of(pane, State.FAILED_PROVIDER))
 
 
+async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:
+    lab = workers({"one": [{"say": "1"}], "two": [{"say": "2"}], "new": [{"say": "3"}]})
+    lab.configure("qwen")
+    one, two = await lab.start("qwen"), await lab.start("qwen")
+    async with watching(lab) as watched:
+        for pane, prompt in ((one, "[[one]] first"), (two, "[[two]] second")):
+            await pane.submit(prompt)
+            found = await watched.until(
+                lambda worker, pane=pane, prompt=prompt: (
+                    of(pane, State.COMPLETED)(worker) and worker.name == prompt
+                )
+            )
+            assert any("runtime.json has its pid" in link.by for link in found.links)
+        await one.submit("/clear")
+        await watched.until(lambda worker: of(one, *State)(worker) and len(worker.links) == 1)
+        await one.submit("[[new]] third")
+        await watched.until(
+            lambda worker: of(one, State.COMPLETED)(worker) and worker.name == "[[new]] third"
+        )
+
+
 async def test_failures_that_the_screen_hides_or_words_differently(workers: OpenLab) -> None:
     lab = workers(SCRIPT)
     lab.configure("gemini")

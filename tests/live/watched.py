@@ -67,7 +67,7 @@ class Watched:
                         return last
         except TimeoutError:
             workers = last.workers if last else ()
-            states = [(w.id, str(w.state), w.assessment.why, w.sandbox.verdict) for w in workers]
+            states = [(w.id, str(w.state), w.assessment.why, w.sandbox.verdict, w.links) for w in workers]
             raise AssertionError(f"not seen; the last snapshot: {states}, {last and last.sources}") from None
         raise AssertionError("the hub ended")
 

@@ -186,9 +186,14 @@ class WorkerLab:
         return done.stdout
 
     def screens(self) -> dict[str, str]:
-        """Return the screens of all panes."""
+        """Return the screens of all panes, what the model answered, and the chats of the home."""
         idents = self.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split()
-        return {ident: self.run_tmux("capture-pane", "-p", "-t", ident) for ident in idents}
+        screens = {ident: self.run_tmux("capture-pane", "-p", "-t", ident) for ident in idents}
+        files = sorted(
+            path for path in self.user.rglob("*") if path.name.endswith((".jsonl", ".runtime.json"))
+        )
+        described = (f"{path.relative_to(self.user)} {path.stat().st_size}" for path in files)
+        return {**screens, "the model": "\n".join(self.model.answers), "the home": "\n".join(described)}
 
     def close(self) -> None:
         """Stop everything that runs in the home, and remove it."""

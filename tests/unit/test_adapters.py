@@ -46,7 +46,7 @@ from agentdash.model.events import SessionSeen
 
 
 class RobinSessionFiles:
-    def read(self, process, at):
+    def read(self, process, at, *, is_alone=True):
         try:
             status = Path((process.env or {})["HOME"], ".robin", str(process.pid)).read_text().strip()
         except OSError:
@@ -97,7 +97,8 @@ class Scripted:
     def __init__(self) -> None:
         self.status: str | None = "busy"
 
-    def read(self, process: Process, at: float) -> SessionSeen | None:
+    def read(self, process: Process, at: float, *, is_alone: bool = True) -> SessionSeen | None:
+        del is_alone
         if self.status is None:
             return None
         return SessionSeen(at=at, key=process.key, agent="claude", status=self.status, since=1.0)

@@ -16,19 +16,22 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.agents.adapter import SessionFiles
 from agentdash.agents.chat_files import ChatFiles, is_same_place
 from agentdash.agents.copilot.sessions import CopilotSessions
-from agentdash.agents.gemini.chats import GeminiChatParser, QwenChatParser, gemini_chats, qwen_chats
+from agentdash.agents.gemini.chats import GeminiChatParser, gemini_chats
 from agentdash.agents.kilo.adapter import DATABASE as KILO_DATABASE
 from agentdash.agents.opencode.database import OpencodeSessions
+from agentdash.agents.qwen.chats import QwenChats
 from agentdash.collect.sources.session_files import SessionFileSource
+from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.chat import Chat
 from agentdash.model.clock import Clock
 from agentdash.model.fleet import Fleet
-from agentdash.model.process import Process, ProcessKey
+from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.unit.story import HOST, PANE, pane, polled, process, worker
@@ -111,7 +114,7 @@ def reader_of(agent: str) -> SessionFiles:
     if agent == "gemini":
         return ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
     if agent == "qwen":
-        return ChatFiles(qwen_chats, "*.jsonl", QwenChatParser)
+        return QwenChats()
     if agent == "copilot":
         return CopilotSessions()
     return OpencodeSessions(KILO_DATABASE) if agent == "kilo" else OpencodeSessions()
@@ -486,6 +489,79 @@ async def test_two_workers_in_one_directory_have_no_certain_session(tmp_path: Pa
     other = running("gemini", tmp_path, 20)
     assert await found_by(tmp_path, outer, again, other) == []
     assert await found_by(tmp_path, outer, running("gemini", tmp_path, 20, cwd="/elsewhere")) == [10]
+
+
+async def test_session_that_is_not_certain_any_more_is_none(tmp_path: Path) -> None:
+    prepare("gemini", tmp_path)
+    one, other = running("gemini", tmp_path, 10), running("gemini", tmp_path, 20)
+    source = SessionFileSource(Stopped(), {"gemini": reader_of("gemini")})
+    fleet = Fleet()
+    known = []
+    for processes in ([one], [one, other], [one, other], [one]):
+        events = await source.poll(Fleet(processes={each.key: each for each in processes}))
+        fleet = reduce(fleet, events)
+        known.append((len(events), set(fleet.sessions)))
+    assert known == [(1, {one.key}), (1, set()), (0, set()), (1, {one.key})]
+
+
+def name_process(chat: Path, pid: int) -> Path:
+    """Write the file by which a Qwen Code names itself as the one that has a chat open."""
+    path = chat.with_suffix(".runtime.json")
+    path.write_text(f'{{"schema_version": 1, "pid": {pid}, "session_id": "{chat.stem}"}}')
+    return path
+
+
+def session_by_qwen(process: Process, *, is_alone: bool = True) -> tuple[str | None, str] | None:
+    """Return the session of a Qwen Code, and the evidence; None without one."""
+    seen = QwenChats().read(process, STARTED + 100, is_alone=is_alone)
+    return (seen.session, seen.chat.by if seen.chat else "") if seen else None
+
+
+def test_session_of_qwen_is_that_of_the_process_which_its_file_names(tmp_path: Path) -> None:
+    first = prepare("qwen", tmp_path)
+    second = first.with_name("second.jsonl")
+    second.write_bytes(first.read_bytes())
+    one, other = running("qwen", tmp_path, 10), running("qwen", tmp_path, 20)
+    name_process(first, 10)
+    name_process(second, 20)
+    assert session_by_qwen(one, is_alone=False) == (first.stem, f"{first.stem}.runtime.json has its pid")
+    assert session_by_qwen(other, is_alone=False) == ("second", "second.runtime.json has its pid")
+    assert session_by_qwen(running("qwen", tmp_path, 30)) is None  # the launcher of one of them
+    numbered = replace(other, kernel=Kernel(ns_pids=(20, 10)))  # has a pid namespace of its own
+    assert session_by_qwen(numbered) == (first.stem, f"{first.stem}.runtime.json has its pid")
+
+
+def test_session_of_qwen_after_clear_is_the_new_one(tmp_path: Path) -> None:
+    old = prepare("qwen", tmp_path)
+    new = old.with_name("new.jsonl")
+    name_process(new, 10)
+    assert session_by_qwen(running("qwen", tmp_path)) is None
+    new.write_bytes(old.read_bytes())
+    assert session_by_qwen(running("qwen", tmp_path)) == ("new", "new.runtime.json has its pid")
+
+
+@pytest.mark.parametrize("status", ['{"pid": 99}', "[]", '{"pid": "x"}', "{"])
+def test_session_of_qwen_whose_file_names_no_process_is_the_only_one(tmp_path: Path, status: str) -> None:
+    """Of one that has ended (`qwen --continue -p` goes on with its chat), or malformed."""
+    path = prepare("qwen", tmp_path)
+    named = path.with_suffix(".runtime.json")
+    named.write_text(status)
+    if "99" in status:
+        os.utime(named, (STARTED - 50, STARTED - 50))
+    by = f"{path.name}, the only chat of its directory that was written since it began"
+    assert session_by_qwen(running("qwen", tmp_path)) == (path.stem, by)
+    assert session_by_qwen(running("qwen", tmp_path), is_alone=False) is None
+
+
+def test_session_of_qwen_in_a_directory_that_a_variable_names(tmp_path: Path) -> None:
+    path = prepare("qwen", tmp_path)
+    moved = tmp_path / "moved"
+    (tmp_path / ".qwen").rename(moved)
+    one = running("qwen", tmp_path)
+    assert session_by_qwen(one) is None
+    found = session_by_qwen(replace(one, env={"HOME": str(tmp_path), "QWEN_RUNTIME_DIR": str(moved)}))
+    assert found is not None
+    assert found[0] == path.stem
 
 
 # ---------------------------------------------------------------- what it is for

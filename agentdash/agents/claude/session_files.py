@@ -70,13 +70,14 @@ class ClaudeSessionFiles:
     def __init__(self, *, proc: Path = Path("/proc")) -> None:
         self._proc = proc
 
-    def read(self, process: Process, at: float) -> SessionSeen | None:
+    def read(self, process: Process, at: float, *, is_alone: bool = True) -> SessionSeen | None:
         """Return the content of a worker's session file; None where it is missing, malformed, or of another
         process.
 
         Raises:
             UnreadableSessionError: it is there, and cannot be opened.
         """
+        del is_alone  # the file names its process
         env = process.env or {}
         home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - never fails
         config = env.get("CLAUDE_CONFIG_DIR") or Path(home, ".claude")

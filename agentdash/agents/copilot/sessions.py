@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.chat_facts import ChatFacts
-from agentdash.agents.chat_files import ChatFiles, is_written_since
+from agentdash.agents.chat_files import Candidate, ChatFiles, is_written_since
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
@@ -104,25 +104,33 @@ class CopilotSessions(ChatFiles):
     def __init__(self) -> None:
         super().__init__(_sessions, "*/events.jsonl", CopilotParser)
 
-    def may_be_of(self, path: Path, process: Process) -> bool:
-        """Return whether a process has a session open."""
-        lock = _lock(path, process)
-        try:
-            return is_written_since(lock, process)
-        except FileNotFoundError:
-            return False
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+        """Return the sessions that a process has open.
 
-    def evidence(self, path: Path, process: Process) -> str:
-        """Return the file that names the process."""
-        return f"{_lock(path, process).name} in the directory of the session"
+        Raises:
+            OSError: the directory or a file cannot be read.
+        """
+        del is_alone  # the locks name their processes
+        return [
+            Candidate(path, f"{_lock(path, process).name} in the directory of the session")
+            for path in self.files(directory)
+            if _is_open(path, process)
+        ]
 
     def session_id(self, path: Path) -> str:
         """Return the id of a session: the name of its directory."""
         return path.parent.name
 
 
+def _is_open(path: Path, process: Process) -> bool:
+    try:
+        return is_written_since(_lock(path, process), process)
+    except FileNotFoundError:
+        return False
+
+
 def _lock(path: Path, process: Process) -> Path:
-    return path.parent / f"inuse.{process.pid}.lock"
+    return path.parent / f"inuse.{process.inner_pid}.lock"
 
 
 def _sessions(process: Process) -> Path | None:

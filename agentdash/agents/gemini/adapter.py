@@ -11,7 +11,6 @@ class GeminiAdapter(Adapter):
     """Gemini CLI."""
 
     session_files = GEMINI_CHATS
-    finds_sessions_by_directory = True
     request_reader = GeminiRequests(GEMINI)
 
 

@@ -1,25 +1,20 @@
-"""Chats of Gemini CLI and Qwen Code.
+"""Chats of Gemini CLI (0.61.0): `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`.
 
-Gemini CLI (0.61.0): `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`; `projects.json` has the PROJECT of each
-directory. A record repeats with the same id when its tools have ended. An answer looks the same whether a
-tool follows or not, so that the end of a turn shows only where it failed or was cancelled.
-
-Qwen Code (0.15.10 to 0.24.4): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of other
-characters than letters and digits. `ui_telemetry` records state every failed attempt while the screen is
-silent.
+`projects.json` has the PROJECT of each directory. A record repeats with the same id when its tools have
+ended. An answer looks the same whether a tool follows or not, so that the end of a turn shows only where it
+failed or was cancelled.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.chat_facts import ChatFacts, clean_text
+from agentdash.agents.chat_facts import ChatFacts
 from agentdash.agents.chat_files import ChatFiles
-from agentdash.agents.gemini.family import GEMINI, QWEN
+from agentdash.agents.gemini.family import GEMINI
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
@@ -55,7 +50,7 @@ class GeminiChatParser(ChatFacts):
             return
         match record.get("type"):
             case "user":
-                prompt = _texts(record.get("content"))
+                prompt = prompt_text(record.get("content"))
                 if prompt is not None:
                     self.begin(prompt, record)
             case "gemini":
@@ -84,58 +79,9 @@ class GeminiChatParser(ChatFacts):
         self.usages = merged_usage((*self._before, new))
 
 
-class QwenChatParser(ChatFacts):
-    """Parses a chat of Qwen Code."""
-
-    def feed(self, line: bytes) -> None:
-        """Add a record; others than messages and requests are ignored."""
-        try:
-            record = _any.decode(line)
-        except (msgspec.DecodeError, RecursionError):
-            return
-        message = record.get("message")
-        parts = message.get("parts") if isinstance(message, dict) else None
-        match record.get("type"):
-            case "user":
-                prompt = _texts(parts)
-                if prompt is not None:
-                    self.begin(prompt, record)
-            case "assistant":
-                self._answer(record, parts)
-            case "system" if record.get("subtype") == "ui_telemetry":
-                self._request(record)
-
-    def _answer(self, record: dict[str, Any], parts: object) -> None:
-        self.trouble = None
-        self.model = clean_line(str(record.get("model") or "")) or self.model
-        calls = [
-            part["functionCall"]
-            for part in (parts if isinstance(parts, list) else ())
-            if isinstance(part, dict) and isinstance(part.get("functionCall"), dict)
-        ]
-        for call in calls:
-            self.add_tool(call.get("name"), call.get("args"))
-        self.set_turn("open" if calls else "ended", record)
-        if (usage := _qwen_usage(record.get("usageMetadata"))) is not None:
-            self.context = usage.prompt
-            new = ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt)
-            self.usages = merged_usage((*self.usages, new))
-
-    def _request(self, record: dict[str, Any]) -> None:
-        payload = record.get("systemPayload")
-        event = payload.get("uiEvent") if isinstance(payload, dict) else None
-        if not isinstance(event, dict):
-            return
-        if event.get("event.name") == "qwen-code.api_error":
-            texts = (event.get(name) for name in ("error_message", "error.message", "error"))
-            text = next(filter(None, texts), "a request failed")
-            self.trouble = clean_text(text)
-        elif event.get("event.name") == "qwen-code.api_response":
-            self.trouble = None
-
-
-def _texts(content: object) -> str | None:
-    """Return the prompt in the parts of a message; None where they are answers of tools."""
+def prompt_text(content: object) -> str | None:
+    """Return the prompt in the parts of a message, also of Qwen Code; None where they are answers of
+    tools."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -156,20 +102,6 @@ def _gemini_usage(tokens: object) -> TokenUsage | None:
     )
 
 
-def _qwen_usage(metadata: object) -> TokenUsage | None:
-    if not isinstance(metadata, dict):
-        return None
-    counts = {name: value for name, value in metadata.items() if isinstance(value, int) and value >= 0}
-    prompt = counts.get("promptTokenCount", 0)
-    cached = min(counts.get("cachedContentTokenCount", 0), prompt)
-    return TokenUsage(
-        input=prompt - cached,
-        cached=cached,
-        output=counts.get("candidatesTokenCount", 0),
-        reasoning=counts.get("thoughtsTokenCount", 0),
-    )
-
-
 # ---------------------------------------------------------------- places
 
 
@@ -186,13 +118,4 @@ def gemini_chats(process: Process) -> Path | None:
     return Path(home, "tmp", name, "chats") if name and "/" not in name and name != ".." else None
 
 
-def qwen_chats(process: Process) -> Path | None:
-    """Return the directory with the chats of a Qwen Code's project."""
-    home = QWEN.home(process.env, process.cwd or "/") if process.env is not None else None
-    if home is None or process.cwd is None:
-        return None
-    return Path(home, "projects", re.sub(r"[^a-zA-Z0-9]", "-", process.cwd), "chats")
-
-
 GEMINI_CHATS: Final = ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
-QWEN_CHATS: Final = ChatFiles(qwen_chats, "*.jsonl", QwenChatParser)

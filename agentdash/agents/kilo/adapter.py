@@ -14,7 +14,6 @@ class KiloAdapter(Adapter):
     """Kilo CLI."""
 
     session_files = OpencodeSessions(DATABASE)
-    finds_sessions_by_directory = True
 
 
 ADAPTER = KiloAdapter

@@ -11,7 +11,6 @@ class OpencodeAdapter(Adapter):
     """OpenCode."""
 
     session_files = OpencodeSessions()
-    finds_sessions_by_directory = True
     request_reader = OpencodeRequests()
 
 

@@ -72,12 +72,14 @@ class OpencodeSessions:
         self._place = place
         self._followed: dict[ProcessKey, _Followed] = {}
 
-    def read(self, process: Process, at: float) -> SessionSeen | None:
+    def read(self, process: Process, at: float, *, is_alone: bool = True) -> SessionSeen | None:
         """Return what the database has of a process's session; None where none is certainly its own.
 
         Raises:
             UnreadableSessionError: the database is locked, torn, or of another schema.
         """
+        if not is_alone:
+            return None
         followed = self._followed.setdefault(process.key, _Followed())
         if not 0.0 <= at - followed.read_at < _INTERVAL_S:
             followed.read_at = at

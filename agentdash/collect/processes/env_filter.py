@@ -27,6 +27,7 @@ _KEPT_NAMES: Final = frozenset(
             "GEMINI_CLI_HOME",
             "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
             "QWEN_HOME",
+            "QWEN_RUNTIME_DIR",
             "QWEN_CODE_SYSTEM_SETTINGS_PATH",
         ),
         *("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "OPENCODE_PERMISSION"),

@@ -47,14 +47,16 @@ class SessionFileSource:
         shared = _shared_directories(fleet.processes.values())
         for process in fleet.processes.values():
             reader = self._reader(process)
-            if reader is None or _place(process) in shared:
+            if reader is None:
                 continue
             last = self._emitted.get(process.key)
             try:
-                session = reader.read(process, now)
+                session = reader.read(process, now, is_alone=_place(process) not in shared)
             except UnreadableSessionError as error:
                 unread.add(str(error))
                 session = last
+            if session is None and last is not None and last.chat is not None:
+                changed.append(_none_known(process, now))
             if session is None:
                 continue
             if last is None or _content(last) != _content(session):
@@ -94,9 +96,9 @@ def _place(process: Process) -> tuple[str, str | None, str | None]:
 
 
 def _shared_directories(processes: Iterable[Process]) -> set[tuple[str, str | None, str | None]]:
-    """Return the directories in which several workers of the same CLI run, of CLIs whose sessions are found
-    by these. One that has started itself again is one."""
-    agents = {process.pid: process for process in processes if _finds_by_directory(process.agent or "")}
+    """Return the directories in which several workers of the same CLI run. One that has started itself again
+    is one."""
+    agents = {process.pid: process for process in processes if process.agent}
     found: dict[tuple[str, str | None, str | None], int] = {}
     for process in agents.values():
         parent = agents.get(process.ppid)
@@ -105,8 +107,10 @@ def _shared_directories(processes: Iterable[Process]) -> set[tuple[str, str | No
     return {place for place, count in found.items() if count > 1}
 
 
-def _finds_by_directory(agent: str) -> bool:
-    return agent in adapters() and adapters()[agent].finds_sessions_by_directory
+def _none_known(process: Process, at: float) -> SessionSeen:
+    """Return that no session is certainly a process's own any more: it has begun another one, or another
+    worker has come into its directory."""
+    return SessionSeen(at=at, key=process.key, agent=process.agent or "", status=None, since=at)
 
 
 def _content(session: SessionSeen) -> tuple[object, ...]:

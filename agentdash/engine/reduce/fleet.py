@@ -93,7 +93,7 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.ObservationsRecalled() | e.PanesRecalled() | e.AttentionRecalled():
             recall.reduce_recalled(draft, event)
         case e.SessionSeen():
-            draft.sessions[event.key] = event
+            _reduce_session(draft, event)
         case e.PolicyRequested():
             recall.add_requests(draft, event.worker, (event.requested,))
         case e.ProcessSeen():
@@ -172,6 +172,13 @@ def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
         draft.links = link_started(draft, draft.threads[event.thread])
     elif isinstance(event, e.SessionSeen) and _names_a_thread(draft, event):
         draft.links = link_fleet(draft)
+
+
+def _reduce_session(draft: FleetDraft, event: e.SessionSeen) -> None:
+    if event.status is None and event.session is None:
+        draft.sessions.discard(event.key)
+    else:
+        draft.sessions[event.key] = event
 
 
 def _names_a_thread(draft: FleetDraft, event: e.SessionSeen) -> bool:

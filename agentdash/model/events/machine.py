@@ -128,7 +128,7 @@ class AttentionRecalled(Event, frozen=True, kw_only=True, tag="attention-recalle
 class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """The status that a worker CLI writes into a file of its own; emitted when it changed.
 
-    Claude Code: `~/.claude/sessions/<pid>.json`.
+    Claude Code: `~/.claude/sessions/<pid>.json`. Without status and session: none is known any more.
     """
 
     key: ProcessKey

@@ -1,0 +1,162 @@
+"""Chats of Qwen Code (0.15.10 to 0.24.4): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of
+other characters than letters and digits.
+
+`ui_telemetry` records state every failed attempt while the screen is silent. Since 0.21 an interactive Qwen
+Code writes `ID.runtime.json` beside its chat, with its pid; `/clear` and `/resume` replace it by that of the
+next session. It stays when the program ends.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from agentdash.agents.chat_facts import ChatFacts, clean_text
+from agentdash.agents.chat_files import MAX_FILES, Candidate, ChatFiles, is_written_since
+from agentdash.agents.gemini.chats import prompt_text
+from agentdash.agents.gemini.family import QWEN
+from agentdash.files import read_bytes
+from agentdash.model.decoders import JsonDecoder
+from agentdash.model.process import Process
+from agentdash.model.sanitize import clean_line
+from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+
+_MAX_STATUS_BYTES: Final = 1 << 14
+"""Size above which an `ID.runtime.json` is malformed; one of 0.24.4 has 250 bytes."""
+_STATUS_SUFFIX: Final = ".runtime.json"
+_any: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class _RuntimeStatus(msgspec.Struct):
+    pid: int
+    """As the process itself counts."""
+
+
+_status: Final = JsonDecoder(_RuntimeStatus)
+
+
+class QwenChatParser(ChatFacts):
+    """Parses a chat of Qwen Code."""
+
+    def feed(self, line: bytes) -> None:
+        """Add a record; others than messages and requests are ignored."""
+        try:
+            record = _any.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        message = record.get("message")
+        parts = message.get("parts") if isinstance(message, dict) else None
+        match record.get("type"):
+            case "user":
+                prompt = prompt_text(parts)
+                if prompt is not None:
+                    self.begin(prompt, record)
+            case "assistant":
+                self._answer(record, parts)
+            case "system" if record.get("subtype") == "ui_telemetry":
+                self._request(record)
+
+    def _answer(self, record: dict[str, Any], parts: object) -> None:
+        self.trouble = None
+        self.model = clean_line(str(record.get("model") or "")) or self.model
+        calls = [
+            part["functionCall"]
+            for part in (parts if isinstance(parts, list) else ())
+            if isinstance(part, dict) and isinstance(part.get("functionCall"), dict)
+        ]
+        for call in calls:
+            self.add_tool(call.get("name"), call.get("args"))
+        self.set_turn("open" if calls else "ended", record)
+        if (usage := _usage(record.get("usageMetadata"))) is not None:
+            self.context = usage.prompt
+            new = ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt)
+            self.usages = merged_usage((*self.usages, new))
+
+    def _request(self, record: dict[str, Any]) -> None:
+        payload = record.get("systemPayload")
+        event = payload.get("uiEvent") if isinstance(payload, dict) else None
+        if not isinstance(event, dict):
+            return
+        if event.get("event.name") == "qwen-code.api_error":
+            texts = (event.get(name) for name in ("error_message", "error.message", "error"))
+            text = next(filter(None, texts), "a request failed")
+            self.trouble = clean_text(text)
+        elif event.get("event.name") == "qwen-code.api_response":
+            self.trouble = None
+
+
+def _usage(metadata: object) -> TokenUsage | None:
+    if not isinstance(metadata, dict):
+        return None
+    counts = {name: value for name, value in metadata.items() if isinstance(value, int) and value >= 0}
+    prompt = counts.get("promptTokenCount", 0)
+    cached = min(counts.get("cachedContentTokenCount", 0), prompt)
+    return TokenUsage(
+        input=prompt - cached,
+        cached=cached,
+        output=counts.get("candidatesTokenCount", 0),
+        reasoning=counts.get("thoughtsTokenCount", 0),
+    )
+
+
+# ---------------------------------------------------------------- places
+
+
+def qwen_chats(process: Process) -> Path | None:
+    """Return the directory with the chats of a Qwen Code's project."""
+    if process.env is None or process.cwd is None:
+        return None
+    moved = process.env.get("QWEN_RUNTIME_DIR")
+    home = posixpath.join(process.cwd, moved) if moved else QWEN.home(process.env, process.cwd)
+    if home is None:
+        return None
+    return Path(home, "projects", re.sub(r"[^a-zA-Z0-9]", "-", process.cwd), "chats")
+
+
+class QwenChats(ChatFiles):
+    """Reads the chats of running Qwen Codes."""
+
+    def __init__(self) -> None:
+        super().__init__(qwen_chats, "*.jsonl", QwenChatParser)
+
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+        """Return the chat that names a process; where it can have named none, those that may be its own.
+
+        Raises:
+            OSError: the directory or a file cannot be read.
+        """
+        files = islice(directory.glob(f"*{_STATUS_SUFFIX}"), MAX_FILES)
+        pids = {path: pid for path in files if (pid := _pid_since(path, process)) is not None}
+        if not pids:  # before 0.21, or not interactive
+            return super().candidates(directory, process, is_alone=is_alone)
+        named = (
+            Candidate(path.with_name(path.name.replace(_STATUS_SUFFIX, ".jsonl")), f"{path.name} has its pid")
+            for path, pid in pids.items()
+            if pid == process.inner_pid
+        )
+        return [each for each in named if each.path.exists()]
+
+
+def _pid_since(path: Path, process: Process) -> int | None:
+    """Return the pid in a runtime status that was written since a process began; None for older and malformed
+    ones.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        return (
+            _status.decode(read_bytes(path, _MAX_STATUS_BYTES)).pid
+            if is_written_since(path, process)
+            else None
+        )
+    except (FileNotFoundError, ValueError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+QWEN_CHATS: Final = QwenChats()
