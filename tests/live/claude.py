@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.live.anthropic_model import ScriptedAnthropic
-from tests.live.codex import cache, npm_install
+from tests.live.codex import new_root, npm_install
 from tests.live.dispositions import restore_defaults
 from tests.live.patience import scaled, until
 from tests.live.scripted_server import Script
@@ -61,7 +61,7 @@ class ClaudeLab:
         broken: tuple[str, ...] = (),
     ) -> None:
         self.binary = binary
-        self.root = Path(tempfile.mkdtemp(prefix="claude-", dir=cache()))
+        self.root = new_root()
         self.user = self.root / "user"
         self.workspace = self.root / "workspace"
         self.programs = self.root / "bin"

@@ -70,6 +70,12 @@ def cache() -> Path:
     return directory.resolve()
 
 
+def new_root() -> Path:
+    """Create the directory of a lab. Its name looks like a token of GitHub, and has to be known exactly
+    nevertheless: homes, logs and policies are found by it."""
+    return Path(tempfile.mkdtemp(prefix="ghr_", dir=cache()))
+
+
 def npm_install(package: str, version: str, command: str) -> Path:
     """Install an npm package in this version, unless it is installed, and return the path of its command.
 
@@ -131,7 +137,7 @@ class Lab:
 
     def __init__(self, binary: Path, script: Script, config: str = "") -> None:
         self.binary = binary
-        self.root = Path(tempfile.mkdtemp(prefix="lab-", dir=cache()))
+        self.root = new_root()
         self.home = self.root / "home"
         self.workspace = self.root / "workspace"
         self.user = self.root / "user"

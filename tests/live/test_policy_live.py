@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from agentdash.agents.codex.policy_formats import from_profile
-from tests.live.codex import cache, install
+from tests.live.codex import install, new_root
 from tests.live.patience import scaled
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="this is bubblewrap's sandbox")
@@ -85,7 +84,7 @@ class Tree:
 def tree() -> Iterator[Tree]:
     codex = install()
     (binary,) = codex.parents[1].glob("@openai/codex-linux-*/vendor/*/bin/codex")
-    scratch = Path(tempfile.mkdtemp(prefix="policies-", dir=cache()))
+    scratch = new_root()
     # Codex chooses its program by the name that it is started by, and bwrap starts it again by the same path
     helper = scratch / "codex-linux-sandbox"
     helper.symlink_to(binary)

@@ -13,7 +13,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -29,7 +28,7 @@ from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, Remedy
-from tests.live.codex import Lab, cache, install
+from tests.live.codex import Lab, install, new_root
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 
@@ -65,7 +64,7 @@ class Box:
 
     def __init__(self, codex: Path) -> None:
         self._codex = codex
-        self.root = Path(tempfile.mkdtemp(prefix="remedy-", dir=cache()))
+        self.root = new_root()
         self.home = self.root / "people" / "alice"
         self.codex_home = self.home / ".codex"
         self.workspace = self.root / "workspace"

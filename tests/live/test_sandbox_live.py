@@ -37,7 +37,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import MountTable
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import resolve_path
-from tests.live.codex import cache, install, npm_install
+from tests.live.codex import install, new_root, npm_install
 from tests.live.patience import until, wait_until, within
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
@@ -66,7 +66,7 @@ class Sandbox:
 
     def __init__(self, codex: Path) -> None:
         self._codex = codex
-        self.root = Path(tempfile.mkdtemp(prefix="box-", dir=cache()))
+        self.root = new_root()
         self.home, self.workspace, self.outside = (
             self.root / "home",
             self.root / "workspace",

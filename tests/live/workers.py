@@ -25,7 +25,7 @@ from typing import Any, Final
 import psutil
 
 from agentdash.config import Config
-from tests.live.codex import cache, npm_install
+from tests.live.codex import cache, new_root, npm_install
 from tests.live.dispositions import restore_defaults
 from tests.live.patience import until
 from tests.live.scripted_server import Script
@@ -65,7 +65,7 @@ class WorkerLab:
     """
 
     def __init__(self, script: Script) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="workers-", dir=cache()))
+        self.root = new_root()
         self.user = self.root / "user"
         self.workspace = self.root / "workspace"
         for directory in (self.user, self.workspace):

@@ -25,7 +25,7 @@ import pytest
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.reach import reach_of
 from agentdash.model.reach import Action, ReachKind, ReachTarget
-from tests.live.codex import cache, install
+from tests.live.codex import install, new_root
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -237,7 +237,7 @@ class Inside(NamedTuple):
 @contextmanager
 def inside(command: list[str], root: Path) -> Iterator[Inside]:
     """Start the process that tries paths."""
-    home = Path(tempfile.mkdtemp(prefix="reach-", dir=cache()))
+    home = new_root()
     marker = f"reach-{os.getpid()}-{root.name}"
     with subprocess.Popen(
         [*command, PYTHON, "-c", INSIDE.read_text("utf-8"), marker],

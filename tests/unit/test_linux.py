@@ -96,6 +96,20 @@ def test_environment_is_filtered(start: Start) -> None:
     assert filter_environment(variables).keys() == {"HOME", "TMUX"}
 
 
+def test_directory_that_looks_like_a_token_is_known_exactly(tmp_path: Path) -> None:
+    """Logs and settings are looked for in it."""
+    home = tmp_path / "pypi-server-mirror"
+    home.mkdir()
+    for path in (str(home), "/srv/pypi-server-mirror"):
+        assert filter_environment([("HOME", path)]) == {"HOME": path}
+        assert clean_arguments(("codex", "--cd", path, f"--add-dir={path}"))[2:] == (
+            path,
+            f"--add-dir={path}",
+        )
+    unusual = "/gpfs/pypi-server-mirror"
+    assert filter_environment([("HOME", unusual)]) == {"HOME": "/gpfs/pypi-…"}
+
+
 def test_open_files_include_deleted_ones(start: Start, tmp_path: Path) -> None:
     (tmp_path / "kept.jsonl").touch()
     code = f"a = open({str(tmp_path / 'kept.jsonl')!r}); b = open({str(tmp_path / 'gone.jsonl')!r}, 'w')"

@@ -117,13 +117,13 @@ def threads(home: Path) -> list[str]:
         "status --no-tmux --all --json",
         "status --no-tmux --all",
         "doctor --json",
-        "since 72h --no-tmux",
+        "since '2026-11-19 19:00' --no-tmux",
         "metrics --no-tmux --all",
     ],
 )
 def test_no_secret_is_printed(home: Path, command: str) -> None:
     log = home.parent / "debug.log"
-    printed = agentdash(home, *command.split(), "--debug-log", str(log))
+    printed = agentdash(home, *shlex.split(command), "--debug-log", str(log))
     assert len(printed) > 100
     assert leaks(printed) == []
     assert leaks(log.read_text()) == []

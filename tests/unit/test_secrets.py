@@ -137,6 +137,31 @@ def test_secret_in_an_argument_vector_is_masked(text: str) -> None:
     assert leaks(" ".join(clean_arguments(text.split()))) == []
 
 
+PATHS = """
+cd /srv/pypi-server-mirror && ls '/data/hf_models2024/x' "~/xapp-server/y" file:///home/me/ghp_1a2b3c
+-DWRITABLE_ROOT_0=/home/me/ghp_1a2b3c {"path":"/tmp/lab-ghr_1a2b/x"} PATH=/usr/bin:/opt/pypi-server-mirror/bin
+""".strip().splitlines()
+ADDRESSES = """
+https://example.org/home/ghp_1a2b3c
+GET /v1/tokens/ghp_1a2b3c
+/home/me:ghp_1a2b3c
+/home/me/x?t=ghp_1a2b3c
+https://ghp_1a2b3c@example.org/home/
+https://x@/home/ghp_1a2b3c //home/ghp_1a2b3c
+/home/me/ghp_1a2b3c4d5e6f7g8h9i/x
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", PATHS)
+def test_name_in_a_path_is_no_token(text: str) -> None:
+    assert mask_secrets(text) == text
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_token_in_an_address_or_of_full_length_is_masked(text: str) -> None:
+    assert "1a2b3c" not in mask_secrets(text)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

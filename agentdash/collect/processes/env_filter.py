@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -54,10 +55,18 @@ _MAX_ARGUMENTS: Final = 1_000
 def filter_environment(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the variables of the allow-list, sanitized, with secrets in their values masked."""
     return {
-        clean_line(name): clean_line(mask_secrets(_kept_part(name, value)))
+        clean_line(name): clean_line(_masked(_kept_part(name, value)))
         for name, value in variables
         if name in _KEPT_NAMES
     }
+
+
+def _masked(value: str) -> str:
+    """Return a value with secrets masked. The path of a file that exists is none, whatever it looks like:
+    logs and settings are looked for in it."""
+    masked = mask_secrets(value)
+    is_path = masked != value and value.startswith("/") and os.path.lexists(value)
+    return value if is_path else masked
 
 
 def _kept_part(name: str, value: str) -> str:
