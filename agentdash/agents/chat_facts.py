@@ -19,6 +19,11 @@ def clean_text(text: object) -> str:
     return clean_line(str(text), _MAX_TEXT_CHARS)
 
 
+def token_counts(usage: dict[str, Any]) -> dict[str, int]:
+    """Return the counts in what a record states of its tokens, by name."""
+    return {name: value for name, value in usage.items() if isinstance(value, int) and value >= 0}
+
+
 class ChatFacts:
     """The facts of a chat, as its records are parsed one after the other."""
 

@@ -24,7 +24,7 @@ _INTERVAL_S: Final = 0.5
 """Between two readings of the files of one process."""
 _LISTING_INTERVAL_S: Final = 5.0
 """Between two listings of a directory that has not changed."""
-MAX_FILES: Final = 2_000
+_MAX_FILES: Final = 2_000
 """Chats of one project that are looked at."""
 _MAX_WHOLE_BYTES: Final = 32 << 20
 """Size above which only the end of a chat is read: a week of work has a few MB."""
@@ -62,6 +62,15 @@ def is_written_since(path: Path, process: Process) -> bool:
         OSError: the file cannot be read.
     """
     return path.stat().st_mtime >= process.key.started - _CLOCK_TOLERANCE_S
+
+
+def files_of(directory: Path, pattern: str) -> Iterator[Path]:
+    """Return the files below a directory whose names match, up to a limit.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return islice(directory.glob(pattern), _MAX_FILES)
 
 
 class Candidate(NamedTuple):
@@ -243,17 +252,9 @@ class ChatFiles:
         by = "the only chat of its directory that was written since it began"
         return [
             Candidate(path, f"{path.name}, {by}")
-            for path in self.files(directory)
+            for path in files_of(directory, self._pattern)
             if is_written_since(path, process)
         ]
-
-    def files(self, directory: Path) -> Iterator[Path]:
-        """Return the chats of a directory.
-
-        Raises:
-            OSError: it cannot be read.
-        """
-        return islice(directory.glob(self._pattern), MAX_FILES)
 
     def session_id(self, path: Path) -> str:
         """Return the id of a chat's session."""

@@ -35,28 +35,6 @@ class Shape(NamedTuple):
     literals: tuple[str, ...]
 
 
-# ---------------------------------------------------------------- paths
-
-ROOT_DIRECTORIES: Final = (
-    *("home", "root", "tmp", "var", "srv", "opt", "usr", "etc", "run", "mnt", "media", "dev", "proc"),
-    *("Users", "private", "Volumes", "Library", "Applications"),
-    *(
-        "data",
-        "scratch",
-        "work",
-        "workdir",
-        "workspaces?",
-        "projects?",
-        "repos?",
-        "code",
-        "src",
-        "app",
-        "builds?",
-    ),
-)
-"""Directories that paths begin with. A token's prefix in such a path is the name of a directory or file
-(`/srv/pypi-server-mirror`), and the path of a request begins with others (`/services/`, `/v1/`)."""
-
 # ---------------------------------------------------------------- names
 
 STRONG_NAME: Final = (

@@ -8,13 +8,13 @@ counts, paths and expressions are no secrets. `secret_shapes.py` has the shapes.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from agentdash.model.path_names import is_path_name
 from agentdash.model.secret_shapes import (
     AFTER_NAME,
     MASK,
@@ -22,7 +22,6 @@ from agentdash.model.secret_shapes import (
     PRIVATE_KEY,
     PRIVATE_KEY_LITERALS,
     QUOTE,
-    ROOT_DIRECTORIES,
     SHAPES,
     STRONG_NAME,
     STRONG_NAMES,
@@ -61,14 +60,6 @@ _CUT_TOKEN: Final = re.compile(
 )
 """The beginning of a token at the end of a screen, which may have been read while the token was drawn: how
 long it becomes is not known."""
-_PATH_CHARACTERS: Final = f"{string.ascii_letters}{string.digits}_.+~/-"
-_PATH_BEFORE: Final = re.compile(rf"(?:~\w*|/(?:{'|'.join(ROOT_DIRECTORIES)}))(?:/.*)?/[^/]*")
-"""What stands before a name within a path. A URL has a host before it, and the path of a request begins with
-other names."""
-_IN_URL: Final = ("@", "?", "#", "%", "&")
-_MAX_PATH_CHARS: Final = 1_000
-_LONG_WORD: Final = re.compile(r"[A-Za-z0-9]{16,}")
-"""Longer than the random part in the names of temporary directories."""
 _CONTEXT_CHARS: Final = 300
 """Characters behind a cut by which a secret before it is known: a URL names the host behind a password."""
 _MAX_CACHED_CHARS: Final = 4_000
@@ -259,23 +250,10 @@ def _tokens(text: str, lower: str, literals: Collection[str]) -> Iterator[tuple[
             for start in range(max(end, at - token.back), at + 1):
                 if (match := token.pattern.match(text, start)) is not None:
                     end = match.end()
-                    if not _is_in_path(text, start) or _is_random(match["secret"]):
+                    if not is_path_name(text, start, match["secret"]):
                         yield match.span("secret")
                     break
             at = lower.find(token.literal, max(end, at + 1))
-
-
-def _is_in_path(text: str, at: int) -> bool:
-    """Return whether the path of a file or directory goes on at a position: `/srv/pypi-server-mirror`."""
-    before = text[max(0, at - _MAX_PATH_CHARS) : at]
-    outside = before.rstrip(_PATH_CHARACTERS)
-    path = before[len(outside) :].removeprefix("//" if outside.endswith("file:") else "")
-    return not outside.endswith(_IN_URL) and _PATH_BEFORE.fullmatch(path) is not None
-
-
-def _is_random(name: str) -> bool:
-    """Return whether nobody would have chosen a name."""
-    return any(not word.isalpha() for word in _LONG_WORD.findall(name))
 
 
 def _lines_with(literals: Iterable[str], lower: str) -> Iterator[tuple[int, int]]:

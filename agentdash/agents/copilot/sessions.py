@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.chat_facts import ChatFacts
-from agentdash.agents.chat_files import Candidate, ChatFiles, is_written_since
+from agentdash.agents.chat_facts import ChatFacts, token_counts
+from agentdash.agents.chat_files import Candidate, ChatFiles, files_of, is_written_since
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
+_EVENTS: Final = "*/events.jsonl"
 _any: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -75,7 +76,7 @@ class CopilotParser(ChatFacts):
     def _add_usage(self, usage: object, *, is_own: bool) -> None:
         if not isinstance(usage, dict):
             return
-        counts = {name: value for name, value in usage.items() if isinstance(value, int) and value >= 0}
+        counts = token_counts(usage)
         prompt = counts.get("inputTokens", 0)
         cached = min(counts.get("cacheReadTokens", 0), prompt)
         written = min(counts.get("cacheWriteTokens", 0), prompt - cached)
@@ -102,7 +103,7 @@ class CopilotSessions(ChatFiles):
     """Reads the sessions of running Copilot CLIs."""
 
     def __init__(self) -> None:
-        super().__init__(_sessions, "*/events.jsonl", CopilotParser)
+        super().__init__(_sessions, _EVENTS, CopilotParser)
 
     def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
         """Return the sessions that a process has open.
@@ -113,7 +114,7 @@ class CopilotSessions(ChatFiles):
         del is_alone  # the locks name their processes
         return [
             Candidate(path, f"{_lock(path, process).name} in the directory of the session")
-            for path in self.files(directory)
+            for path in files_of(directory, _EVENTS)
             if _is_open(path, process)
         ]
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.chat_facts import ChatFacts
+from agentdash.agents.chat_facts import ChatFacts, token_counts
 from agentdash.agents.chat_files import ChatFiles
 from agentdash.agents.gemini.family import GEMINI
 from agentdash.files import read_bytes
@@ -92,7 +92,7 @@ def prompt_text(content: object) -> str | None:
 def _gemini_usage(tokens: object) -> TokenUsage | None:
     if not isinstance(tokens, dict):
         return None
-    counts = {name: value for name, value in tokens.items() if isinstance(value, int) and value >= 0}
+    counts = token_counts(tokens)
     cached = min(counts.get("cached", 0), counts.get("input", 0))
     return TokenUsage(
         input=counts.get("input", 0) - cached + counts.get("tool", 0),

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.chat_facts import ChatFacts, clean_text
-from agentdash.agents.chat_files import MAX_FILES, Candidate, ChatFiles, is_written_since
+from agentdash.agents.chat_facts import ChatFacts, clean_text, token_counts
+from agentdash.agents.chat_files import Candidate, ChatFiles, files_of, is_written_since
 from agentdash.agents.gemini.chats import prompt_text
 from agentdash.agents.gemini.family import QWEN
 from agentdash.files import read_bytes
@@ -93,7 +92,7 @@ class QwenChatParser(ChatFacts):
 def _usage(metadata: object) -> TokenUsage | None:
     if not isinstance(metadata, dict):
         return None
-    counts = {name: value for name, value in metadata.items() if isinstance(value, int) and value >= 0}
+    counts = token_counts(metadata)
     prompt = counts.get("promptTokenCount", 0)
     cached = min(counts.get("cachedContentTokenCount", 0), prompt)
     return TokenUsage(
@@ -130,8 +129,8 @@ class QwenChats(ChatFiles):
         Raises:
             OSError: the directory or a file cannot be read.
         """
-        files = islice(directory.glob(f"*{_STATUS_SUFFIX}"), MAX_FILES)
-        pids = {path: pid for path in files if (pid := _pid_since(path, process)) is not None}
+        statuses = files_of(directory, f"*{_STATUS_SUFFIX}")
+        pids = {path: pid for path in statuses if (pid := _pid_since(path, process)) is not None}
         if not pids:  # before 0.21, or not interactive
             return super().candidates(directory, process, is_alone=is_alone)
         named = (
@@ -150,11 +149,9 @@ def _pid_since(path: Path, process: Process) -> int | None:
         OSError: it cannot be read.
     """
     try:
-        return (
-            _status.decode(read_bytes(path, _MAX_STATUS_BYTES)).pid
-            if is_written_since(path, process)
-            else None
-        )
+        if not is_written_since(path, process):
+            return None
+        return _status.decode(read_bytes(path, _MAX_STATUS_BYTES)).pid
     except (FileNotFoundError, ValueError, msgspec.DecodeError, RecursionError):
         return None
 

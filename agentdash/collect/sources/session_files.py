@@ -55,9 +55,9 @@ class SessionFileSource:
             except UnreadableSessionError as error:
                 unread.add(str(error))
                 session = last
-            if session is None and last is not None and last.chat is not None:
-                changed.append(_none_known(process, now))
             if session is None:
+                if last is not None and last.chat is not None:
+                    changed.append(_none_known(process, now))
                 continue
             if last is None or _content(last) != _content(session):
                 changed.append(session)
@@ -108,8 +108,8 @@ def _shared_directories(processes: Iterable[Process]) -> set[tuple[str, str | No
 
 
 def _none_known(process: Process, at: float) -> SessionSeen:
-    """Return that no session is certainly a process's own any more: it has begun another one, or another
-    worker has come into its directory."""
+    """Return the event that no session is certainly a process's own any more: it has begun another one, or
+    another worker has come into its directory."""
     return SessionSeen(at=at, key=process.key, agent=process.agent or "", status=None, since=at)
 
 
