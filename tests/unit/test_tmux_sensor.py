@@ -38,8 +38,12 @@ PANE = {
 FAKE_TMUX = """#!{python} -IS
 import re, sys
 panes, screen, error = {panes!r}, {screen!r}, {error!r}
+with open(__file__ + ".calls", "a") as calls:
+    print(sys.argv.count("capture-pane"), file=calls)
 if error:
     sys.exit(error)
+if sum(len(arg) + 1 for arg in sys.argv) > 16_000:
+    sys.exit("command too long")
 if "list-panes" in sys.argv:
     for pane in panes:
         print(re.sub(r"#\\{{(\\w+)\\}}", lambda m: pane.get(m[1], ""), sys.argv[sys.argv.index("-F") + 1]))
@@ -67,6 +71,16 @@ def fake_tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTmux:
         return TmuxSensor([TmuxServer("default", ("-L", "default"), tmp_path / "socket")])
 
     return make
+
+
+async def test_all_panes_of_a_large_server_are_captured(fake_tmux: FakeTmux, tmp_path: Path) -> None:
+    """tmux refuses more than 16 kB of arguments."""
+    sensor = fake_tmux(*({**PANE, "pane_id": f"%{10_000 + n}"} for n in range(500)), screen="one")
+    events = await sensor.poll(6.0)
+    assert sum(isinstance(event, PaneDrawn) for event in events) == 500
+    assert (tmp_path / "tmux.calls").read_text("utf-8").split() == ["0", "200", "200", "100"]
+    await sensor.poll(6.1)  # those that have drawn probably have again
+    assert (tmp_path / "tmux.calls").read_text("utf-8").split()[4:] == ["200", "200", "100"]
 
 
 async def test_row_is_parsed(fake_tmux: FakeTmux) -> None:

@@ -1,7 +1,8 @@
 """Read tmux panes: their properties and their screens.
 
 One poll makes one call of `tmux` per server: `list-panes`, with a chained `capture-pane` for each pane that
-keeps drawing; and a second one for panes that have just begun to. libtmux is not used here: one hostile title
+keeps drawing; and a second one for panes that have just begun to. tmux answers a call in one go: a screen and
+the size, cursor and title of its pane are of one moment. libtmux is not used here: one hostile title
 makes it fail for the whole server, it has no timeout, and it starts a process per pane.
 """
 
@@ -48,6 +49,8 @@ _REDRAW_WINDOW_S: Final = 2.0
 seconds."""
 _DEAD_SOCKET_S: Final = 30.0
 """Between two attempts to connect to a socket that a server has left."""
+_MAX_CAPTURES: Final = 200
+"""Of one call: tmux takes 16 kB of arguments, a capture has 65 bytes."""
 _MAX_SCREEN_CHARS: Final = 1 << 20
 """Of a capture; no terminal has more."""
 
@@ -128,14 +131,17 @@ class _ServerView:
         if self._is_still_absent(socket, at):
             return [self._failed(NO_SERVER, at)]
         try:
-            rows, malformed, drawn = await self._list(self._drawing)
-            drawn |= await self._capture(
-                [key for key, row in rows.items() if key not in drawn and self._may_have_drawn(key, row, at)]
-            )
+            rows, malformed, drawn = await self._list(self._drawing[:_MAX_CAPTURES])
+            begun = [
+                key for key, row in rows.items() if key not in drawn and self._may_have_drawn(key, row, at)
+            ]
+            newer, captured = await self._capture(begun)
         except NoAnswerError as error:
             self._absent_at = at if str(error) == NO_SERVER else None
             self._dead_socket = socket
             return [self._failed(str(error), at)]
+        rows |= newer
+        drawn |= captured
         events: list[Event] = [
             PaneGone(at=at, key=row.pane.key) for key, row in self.rows.items() if key not in rows
         ]
@@ -198,17 +204,18 @@ class _ServerView:
                 rows[row.pane.key.id] = row
         return rows, malformed, _captured(keys, captured, nonce)
 
-    async def _capture(self, keys: list[str]) -> dict[str, str]:
-        """Return the screens of these panes; panes that have gone meanwhile are left out."""
+    async def _capture(self, keys: Sequence[str]) -> tuple[dict[str, _Row], dict[str, str]]:
+        """Return the rows of these panes, and their screens; panes that have gone meanwhile are left out."""
+        rows: dict[str, _Row] = {}
         drawn: dict[str, str] = {}
         while keys:
-            nonce = secrets.token_hex(6)
-            status, text, _ = await self._tmux(*_captures(keys, nonce)[1:])
-            screens = _captured(keys, text, nonce)
+            part = keys[:_MAX_CAPTURES]
+            listed, _, screens = await self._list(part)
+            rows |= {key: row for key, row in listed.items() if key in screens}
             drawn |= screens
             # the first pane that is gone fails, and so do all after it: continue behind it
-            keys = keys[len(screens) + 1 :] if status else []
-        return drawn
+            keys = keys[len(screens) + (len(screens) < len(part)) :]
+        return rows, drawn
 
     async def _tmux(self, *args: str) -> tuple[int, str, str]:
         return await run_tmux(self._server, self._timeout, *args)
