@@ -217,6 +217,21 @@ def test_half_a_menu_is_partial(half: str) -> None:
     assert reading.text.startswith(said)
 
 
+@pytest.mark.parametrize("folder", ["opencode-1.18.33", "kilo-7.7.7"])
+def test_an_empty_input_box_is_no_question_where_its_end_is_out_of_sight(folder: str) -> None:
+    starts = [name for name in facts(folder) if "Ask anything" in "\n".join(screen(folder, name))]
+    assert starts
+    for name in starts:
+        lines = screen(folder, name)
+        for height in range(1, len(lines)):
+            reading = read_screen(folder.partition("-")[0], lines[:height])
+            assert (height, reading.partial, reading.state) == (
+                height,
+                False,
+                reading.rule and "waiting-input",
+            )
+
+
 @pytest.mark.parametrize(
     "view",
     [name for name in facts("negative") if re.match(r"pager|editor|transcript|copy-mode|.*-picker", name)],
