@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -85,9 +86,7 @@ class SshHost:
             subprocess.run(
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True
             )
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = _free_port()
         values = {
             "name": name,
             "port": self.port,
@@ -162,6 +161,15 @@ class SshHost:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
             return connection.recv(4) == b"SSH-"
         return False
+
+
+def _free_port() -> int:
+    """Return a port below those that the system gives out by itself: it stays free without an sshd."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with suppress(OSError), socket.socket() as free:
+            free.bind(("127.0.0.1", port))
+            return port
+    raise SetupError("no port is free for an sshd")
 
 
 class Container:
