@@ -119,6 +119,8 @@ class Fleet(msgspec.Struct, frozen=True):
     processes_at: float | None = None
     """When the newest pass over processes ended; None where there is none (replay of bare files): then a
     missing process means nothing."""
+    files_at: float | None = None
+    """When the open files of processes were read last, in that pass or before."""
     sources: dict[str, SourceHealth] = {}
     host: HostSeen | None = None
     mounts: dict[int, tuple[Mount, ...]] = {}
@@ -203,6 +205,7 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     occupants: tuple[tuple[PaneKey, PaneOccupant], ...] = ()
     locks: Locks | None = None
     processes_at: float | None = None
+    files_at: float | None = None
     sources: tuple[tuple[str, SourceHealth], ...] = ()
     host: HostSeen | None = None
     mounts: tuple[tuple[int, tuple[Mount, ...]], ...] = ()

@@ -109,6 +109,7 @@ class FleetDraft:
         self.occupants = CopyOnWrite(fleet.occupants)
         self.locks: Locks | None = fleet.locks
         self.processes_at: float | None = fleet.processes_at
+        self.files_at: float | None = fleet.files_at
         self.sources = CopyOnWrite(fleet.sources)
         self.host: HostSeen | None = fleet.host
         self.mounts = CopyOnWrite(fleet.mounts)
@@ -145,6 +146,7 @@ class FleetDraft:
             occupants=self.occupants.freeze(),
             locks=self.locks,
             processes_at=self.processes_at,
+            files_at=self.files_at,
             sources=self.sources.freeze(),
             host=self.host,
             mounts=self.mounts.freeze(),

@@ -55,6 +55,7 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "occupants": Origin.JOURNAL,
     "locks": Origin.JOURNAL,
     "processes_at": Origin.JOURNAL,
+    "files_at": Origin.JOURNAL,
     "sources": Origin.JOURNAL,
     "host": Origin.JOURNAL,
     "mounts": Origin.JOURNAL,

@@ -258,6 +258,23 @@ def test_small_changes_are_not_reported(machine: Machine) -> None:
     assert (watcher.known[30].rollouts, watcher.known[30].cwd) == ((ROLLOUT,), "/elsewhere")
 
 
+def test_each_pass_states_when_open_files_were_read(machine: Machine) -> None:
+    codex = machine.start(30, 10, CODEX)
+    sensor = ProcessSensor()
+    shown: list[str] = []
+    for second in range(9):
+        codex.files = [ROLLOUT.replace("01.jsonl", f"0{second}.jsonl")]
+        events = sensor.poll(BOOT + machine.now + second)
+        shown = next(
+            (list(x.process.rollouts) for x in events if isinstance(x, ProcessSeen) and x.process.pid == 30),
+            shown,
+        )
+        counted = next(event for event in events if isinstance(event, ProcessesCounted))
+        assert shown == [
+            ROLLOUT.replace("01.jsonl", f"0{round(counted.files_read_at - BOOT - machine.now)}.jsonl")
+        ]
+
+
 def test_zombie_keeps_its_facts(machine: Machine) -> None:
     codex = machine.start(30, 10, CODEX, "exec", "hi", env=MARK)
     codex.files = [ROLLOUT]

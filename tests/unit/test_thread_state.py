@@ -100,6 +100,13 @@ def test_exited_during_a_command() -> None:
     assert "sleep 30" in found.assessment.why
 
 
+def test_running_until_open_files_were_read_again() -> None:
+    """Codex until 0.147 has no locks: a process that has resumed a session is known by its open files."""
+    passed = e.ProcessesCounted(at=110, files_at=100.5)
+    assert worker(begun(), called(), polled(100.5), passed).state is State.RUNNING
+    assert worker(begun(), called(), polled(100.5), passed, polled(110.5)).state is State.EXITED
+
+
 @pytest.mark.parametrize(
     ("approval", "ask", "ran"),
     [

@@ -74,6 +74,8 @@ class ProcessSensor:
         self._since_boot = 0.0
         """The time of this poll, as start times are counted (seconds)."""
         self._polls = 0
+        self._files_at: float | None = None
+        """When open files were read last."""
         self._next_unfollowed = 0
         self._panes: frozenset[int] = frozenset()
         self._servers: frozenset[int] = frozenset()
@@ -116,6 +118,7 @@ class ProcessSensor:
         if self._tree_changed:
             self._mark_followed()
         slow_due = self._polls % _SLOW_FACTS_EVERY_POLLS == 0
+        self._files_at = at if slow_due else self._files_at
         self._polls += 1
         fresh: set[int] = set()
         for pid, tracked in self._tracked.items():
@@ -131,7 +134,11 @@ class ProcessSensor:
                 events += self._state_paths(tracked, tracked.process, at)
         if self._mounts and slow_due:
             self._forget_mounts()
-        return [*events, ProcessesCounted(at=at), self._health(at)]
+        return [
+            *events,
+            ProcessesCounted(at=at, files_at=None if slow_due else self._files_at),
+            self._health(at),
+        ]
 
     def _due_pids(self, now: float) -> set[int]:
         """Return the tracked pids to read in this poll: all that are followed, the young, and some of the

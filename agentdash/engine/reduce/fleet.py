@@ -111,7 +111,7 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.PathsSeen():
             draft.paths.update(event.paths)
         case e.ProcessesCounted():
-            draft.processes_at = event.at
+            draft.processes_at, draft.files_at = event.at, event.files_read_at
         case e.LocksSeen():
             draft.locks = Locks(event.at, event.holders, event.readable)
         case e.HostSeen():

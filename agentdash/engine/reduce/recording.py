@@ -32,7 +32,7 @@ def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
     for known in (draft.processes, draft.readings, draft.pushed, draft.sessions, draft.busy):
         known.clear()
     draft.locks = Locks(at, {}, readable=event.threads_ended)
-    draft.processes_at = at if event.threads_ended else None
+    draft.processes_at = draft.files_at = at if event.threads_ended else None
 
 
 def drop_ended_panes(draft: FleetDraft) -> None:

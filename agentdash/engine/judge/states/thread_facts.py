@@ -17,8 +17,8 @@ from agentdash.model.states import Liveness
 from agentdash.model.thread import Call, Thread, Turn
 
 _OWNERLESS_AFTER_S: Final = 3.0
-"""Age of the newest line from which a thread without an owner counts as left: open files are scanned only
-every few passes. Of a file without a whole line, which may have been created just now, its time of change."""
+"""Age of the newest line from which a thread without an owner counts as left. Of a file without a whole line,
+which may have been created just now, its time of change."""
 
 
 class ThreadFacts(msgspec.Struct, frozen=True):
@@ -32,6 +32,8 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """Live processes of its commands."""
     processes_at: float | None = None
     """Time of the newest process scan; None where processes were never scanned."""
+    files_at: float | None = None
+    """Time of the newest scan that has read open files: not every one does."""
     reading: ScreenRead | None = None
     """The reading of its pane's screen; None without a pane."""
     pushed: StatusPushed | None = None
@@ -62,11 +64,11 @@ class ThreadFacts(msgspec.Struct, frozen=True):
         """Whether a process has the thread loaded."""
         if self.owner or self.commands:
             return Liveness.ALIVE
-        if self.processes_at is None:
+        if self.files_at is None:
             return Liveness.UNKNOWN
         newest_line = self.thread.written_at or 0.0
         ended = self.orphaned is not None and self.orphaned >= newest_line
-        silent = self.processes_at - newest_line >= _OWNERLESS_AFTER_S
+        silent = self.files_at - newest_line >= _OWNERLESS_AFTER_S
         return Liveness.GONE if ended or silent else Liveness.UNKNOWN
 
     @property
@@ -100,6 +102,7 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         orphaned=links.orphans.get(thread.id),
         commands=links.commands.get(thread.id, ()),
         processes_at=fleet.processes_at,
+        files_at=fleet.files_at,
         reading=fleet.readings.get(placed.key) if placed and not left else None,
         pushed=fleet.pushed.get(thread.id),
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
