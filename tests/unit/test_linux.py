@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -182,3 +184,17 @@ def test_bytes_read_and_written() -> None:
     Path(os.devnull).write_bytes(b"x" * 10_000)
     assert linux.io(os.getpid()) - before >= 10_000
     assert linux.io(2**22) == 0
+
+
+def test_start_of_the_machine_is_exact_where_others_run_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error would move the starts of all processes, and with them the policies they are compared with."""
+    real, calls = time.time, itertools.count()
+
+    def interrupted() -> float:
+        now = real()
+        time.sleep(0.05 if next(calls) < 2 else 0.0)
+        return now
+
+    monkeypatch.setattr(linux.time, "time", interrupted)
+    known = linux.boot_time()
+    assert abs(real() - time.clock_gettime(time.CLOCK_BOOTTIME) - known) < 0.02

@@ -22,6 +22,8 @@ from agentdash.model.process import Kernel
 from agentdash.model.sanitize import clean_line
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+_BOOT_TIME_SAMPLES: Final = 5
+"""Of which the best is taken."""
 _READ_BYTES: Final = 1 << 14
 """One read of a file of /proc: nearly all of them are shorter."""
 _DELETED: Final = " (deleted)"
@@ -71,7 +73,16 @@ def problem() -> str | None:
 def boot_time() -> float:
     """Return when this machine was started (unix seconds). Not from `/proc/stat`, whose whole seconds are too
     coarse to order events."""
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return min(_boot_time_with_error() for _ in range(_BOOT_TIME_SAMPLES))[1]
+
+
+def _boot_time_with_error() -> tuple[float, float]:
+    """Return by how much a look at both clocks may be wrong, and the time that it gives (seconds): between
+    the two, another thread or process may run."""
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    now = time.time()
+    after = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return after - before, now - (before + after) / 2
 
 
 def stat(pid: int) -> Stat | None:
