@@ -272,7 +272,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
         return snapshot
     pid = hub.fleet.panes[found.pane].server_pid
     read = PaneSessionRead(at=hub.now(), key=found.pane, thread=session, server_pid=pid)
-    links_again = ProcessesCounted(at=hub.fleet.processes_at or hub.now())
+    links_again = ProcessesCounted(at=hub.fleet.processes_at or hub.now(), files_at=hub.fleet.files_at)
     return hub.take([read, links_again])
 
 

@@ -26,6 +26,7 @@ from agentdash.model.git import Repository
 from agentdash.model.links import FleetLinks
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount
+from agentdash.model.observation import ProvisionalObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach
@@ -111,8 +112,8 @@ class Fleet(msgspec.Struct, frozen=True):
     """How the newest screens were read, of panes with a screen that matched a rule."""
     pushed: dict[str, StatusPushed] = {}
     """The newest status of each thread in Codex's own feed."""
-    observed: dict[ProcessKey, float] = {}
-    """When the sandbox of a process was added to the observations of its thread (unix seconds)."""
+    observed: dict[ProcessKey, ProvisionalObservation | None] = {}
+    """Processes whose sandbox was added to the observations of their threads; None: for good."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: Locks | None = None
     """None where locks were never looked at."""

@@ -24,7 +24,7 @@ def memory_of(thread: Thread) -> ThreadMemory:
                 policy_since=thread.policies[observation.policy].since if observation.policy >= 0 else None,
             )
             for observation in thread.observations
-            if observation.source is EvidenceSource.ENVIRONMENT
+            if observation.source is EvidenceSource.ENVIRONMENT and not observation.provisional
         ),
         escapes=thread.escapes,
     )

@@ -76,6 +76,17 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest few processes it was seen in."""
     quote: str = ""
     """The words or values it is derived from, the first time."""
+    provisional: bool = False
+    """Whether lines of its thread's log that are still to be read may state another call or policy for it."""
+
+
+class ProvisionalObservation(msgspec.Struct, frozen=True):
+    """An observation of a process that is made again when more of its thread's log has been read."""
+
+    thread: str
+    observation: SandboxObservation
+    lines: int
+    """Of the log, read when it was made; -1: the process has changed since."""
 
 
 class Escape(msgspec.Struct, frozen=True):

@@ -73,6 +73,13 @@ def test_printed_flags(policy: Policy, flag: str, sandbox: str, verdict: str, ki
     assert (found.verdict, sorted(f.kind for f in found.findings)) == (verdict, kinds)
 
 
+def test_foreign_flag_where_no_policy_is_stated() -> None:
+    unstated = [event for event in begun() if not isinstance(event, e.PolicySet)]
+    (finding,) = worker(unstated, printed("1", "seatbelt"), done(), polled(110)).sandbox.findings
+    assert (finding.kind, finding.configured) == ("foreign-sandbox-flag", "not stated")
+    assert "Codex sets this on macOS alone" in finding.message
+
+
 @pytest.mark.parametrize(
     ("policy", "kernel", "env", "kinds", "direction"),
     [

@@ -15,10 +15,10 @@ from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.commands import find_launcher, is_command, thread_of, with_tmpdir
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
-from agentdash.engine.reduce.calls import add_observation
+from agentdash.engine.reduce.calls import add_observation, remove_observation
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet_draft import FleetDraft
-from agentdash.model.observation import UNSET, SandboxObservation
+from agentdash.model.observation import UNSET, ProvisionalObservation, SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
@@ -28,6 +28,10 @@ _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
 _PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
 """In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
+_CALL_VARIABLE: Final = "CODEX_TOOL_CALL_ID"
+"""In the environment of commands (0.163+): the id of their call in the rollout."""
+_LOG_DELAY_S: Final = 10.0
+"""How long a log may be behind the processes of its calls."""
 _SHELL_WORDS: Final = str.maketrans("", "", "'\"\\ \t\n")
 """Removes quotes and blanks: a script is quoted once per shell that it passes."""
 _SCRIPT_CHARS: Final = 200
@@ -50,24 +54,80 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
         detected = detect_escapes(thread, tree, draft.panes.values(), draft.kernel)
         if detected is not thread:
             draft.threads[thread.id] = detected
+    _settle_ended(draft, at)
     context = ProcessContext(tree=tree, tables=MountTables(draft.mounts), host=draft.kernel)
     for process in draft.processes.values():
-        if process.key in draft.observed:
+        before = draft.observed.get(process.key)
+        if before is None and process.key in draft.observed:
             continue
         owner = draft.threads.get(thread_of(process, tree) or "")
         if owner is None or not is_command(process, tree):
             continue
         if owner.agent == "codex":
-            call_id = (process.env or {}).get("CODEX_TOOL_CALL_ID")
-            observed = _observe(owner, process, _call_of(owner, call_id), context, at)
-            draft.threads[owner.id] = add_observation(owner, observed)
+            if before is None or before.lines != owner.lines:
+                _observe_command_of_codex(draft, owner, process, context, at)
         elif (found := _call_by_script(draft, owner, process, tree)) is not None:
             thread, call = found
             observed = _without_codex_flags(_observe(thread, process, call, context, at))
             draft.threads[thread.id] = add_observation(thread, observed)
-        else:
-            continue  # the log is behind; its call may be known in the next pass
-        draft.observed[process.key] = at
+            draft.observed[process.key] = None
+        # otherwise the log is behind; its call may be known in the next pass
+
+
+def _observe_command_of_codex(
+    draft: FleetDraft, thread: Thread, process: Process, context: ProcessContext, at: float
+) -> None:
+    """Add what a process shows, in place of what it showed when less of the log had been read.
+
+    A session that has just been found, or is large, is read while its processes already run: the call or the
+    policy of a command may come with its next lines.
+    """
+    before = draft.observed.get(process.key)
+    first = before.observation.first if before else at
+    call_id = (process.env or {}).get(_CALL_VARIABLE)
+    call = _call_of(thread, call_id, first)
+    observed = _observe(thread, process, call, context, first)
+    is_guess = call_id is not None and (call is None or call.id != call_id)
+    is_skimmed = thread.file is not None and thread.file.skimmed
+    if is_guess or is_skimmed or observed.policy < 0:
+        observed = replace(observed, provisional=True)
+        draft.observed[process.key] = ProvisionalObservation(thread.id, observed, thread.lines)
+    else:
+        draft.observed[process.key] = None
+    replaced = thread if before is None else remove_observation(thread, before.observation)
+    draft.threads[thread.id] = add_observation(replaced, observed)
+
+
+def _settle_ended(draft: FleetDraft, at: float) -> None:
+    """Settle what processes showed that have ended: under the call that the log has stated since, or as it
+    is."""
+    ended = [(key, known) for key, known in draft.observed.items() if known and key not in draft.processes]
+    for key, known in ended:
+        thread, observed = draft.threads.get(known.thread), known.observation
+        if thread is None:
+            draft.observed.discard(key)
+            continue
+        call = next((call for call in (*thread.open_calls, *thread.calls) if call.id in observed.calls), None)
+        if call is None and at - observed.first < _LOG_DELAY_S:
+            continue
+        settled = replace(_attribute(observed, thread, call) if call else observed, provisional=False)
+        draft.threads[thread.id] = add_observation(remove_observation(thread, observed), settled)
+        draft.observed.discard(key)
+
+
+def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> SandboxObservation:
+    """Return an observation under the call that it belongs to; what was compared with another policy is left
+    out."""
+    policy = thread.policy_index_of(call)
+    compared = {} if policy == observed.policy else {"unwritable": (), "exposed": ()}
+    return replace(
+        observed,
+        policy=policy,
+        called=True,
+        granted=granted(thread, call),
+        by_user=call.by_user,
+        **compared,
+    )
 
 
 def _call_by_script(
@@ -104,7 +164,7 @@ def _observe(
 ) -> SandboxObservation:
     env, kernel = process.env or {}, process.kernel
     baseline = _baseline(process, context)
-    in_force = thread.policy_index_at(process.key.started)
+    in_force = thread.policy_index_of(call) if call else thread.policy_index_at(process.key.started)
     policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
@@ -143,7 +203,7 @@ def _tmpdir(process: Process, context: ProcessContext) -> str | None:
 def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:
     """Return the id of the call of a process, as its environment states it (Codex), or else of its call."""
     if thread.agent == "codex":
-        return tuple(filter(None, (env.get("CODEX_TOOL_CALL_ID"),)))
+        return tuple(filter(None, (env.get(_CALL_VARIABLE),)))
     return (call.id,) if call else ()
 
 
@@ -154,9 +214,9 @@ def _baseline(process: Process, context: ProcessContext) -> Kernel:
     return codex or context.host or Kernel()
 
 
-def _call_of(thread: Thread, call_id: str | None) -> Call | None:
-    """Return the call that a command belongs to: the one with its id (0.163+), else the only one that is
-    open.
+def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
+    """Return the call that a command belongs to: the one with its id (0.163+), else the only one that was
+    open when it was seen first.
 
     Commands of a code-mode script have ids of their own, which the rollout has only once they end: until then
     they belong to the script's call.
@@ -164,7 +224,13 @@ def _call_of(thread: Thread, call_id: str | None) -> Call | None:
     for call in (*thread.open_calls, *reversed(thread.calls)):
         if call.id == call_id:
             return call
-    running = [c for c in thread.open_calls if c.kind == "command" and (call_id is None or c.tool == "exec")]
+    running = [
+        call
+        for call in (*thread.open_calls, *thread.calls)
+        if call.kind == "command"
+        and (call_id is None or call.tool == "exec")
+        and call.at <= at <= (at if call.ended_at is None else call.ended_at)
+    ]
     return running[0] if len(running) == 1 else None
 
 

@@ -23,7 +23,8 @@ def foreign_sandbox_flag(seen: Comparison) -> Finding | None:
     value = seen.observation.sandbox_flag
     if value is None or value == UNSET:
         return None
-    sandboxed = seen.policy.has_agent_sandbox and seen.observation.granted != "outside"
+    may_start_one = seen.period is None or seen.policy.has_agent_sandbox
+    sandboxed = may_start_one and seen.observation.granted != "outside"
     if value == _SEATBELT and sandboxed and seen.platform != "linux":
         return None  # as expected on macOS; where the platform is not known, it is not counted against it
     reason = "Codex sets this on macOS alone" if sandboxed else "this policy starts no sandbox"

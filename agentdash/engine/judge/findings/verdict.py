@@ -139,12 +139,17 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
 
     One made under another is compared with that; it proves nothing of what is in force now.
     """
-    if observation.policy < 0 or observation.recorded is not None:
+    if observation.policy < 0 or _awaits_call(observation) or observation.recorded is not None:
         return False  # what the CLI states of itself is compared, and proves nothing
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
     return thread.agent == "codex" or now.filesystem is not Filesystem.UNKNOWN
+
+
+def _awaits_call(observation: SandboxObservation) -> bool:
+    """Return whether the log may still state the call: until then some checks cannot be made."""
+    return observation.provisional and not observation.called
 
 
 def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
@@ -231,6 +236,8 @@ def _not_observed(thread: Thread, own: list[SandboxObservation], *, awaits_reque
         yield "no command of it was seen alive, and none printed its flags"
     elif not live:
         yield "no command of it was seen alive: only printed output is known, and no kernel facts"
+    if any(map(_awaits_call, live)):
+        yield "the call that started some of its processes is not in its log yet"
     if any(s.sandboxed is None for s in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
     if any(map(_may_be_landlock, live)):

@@ -1,0 +1,134 @@
+"""What a command had is compared with its own policy, in whatever order its log and its process are read.
+
+The truth of each case is the same story with the whole log read first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import msgspec
+import pytest
+
+from agentdash.engine.reduce.calls import without_occasions
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model import events as e
+from agentdash.model.fleet import Fleet
+from agentdash.model.known import memory_of
+from agentdash.model.policy import Policy
+from agentdash.model.process import Kernel, ProcessKey
+from tests.unit.story import CWD, FULL, HOST, SANDBOXED, WORKSPACE, T, begun, called, done, ended, process
+
+FLAGS = ({}, {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, {"CODEX_SANDBOX": "seatbelt"})
+STARTED = 101.6
+"""When the command's process started: after its call, and before its log was read."""
+
+
+def log(first: Policy, second: Policy) -> list[e.Event]:
+    """A turn under one policy, and a command in the next turn, under another."""
+    return [
+        *begun(policy=first),
+        done(at=100.5),
+        e.TurnStarted(thread=T, at=101, line=12, turn="turn-2"),
+        e.PolicySet(thread=T, at=101, line=13, policy=second, origin="turn_context", cwd=CWD),
+        msgspec.structs.replace(called(at=101.5), line=14),
+    ]
+
+
+def command(kernel: Kernel, flags: dict[str, str], pid: int = 51, started: float = STARTED) -> list[e.Event]:
+    """The Codex, and the shell of the command; a pass that finds them."""
+    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", **flags}
+    return [
+        process(50, 10, started=90.0, agent="codex", name="codex"),
+        process(pid, 50, started=started, kernel=kernel, name="bash", argv=("bash", "-c", "pytest"), env=env),
+        *passed(101.7),
+    ]
+
+
+def passed(at: float) -> list[e.Event]:
+    return [e.LocksSeen(at=at, holders={T: 50}, readable=True), e.ProcessesCounted(at=at)]
+
+
+def judged(events: Sequence[e.Event]) -> tuple[object, ...]:
+    """Return the verdict, the findings and what is remembered, without times."""
+    fleet = reduce(Fleet(), events)
+    (worker,) = (worker for worker in build_snapshot(fleet, 113.0).workers if worker.id == T)
+    found = [(f.kind, f.configured, f.got, f.direction, f.count, f.pids) for f in worker.sandbox.findings]
+    remembered = memory_of(fleet.threads[T]).observations
+    timeless = [(known.policy_since, without_occasions(known.observation)) for known in remembered]
+    return worker.sandbox.verdict, sorted(found), timeless
+
+
+CASES = list(product((WORKSPACE, FULL), (WORKSPACE, FULL), (HOST, SANDBOXED), FLAGS))
+
+
+@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
+def test_a_running_command(first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]) -> None:
+    lines, seen = log(first, second), command(kernel, flags)
+    truth = judged([*lines, *seen, *passed(102.2)])
+    for read in range(len(lines)):
+        assert judged([*lines[:read], *seen, *lines[read:], *passed(102.2)]) == truth
+
+
+@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
+def test_a_command_that_ends_before_its_log_is_read(
+    first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]
+) -> None:
+    lines, seen = log(first, second), command(kernel, flags)
+    gone = [e.ProcessGone(at=101.9, key=ProcessKey(51, STARTED)), *passed(101.9)]
+    over = [ended(at=101.8), *passed(102.2)]
+    truth = judged([*lines, *seen, *gone, *over])
+    for read in range(1, len(lines)):  # whose command it is, the first line states
+        assert judged([*lines[:read], *seen, *gone, *lines[read:], *over]) == truth
+
+
+@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
+def test_a_log_that_is_read_again(
+    first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]
+) -> None:
+    lines, seen = log(first, second), command(kernel, flags)
+    truth = judged([*lines, *seen, *passed(102.2)])[:2]
+    for read in range(len(lines)):
+        again = [*lines[:read], *seen, e.FileReset(thread=T, at=101.8), *lines, *passed(102.2)]
+        assert judged(again)[:2] == truth
+
+
+@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
+def test_two_processes_of_a_command(
+    first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]
+) -> None:
+    lines, seen = log(first, second), command(kernel, flags)
+    more = command(kernel, flags, pid=52, started=STARTED + 0.1)
+    truth = judged([*lines, *seen, *more, *passed(102.2)])
+    for read in range(len(lines)):
+        for later in range(read, len(lines) + 1):
+            between = [*lines[:read], *seen, *lines[read:later], *more, *lines[later:]]
+            assert judged([*between, *passed(102.2)]) == truth
+
+
+@pytest.mark.parametrize(("first", "second", "kernel", "flags"), CASES)
+def test_a_command_of_a_script(first: Policy, second: Policy, kernel: Kernel, flags: dict[str, str]) -> None:
+    """Its own id is in no log while it runs: it belongs to the call of the script."""
+    *lines, call = log(first, second)
+    script = msgspec.structs.replace(call, call="s1", tool="exec")
+    earlier = [msgspec.structs.replace(script, call="s0", at=100.2, line=5), ended("s0", at=100.4)]
+    lines = [*lines[:4], *earlier, *lines[4:], script]
+    seen = command(kernel, flags)
+    truth = judged([*lines, *seen, *passed(102.2)])
+    for read in range(len(lines)):
+        assert judged([*lines[:read], *seen, *lines[read:], *passed(102.2)]) == truth
+
+
+def test_nothing_matches_before_the_call_is_read() -> None:
+    lines = log(WORKSPACE, WORKSPACE)
+    verdict, found, remembered = judged([*lines[:-1], *command(HOST, {})])
+    assert (verdict, found, remembered) == ("unverified", [], [])
+
+
+def test_a_command_without_a_call_counts_once_it_has_ended() -> None:
+    """The user's own command, whose call Codex does not log."""
+    gone = [e.ProcessGone(at=101.9, key=ProcessKey(51, STARTED)), *passed(102.0), *passed(112.0)]
+    verdict, found, remembered = judged([*log(WORKSPACE, WORKSPACE)[:-1], *command(SANDBOXED, {}), *gone])
+    assert (verdict, found, len(remembered)) == ("match", [], 1)
