@@ -20,7 +20,7 @@ from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.observation import UNSET, ProvisionalObservation, SandboxObservation
 from agentdash.model.policy import Policy
-from agentdash.model.process import Kernel, Process
+from agentdash.model.process import THREAD_VARIABLES, Kernel, Process
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.thread import Call, Thread
 
@@ -60,7 +60,7 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
         before = draft.observed.get(process.key)
         if before is None and process.key in draft.observed:
             continue
-        owner = draft.threads.get(thread_of(process, tree) or "")
+        owner = _thread_of(draft, process, tree)
         if owner is None or not is_command(process, tree):
             continue
         if owner.agent == "codex":
@@ -72,6 +72,15 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
             draft.threads[thread.id] = add_observation(thread, observed)
             draft.observed[process.key] = None
         # otherwise the log is behind; its call may be known in the next pass
+
+
+def _thread_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
+    """Return the thread of a process. Of Codex, it may be one of which nothing has been read yet."""
+    thread = thread_of(process, tree)
+    if thread is None or thread in draft.threads:
+        return draft.threads.get(thread or "")
+    is_codex_thread = thread == (process.env or {}).get(THREAD_VARIABLES["codex"])
+    return Thread(thread) if is_codex_thread else None
 
 
 def _observe_command_of_codex(
@@ -94,8 +103,9 @@ def _observe_command_of_codex(
         draft.observed[process.key] = ProvisionalObservation(thread.id, observed, thread.lines)
     else:
         draft.observed[process.key] = None
-    replaced = thread if before is None else remove_observation(thread, before.observation)
-    draft.threads[thread.id] = add_observation(replaced, observed)
+    if thread.id in draft.threads:
+        replaced = thread if before is None else remove_observation(thread, before.observation)
+        draft.threads[thread.id] = add_observation(replaced, observed)
 
 
 def _settle_ended(draft: FleetDraft, at: float) -> None:
@@ -104,15 +114,14 @@ def _settle_ended(draft: FleetDraft, at: float) -> None:
     ended = [(key, known) for key, known in draft.observed.items() if known and key not in draft.processes]
     for key, known in ended:
         thread, observed = draft.threads.get(known.thread), known.observation
-        if thread is None:
-            draft.observed.discard(key)
-            continue
-        call = next((call for call in (*thread.open_calls, *thread.calls) if call.id in observed.calls), None)
+        calls = (*thread.open_calls, *thread.calls) if thread else ()
+        call = next((call for call in calls if call.id in observed.calls), None)
         if call is None and at - observed.first < _LOG_DELAY_S:
             continue
-        settled = replace(_attribute(observed, thread, call) if call else observed, provisional=False)
-        draft.threads[thread.id] = add_observation(remove_observation(thread, observed), settled)
         draft.observed.discard(key)
+        if thread is not None:
+            settled = replace(_attribute(observed, thread, call) if call else observed, provisional=False)
+            draft.threads[thread.id] = add_observation(remove_observation(thread, observed), settled)
 
 
 def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> SandboxObservation:
