@@ -60,7 +60,7 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
         before = draft.observed.get(process.key)
         if before is None and process.key in draft.observed:
             continue
-        owner = _thread_of(draft, process, tree)
+        owner = _owner_of(draft, process, tree)
         if owner is None or not is_command(process, tree):
             continue
         if owner.agent == "codex":
@@ -74,7 +74,7 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
         # otherwise the log is behind; its call may be known in the next pass
 
 
-def _thread_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
+def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
     """Return the thread of a process. Of Codex, it may be one of which nothing has been read yet."""
     thread = thread_of(process, tree)
     if thread is None or thread in draft.threads:
