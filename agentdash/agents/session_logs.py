@@ -66,6 +66,12 @@ def is_transcript(path: PurePath) -> bool:
     return claude.thread_id(path) is not None
 
 
+def policy_marks(path: PurePath) -> tuple[bytes, ...]:
+    """Return what the lines of a log contain that state a policy: the first mark begins a turn or prompt, the
+    others change it."""
+    return claude.POLICY_MARKS if is_transcript(path) else codex.POLICY_MARKS
+
+
 class SessionLog(NamedTuple):
     """A file that is a session log."""
 

@@ -31,6 +31,9 @@ _ROLLOUT_NAME: Final = re.compile(
     r"-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
     re.ASCII,
 )
+POLICY_MARKS: Final = (b'"type":"turn_context"', b'"type":"thread_settings_applied"')
+"""In the lines of a rollout that state its policy: the first with each turn (0.36+), the second where it is
+changed (0.169)."""
 _SESSIONS_DEPTH: Final = 3
 """Levels of directories under `sessions`: year, month, day."""
 _MAX_INDEX_BYTES: Final = 8 << 20

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
-from agentdash.agents.codex.home import CodexHome, locks, problem, read_names, thread_id
+from agentdash.agents.codex.home import POLICY_MARKS, CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.session_logs import LogReader, reader_of_log
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
@@ -61,6 +61,8 @@ class SessionLogSource:
     name = "sessions"
     skim_above = SKIM_ABOVE_BYTES
     """Size above which only head and tail of a log are read at first."""
+    marks: tuple[bytes, ...] = ()
+    """What lines contain that are read also between these."""
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class SessionLogSource:
         self._follower = LogFollower(
             roots,
             skim_above=self.skim_above,
+            marks=self.marks,
             newest=newest,
             since=clock.now() - _RECENT_S,
             age_key=self._age_key,
@@ -279,6 +282,7 @@ class RolloutSource(SessionLogSource):
     """
 
     name = "codex"
+    marks = POLICY_MARKS
 
     def __init__(
         self,

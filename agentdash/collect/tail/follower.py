@@ -102,6 +102,7 @@ class LogFollower:
             files have others. By default its name, since names of rollouts begin with their time.
         is_open: whether a program has the log at a path open: such logs are read at first in any case.
         known: returns those of the files to read at first that need not be read.
+        marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
         max_line: bytes of the longest line that is kept.
         batch: bytes read at once.
     """
@@ -117,13 +118,14 @@ class LogFollower:
         age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
         known: Callable[[Sequence[Path]], Collection[Path]] | None = None,
+        marks: tuple[bytes, ...] = (),
         max_line: int = MAX_LINE_BYTES,
         batch: int = 4 << 20,
     ) -> None:
         self._roots = [str(root.absolute()) for root in roots]
         self._tree = LogTree(self._roots, suffixes)
         self._suffixes = suffixes
-        self._limits = ReadLimits(skim_above, max_line, batch)
+        self._limits = ReadLimits(skim_above, max_line, batch, marks)
         self._newest = newest
         """How many logs the next sweep reads; after the first one, all that have changed."""
         self._since = since or float("inf")

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.collect.tail.gap import lines_in_force
 from agentdash.collect.tail.line_splitter import LineSplitter
 from agentdash.files import TORN, open_regular, open_stream, unpacked
 from agentdash.model.limits import READ_BLOCK_BYTES
@@ -72,6 +73,8 @@ class ReadLimits(msgspec.Struct, frozen=True):
     """Length of the longest line that is kept."""
     batch: int
     """Read at once."""
+    marks: tuple[bytes, ...] = ()
+    """What lines contain that are read in a gap, too: see `lines_in_force`."""
 
 
 FileState = tuple[int, int, int, int]
@@ -221,6 +224,9 @@ class LogFile:
             return False
         self.skimmed = True
         self._add(stat, head)
+        self._lines = LineSplitter(self._limits.max_line, 0)
+        for line in lines_in_force(fd, len(head), start, self._limits.marks, self._limits.max_line):
+            self._add(stat, line + b"\n")
         self._offset = start
         self._fingerprint = _bytes_before(fd, start, _FINGERPRINT_BYTES)
         self._lines = LineSplitter(self._limits.max_line, 0, inside=not self._fingerprint.endswith(b"\n"))

@@ -97,8 +97,7 @@ def _observe_command_of_codex(
     call = _call_of(thread, call_id, first)
     observed = _observe(thread, process, call, context, first)
     is_guess = call_id is not None and (call is None or call.id != call_id)
-    is_skimmed = thread.file is not None and thread.file.skimmed
-    if is_guess or is_skimmed or observed.policy < 0:
+    if is_guess or observed.policy < 0:
         observed = replace(observed, provisional=True)
         draft.observed[process.key] = ProvisionalObservation(thread.id, observed, thread.lines)
     else:

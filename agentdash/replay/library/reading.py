@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentdash.agents.line_events import oversized_lines
-from agentdash.agents.session_logs import LogReader, reader_of_log
+from agentdash.agents.session_logs import LogReader, policy_marks, reader_of_log
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import Event, FileGapSkipped, FileSeen
@@ -33,11 +33,14 @@ def read_log(path: Path, thread: str, skim_above: int | None) -> Reading:
     size = 0
     trouble: str | None = None
     reader = reader_of_log(path, thread)
-    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES)
+    has_gap = False
+    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, policy_marks(path))
     try:
         for change in LogFile(str(path), limits).read():
             if isinstance(change, FileGrown):
-                fleet = reduce(fleet, _events(thread, change, reader))
+                begins_gap = change.skimmed and change.first == 0 and not has_gap
+                has_gap = has_gap or begins_gap
+                fleet = reduce(fleet, _events(thread, change, reader, begins_gap=begins_gap))
                 skimmed = change.skimmed
                 size = change.size
             elif isinstance(change, FileUnreadable):
@@ -52,7 +55,7 @@ def read_log(path: Path, thread: str, skim_above: int | None) -> Reading:
     return Reading(fleet=fleet, skimmed=skimmed, size=size, problem=trouble)
 
 
-def _events(thread: str, grown: FileGrown, reader: LogReader) -> list[Event]:
+def _events(thread: str, grown: FileGrown, reader: LogReader, *, begins_gap: bool) -> list[Event]:
     at = grown.modified
     seen = FileSeen(
         at=at,
@@ -62,6 +65,6 @@ def _events(thread: str, grown: FileGrown, reader: LogReader) -> list[Event]:
         modified=at,
         skimmed=grown.skimmed,
     )
-    gap = [FileGapSkipped(at=at, thread=thread)] if grown.skimmed and grown.first == 0 else []
+    gap = [FileGapSkipped(at=at, thread=thread)] if begins_gap else []
     oversized = [oversized_lines(grown.oversized, thread, at)] if grown.oversized else []
     return [seen, *gap, *oversized, *reader.read(grown.lines, grown.first)]

@@ -1,0 +1,138 @@
+"""A session of which only head and tail are read has the policy that the whole log states."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.collect.tail.gap import lines_in_force
+from agentdash.model.limits import SKIM_ABOVE_BYTES
+from agentdash.model.thread import Thread
+from agentdash.replay.library.reading import read_log
+
+DATA = Path(__file__).parent.parent / "data"
+ROLLOUT = next(DATA.glob("recordings/0.169.0/killed-mid-command/rollout*"))
+TRANSCRIPT = next(DATA.glob("claude/2.1.330/on/projects/*/*.jsonl"))
+PROFILES = (
+    ({"type": "disabled"}, {"type": "danger-full-access"}),
+    ({"type": "managed", "file_system": {"type": "restricted", "entries": []}}, {"type": "read-only"}),
+    (None, None),
+)
+"""Permission profiles and sandbox policies of turns; None: as recorded, the workspace."""
+MODES = ("default", "acceptEdits", "plan", "bypassPermissions")
+
+Record = dict[str, Any]
+
+
+def records(path: Path) -> list[Record]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def stamped(number: int, record: Record) -> Record:
+    at = datetime.fromtimestamp(1_795_000_000 + number, UTC)
+    return record | {"timestamp": at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def rollout(chance: random.Random) -> Iterator[Record]:
+    """Turns of any policy and length; some change their policy on the way."""
+    meta, started, *_ = known = records(ROLLOUT)
+    context, settings = known[5], known[6]
+    output = next(r for r in known if r["payload"].get("type") == "function_call_output")
+    yield meta
+    for turn in range(chance.randint(1, 8)):
+        profile, sandbox = chance.choice(PROFILES)
+        stated = {"permission_profile": profile, "sandbox_policy": sandbox} if profile else {}
+        yield started
+        yield context | {"payload": context["payload"] | stated | {"turn_id": f"turn-{turn}"}}
+        if chance.random() < 0.3:
+            yield settings
+        for number in range(chance.choice((1, 20, 100, 300))):
+            payload = output["payload"] | {"call_id": f"{turn}-{number}", "output": "x" * 1_500}
+            yield output | {"payload": payload}
+
+
+def transcript(chance: random.Random) -> Iterator[Record]:
+    """Prompts in any mode, each with results of any size."""
+    known = records(TRANSCRIPT)
+    first = next(number for number, record in enumerate(known) if "permissionMode" in record)
+    yield from known[: first + 1]
+    for turn in range(chance.randint(1, 6)):
+        yield known[first] | {"permissionMode": chance.choice(MODES), "uuid": f"prompt-{turn}"}
+        for number in range(chance.choice((1, 20, 400))):
+            text = [{"type": "text", "text": "x" * 4_000}]
+            message = {"role": "assistant", "id": f"{turn}-{number}", "model": "m", "content": text}
+            yield {**known[first], "type": "assistant", "message": message, "permissionMode": None}
+
+
+def read(path: Path, thread: str, skim_above: int | None) -> tuple[Thread, bool]:
+    found = read_log(path, thread, skim_above)
+    return found.fleet.threads[thread], found.skimmed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("generate", "name", "limit"),
+    [(rollout, ROLLOUT.name, SKIM_ABOVE_BYTES), (transcript, TRANSCRIPT.name, 1 << 18)],
+)
+def test_policy_of_a_skimmed_log_is_that_of_the_whole_log(
+    generate: Callable[[random.Random], Iterator[Record]], name: str, limit: int, tmp_path: Path
+) -> None:
+    chance = random.Random(14)
+    thread = name.removesuffix(".jsonl")[-36:]
+    path = tmp_path / name
+    skimmed = 0
+    for _ in range(40):
+        lines = [stamped(number, record) for number, record in enumerate(generate(chance))]
+        path.write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines), "utf-8")
+        part, is_skimmed = read(path, thread, limit)
+        whole, _ = read(path, thread, None)
+        assert (part.policy, part.model) == (whole.policy, whole.model)
+        skimmed += is_skimmed
+    assert skimmed > 10
+
+
+def found_lines(path: Path, low: int, high: int, max_line: int = 1 << 20) -> list[bytes]:
+    with path.open("rb") as file:
+        return lines_in_force(file.fileno(), low, high, (b"[A]", b"[B]"), max_line)
+
+
+def test_newest_lines_of_a_gap(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    lines = [
+        b"[A] first",
+        b"[B] before",
+        b"x" * 200_000,
+        b"[A] second",
+        b"y" * 3_000_000,
+        b"[B] last",
+        b"[A] out",
+    ]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    end = path.read_bytes().index(b"[A] out")
+    assert found_lines(path, 0, end) == [b"[A] second", b"[B] last"]
+    assert found_lines(path, 0, end - len("[B] last\n")) == [b"[A] second"]
+    assert found_lines(path, 0, len("[A] first\n[B] before\n")) == [b"[A] first", b"[B] before"]
+    assert found_lines(path, len("[A] first\n"), len("[A] first\n[B] before\n")) == [b"[B] before"]
+    assert found_lines(path, end, end) == []
+
+
+def test_lines_of_a_gap_that_are_too_long_or_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"[A] short\n" + b"[A]" + b"z" * 5_000 + b"\n")
+    size = path.stat().st_size
+    assert found_lines(path, 0, size, max_line=100) == []
+    path.write_bytes(b"[A] without its end")
+    assert found_lines(path, 0, 19) == []
+
+
+@pytest.mark.parametrize("shift", range(-4, 5))
+def test_a_mark_across_two_blocks(tmp_path: Path, shift: int) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"p" * 1_000 + b"\n[A] here\n" + b"q" * ((1 << 16) + shift) + b"\n")
+    assert found_lines(path, 0, path.stat().st_size) == [b"[A] here"]
