@@ -14,6 +14,7 @@ from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import ThreadEvent
+from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
 
@@ -66,10 +67,9 @@ def is_transcript(path: PurePath) -> bool:
     return claude.thread_id(path) is not None
 
 
-def policy_marks(path: PurePath) -> tuple[bytes, ...]:
-    """Return what the lines of a log contain that state a policy: the first mark begins a turn or prompt, the
-    others change it."""
-    return claude.POLICY_MARKS if is_transcript(path) else codex.POLICY_MARKS
+def line_marks(path: PurePath) -> LineMarks:
+    """Return what the lines of a log contain that begin a turn, or change what it began with."""
+    return claude.LINE_MARKS if is_transcript(path) else codex.LINE_MARKS
 
 
 class SessionLog(NamedTuple):

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from agentdash.collect.tail.gap import lines_in_force
+from agentdash.collect.tail.gap import LinesInForce, lines_in_force
 from agentdash.model.limits import SKIM_ABOVE_BYTES
-from agentdash.model.thread import Thread
+from agentdash.model.line_marks import LineMarks
+from agentdash.model.thread import Thread, Turn
 from agentdash.replay.library.reading import read_log
 
 DATA = Path(__file__).parent.parent / "data"
@@ -42,19 +44,29 @@ def stamped(number: int, record: Record) -> Record:
 def rollout(chance: random.Random) -> Iterator[Record]:
     """Turns of any policy and length; some change their policy on the way."""
     meta, started, *_ = known = records(ROLLOUT)
-    context, settings = known[5], known[6]
+    context, settings, done = known[5], known[6], known[13]
     output = next(r for r in known if r["payload"].get("type") == "function_call_output")
     yield meta
     for turn in range(chance.randint(1, 8)):
         profile, sandbox = chance.choice(PROFILES)
         stated = {"permission_profile": profile, "sandbox_policy": sandbox} if profile else {}
-        yield started
+        yield started | {"payload": started["payload"] | {"turn_id": f"turn-{turn}"}}
         yield context | {"payload": context["payload"] | stated | {"turn_id": f"turn-{turn}"}}
-        if chance.random() < 0.3:
-            yield settings
+        yield prompt(known[8], f"do {turn}")
         for number in range(chance.choice((1, 20, 100, 300))):
             payload = output["payload"] | {"call_id": f"{turn}-{number}", "output": "x" * 1_500}
             yield output | {"payload": payload}
+            if chance.random() < 0.01:
+                yield settings
+        if chance.random() < 0.7:
+            yield done | {
+                "payload": {"type": "task_complete", "turn_id": f"turn-{turn}", "last_agent_message": "x"}
+            }
+
+
+def prompt(record: Record, text: str) -> Record:
+    item = record["payload"]["item"] | {"content": [{"type": "text", "text": text}]}
+    return record | {"payload": record["payload"] | {"item": item}}
 
 
 def transcript(chance: random.Random) -> Iterator[Record]:
@@ -63,11 +75,17 @@ def transcript(chance: random.Random) -> Iterator[Record]:
     first = next(number for number, record in enumerate(known) if "permissionMode" in record)
     yield from known[: first + 1]
     for turn in range(chance.randint(1, 6)):
-        yield known[first] | {"permissionMode": chance.choice(MODES), "uuid": f"prompt-{turn}"}
+        message = {"role": "user", "content": f"do {turn}"}
+        named = {"uuid": f"prompt-{turn}", "promptId": f"{turn}"}
+        yield known[first] | named | {"permissionMode": chance.choice(MODES), "message": message}
         for number in range(chance.choice((1, 20, 400))):
             text = [{"type": "text", "text": "x" * 4_000}]
             message = {"role": "assistant", "id": f"{turn}-{number}", "model": "m", "content": text}
             yield {**known[first], "type": "assistant", "message": message, "permissionMode": None}
+
+
+def without_line(turn: Turn | None) -> Turn | None:
+    return msgspec.structs.replace(turn, line=0) if turn else None
 
 
 def read(path: Path, thread: str, skim_above: int | None) -> tuple[Thread, bool]:
@@ -92,14 +110,18 @@ def test_policy_of_a_skimmed_log_is_that_of_the_whole_log(
         path.write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines), "utf-8")
         part, is_skimmed = read(path, thread, limit)
         whole, _ = read(path, thread, None)
-        assert (part.policy, part.model) == (whole.policy, whole.model)
+        assert (part.policy, part.model, part.last_prompt) == (whole.policy, whole.model, whole.last_prompt)
+        assert part.agent == "claude" or without_line(part.turn) == without_line(whole.turn)
         skimmed += is_skimmed
     assert skimmed > 10
 
 
-def found_lines(path: Path, low: int, high: int, max_line: int = 1 << 20) -> list[bytes]:
+MARKS = LineMarks(turn=(b"[A]", b"[C]"), beside=(b"[D]",), later=(b"[B]",))
+
+
+def found_lines(path: Path, low: int, high: int, max_line: int = 1 << 20) -> LinesInForce:
     with path.open("rb") as file:
-        return lines_in_force(file.fileno(), low, high, (b"[A]", b"[B]"), max_line)
+        return lines_in_force(file.fileno(), low, high, MARKS, max_line)
 
 
 def test_newest_lines_of_a_gap(tmp_path: Path) -> None:
@@ -115,24 +137,24 @@ def test_newest_lines_of_a_gap(tmp_path: Path) -> None:
     ]
     path.write_bytes(b"\n".join(lines) + b"\n")
     end = path.read_bytes().index(b"[A] out")
-    assert found_lines(path, 0, end) == [b"[A] second", b"[B] last"]
-    assert found_lines(path, 0, end - len("[B] last\n")) == [b"[A] second"]
-    assert found_lines(path, 0, len("[A] first\n[B] before\n")) == [b"[A] first", b"[B] before"]
-    assert found_lines(path, len("[A] first\n"), len("[A] first\n[B] before\n")) == [b"[B] before"]
-    assert found_lines(path, end, end) == []
+    assert found_lines(path, 0, end) == ([b"[A] second", b"[B] last"], True)
+    assert found_lines(path, 0, end - len("[B] last\n")) == ([b"[A] second"], True)
+    assert found_lines(path, 0, len("[A] first\n[B] before\n")) == ([b"[A] first", b"[B] before"], True)
+    assert found_lines(path, len("[A] first\n"), len("[A] first\n[B] before\n")) == ([b"[B] before"], False)
+    assert found_lines(path, end, end) == ([], False)
 
 
 def test_lines_of_a_gap_that_are_too_long_or_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"[A] short\n" + b"[A]" + b"z" * 5_000 + b"\n")
     size = path.stat().st_size
-    assert found_lines(path, 0, size, max_line=100) == []
+    assert found_lines(path, 0, size, max_line=100).lines == []
     path.write_bytes(b"[A] without its end")
-    assert found_lines(path, 0, 19) == []
+    assert found_lines(path, 0, 19).lines == []
 
 
 @pytest.mark.parametrize("shift", range(-4, 5))
 def test_a_mark_across_two_blocks(tmp_path: Path, shift: int) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"p" * 1_000 + b"\n[A] here\n" + b"q" * ((1 << 16) + shift) + b"\n")
-    assert found_lines(path, 0, path.stat().st_size) == [b"[A] here"]
+    assert found_lines(path, 0, path.stat().st_size) == ([b"[A] here"], True)

@@ -17,13 +17,14 @@ import msgspec
 
 from agentdash.files import open_regular, read_bytes
 from agentdash.model.decoders import JsonDecoder
+from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso, possible_time
 
 _SESSION_NAME: Final = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.jsonl")
 _SUBAGENT_NAME: Final = re.compile(r"(agent-[0-9a-zA-Z_-]{1,80})\.jsonl")
-POLICY_MARKS: Final = (b'"permissionMode":"',)
-"""In the lines of a transcript that state its permission mode: with each prompt (2.1)."""
+LINE_MARKS: Final = LineMarks(turn=(b'"permissionMode":"',))
+"""The prompts of a transcript, which state the permission mode (2.1)."""
 _MAX_METADATA_BYTES: Final = 1 << 16
 """Size above which the metadata of a sub-agent is malformed; those of 2.1.330 have 300 bytes."""
 MAX_FILE_BYTES: Final = 1 << 20

@@ -23,6 +23,7 @@ from agentdash.files import TORN, is_record, open_regular, open_stream, unpacked
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import LocksSeen, ThreadNamed
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
+from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso, possible_time
 
@@ -31,9 +32,18 @@ _ROLLOUT_NAME: Final = re.compile(
     r"-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))\.jsonl(\.zst)?",
     re.ASCII,
 )
-POLICY_MARKS: Final = (b'"type":"turn_context"', b'"type":"thread_settings_applied"')
-"""In the lines of a rollout that state its policy: the first with each turn (0.36+), the second where it is
-changed (0.169)."""
+LINE_MARKS: Final = LineMarks(
+    turn=(b'"type":"task_started"', b'"type":"turn_context"'),
+    beside=(
+        b'"type":"turn_context"',
+        b'"type":"thread_settings_applied"',
+        b'"type":"user_message"',
+        b'"item":{"type":"UserMessage"',
+    ),
+    later=(b'"type":"thread_settings_applied"',),
+)
+"""A rollout's turns: `task_started` since 0.99, `turn_context` with each request before; the prompt is an
+`item_completed` since 0.150. Settings are changed in mid-turn by 0.169."""
 _SESSIONS_DEPTH: Final = 3
 """Levels of directories under `sessions`: year, month, day."""
 _MAX_INDEX_BYTES: Final = 8 << 20

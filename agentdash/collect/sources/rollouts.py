@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
-from agentdash.agents.codex.home import POLICY_MARKS, CodexHome, locks, problem, read_names, thread_id
+from agentdash.agents.codex.home import LINE_MARKS, CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.session_logs import LogReader, reader_of_log
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
@@ -29,6 +29,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.fleet import Fleet, ThreadRestored
 from agentdash.model.limits import SKIM_ABOVE_BYTES
+from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import NOT_READ, Emit, FleetChannel
 from agentdash.model.times import possible_time
@@ -61,7 +62,7 @@ class SessionLogSource:
     name = "sessions"
     skim_above = SKIM_ABOVE_BYTES
     """Size above which only head and tail of a log are read at first."""
-    marks: tuple[bytes, ...] = ()
+    marks = LineMarks()
     """What lines contain that are read also between these."""
 
     def __init__(
@@ -216,7 +217,7 @@ class SessionLogSource:
         if change.skimmed and change.first == 0 and thread not in self._skimmed:
             self._skimmed[thread] = change.path
             self._has_skimmed.set()
-            events.append(FileGapSkipped(at=now, thread=thread))
+            events.append(FileGapSkipped(at=now, thread=thread, same_turn=change.same_turn))
         if change.oversized:
             events.append(oversized_lines(change.oversized, thread, now))
         return [*events, *self._readers[thread].read(change.lines, change.first)]
@@ -282,7 +283,7 @@ class RolloutSource(SessionLogSource):
     """
 
     name = "codex"
-    marks = POLICY_MARKS
+    marks = LINE_MARKS
 
     def __init__(
         self,

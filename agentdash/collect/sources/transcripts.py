@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
-from agentdash.agents.claude.home import POLICY_MARKS, ClaudeHome, last_record_at, problem, thread_id
+from agentdash.agents.claude.home import LINE_MARKS, ClaudeHome, last_record_at, problem, thread_id
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.rollouts import SessionLogSource
 from agentdash.model.clock import Clock
@@ -20,7 +20,7 @@ class TranscriptSource(SessionLogSource):
     """
 
     name = "claude"
-    marks = POLICY_MARKS
+    marks = LINE_MARKS
     skim_above = 1 << 20  # before the first answer it has 120 KB of instructions and tools
 
     def __init__(self, home: ClaudeHome, newest: int | None, clock: Clock, scheduler: PollScheduler) -> None:

@@ -1,38 +1,55 @@
-"""Find the lines in the gap of a skimmed file that still hold in its tail: what a session is configured with
-is stated when a turn begins, and a turn may be longer than the tail."""
+"""Find the lines in the gap of a skimmed file that still hold in its tail: the beginning of the newest turn,
+which may be longer than the tail, and what was changed since."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
+
+from agentdash.model.line_marks import LineMarks
 
 _FIRST_BLOCK_BYTES: Final = 1 << 16
 _MAX_BLOCK_BYTES: Final = 1 << 20
 """Read at once: more the farther back."""
 _MAX_SEARCHED_BYTES: Final = 1 << 26
 """How far back is searched: a tenth of a second."""
+_TURN_BLOCK_BYTES: Final = 1 << 15
+"""From the beginning of a turn on, in which the other lines that begin it are looked for."""
 
 
-def lines_in_force(fd: int, low: int, high: int, marks: Sequence[bytes], max_line: int) -> list[bytes]:
-    """Return the newest line with the first mark, and of each other mark the newest line after it.
+class LinesInForce(NamedTuple):
+    """The lines of a part of a file that hold at its end."""
+
+    lines: list[bytes]
+    begins_turn: bool | None
+    """Whether a turn begins in it; None: not known, since it is too large."""
+
+
+def lines_in_force(fd: int, low: int, high: int, marks: LineMarks, max_line: int) -> LinesInForce:
+    """Return the lines that begin the newest turn of a part of a file, and the newest changes since.
 
     Args:
         fd: the file.
-        low: where the gap begins, the offset of a line.
+        low: where the part begins, the offset of a line.
         high: where it ends.
-        marks: what such lines contain, and no others.
+        marks: what these lines contain.
         max_line: bytes of the longest line that is returned.
     """
     lowest = max(low, high - _MAX_SEARCHED_BYTES)
     found: list[bytes] = []
-    for mark in marks:
+    at = next((at for mark in marks.turn if (at := _find_last(fd, mark, lowest, high)) >= 0), -1)
+    begins_turn = at >= 0 or (None if lowest > low else False)
+    if at >= 0 and (line := _line_at(fd, at, low, max_line)) is not None:
+        found.append(line)
+        lowest = at
+        block = os.pread(fd, min(_TURN_BLOCK_BYTES, high - at), at).split(b"\n")[1:-1]
+        found += [each for each in block if any(mark in each for mark in marks.beside)]
+    for mark in marks.later:
         at = _find_last(fd, mark, lowest, high)
         line = _line_at(fd, at, low, max_line) if at >= 0 else None
-        if line is not None:
+        if line is not None and line not in found:
             found.append(line)
-            lowest = at
-    return found
+    return LinesInForce(found, begins_turn)
 
 
 def _find_last(fd: int, mark: bytes, low: int, high: int) -> int:

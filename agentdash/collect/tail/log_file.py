@@ -19,6 +19,7 @@ from agentdash.collect.tail.gap import lines_in_force
 from agentdash.collect.tail.line_splitter import LineSplitter
 from agentdash.files import TORN, open_regular, open_stream, unpacked
 from agentdash.model.limits import READ_BLOCK_BYTES
+from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
 
@@ -51,6 +52,8 @@ class FileGrown(msgspec.Struct, frozen=True):
     """Whether everything read from this file before is invalid."""
     skimmed: bool = False
     """Whether a gap was left in this file; `LogFollower.fill` reads it whole."""
+    same_turn: bool = False
+    """Whether no turn begins in that gap."""
     oversized: int = 0
     """Lines that were too long and were skipped, just before the first line."""
 
@@ -73,7 +76,7 @@ class ReadLimits(msgspec.Struct, frozen=True):
     """Length of the longest line that is kept."""
     batch: int
     """Read at once."""
-    marks: tuple[bytes, ...] = ()
+    marks: LineMarks = LineMarks()
     """What lines contain that are read in a gap, too: see `lines_in_force`."""
 
 
@@ -94,6 +97,8 @@ class LogFile:
         """Where the file is; set by the follower when it moves."""
         self.skimmed = False
         """Whether a gap was left in the file."""
+        self._same_turn = False
+        """Whether no turn begins in that gap."""
         self._limits = limits
         self._id: tuple[int, int] | None = None
         self._read_state: FileState | None = None
@@ -225,7 +230,10 @@ class LogFile:
         self.skimmed = True
         self._add(stat, head)
         self._lines = LineSplitter(self._limits.max_line, 0)
-        for line in lines_in_force(fd, len(head), start, self._limits.marks, self._limits.max_line):
+        marks = self._limits.marks
+        found = lines_in_force(fd, len(head), start, marks, self._limits.max_line)
+        self._same_turn = found.begins_turn is False and any(mark in head for mark in marks.turn)
+        for line in found.lines:
             self._add(stat, line + b"\n")
         self._offset = start
         self._fingerprint = _bytes_before(fd, start, _FINGERPRINT_BYTES)
@@ -297,6 +305,7 @@ class LogFile:
         self._fingerprint = b""
         self._lines = LineSplitter(self._limits.max_line)
         self.skimmed = False
+        self._same_turn = False
         self._read_state = None
 
     def _add(self, stat: os.stat_result, data: bytes, *, at_end: bool = False) -> None:
@@ -319,6 +328,7 @@ class LogFile:
                 modified=possible_time(stat.st_mtime) or 0.0,
                 reset=self._pending_reset,
                 skimmed=self.skimmed,
+                same_turn=self._same_turn,
                 oversized=skipped,
             )
             self._pending.append(grown)

@@ -121,9 +121,13 @@ def _reset(thread: Thread) -> Thread:
 
 
 def _skip_gap(thread: Thread, event: e.FileGapSkipped) -> Thread:
-    """Open a turn: files with turn marks contain the end of the turn that the tail belongs to."""
+    """Open a turn: files with turn marks contain the end of the turn that the tail belongs to. Its prompt is
+    not known, unless the turn began before the gap."""
     inferred = thread.turn is not None and thread.turn.inferred
-    return replace(thread, open_calls=(), turn=Turn(thread.last_at or event.at, inferred=inferred))
+    if event.same_turn and not inferred:
+        return replace(thread, open_calls=())
+    turn = Turn(thread.last_at or event.at, inferred=inferred)
+    return replace(thread, open_calls=(), turn=turn, last_prompt=None)
 
 
 def _count_skipped(thread: Thread, event: e.LineSkipped) -> Thread:

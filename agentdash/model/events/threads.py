@@ -275,6 +275,9 @@ class FileSeen(ThreadEvent, frozen=True, kw_only=True, tag="file-seen"):
 class FileGapSkipped(ThreadEvent, frozen=True, kw_only=True, tag="lines-left-out"):
     """A part of a large file was not read: what was open before it may have ended in it."""
 
+    same_turn: bool = False
+    """Whether no turn begins in that part."""
+
 
 class FileReset(ThreadEvent, frozen=True, kw_only=True, tag="file-reset"):
     """The file shrank or was replaced: everything read from it so far is void, and is read again."""

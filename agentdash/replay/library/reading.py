@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentdash.agents.line_events import oversized_lines
-from agentdash.agents.session_logs import LogReader, policy_marks, reader_of_log
+from agentdash.agents.session_logs import LogReader, line_marks, reader_of_log
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import Event, FileGapSkipped, FileSeen
@@ -34,7 +34,7 @@ def read_log(path: Path, thread: str, skim_above: int | None) -> Reading:
     trouble: str | None = None
     reader = reader_of_log(path, thread)
     has_gap = False
-    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, policy_marks(path))
+    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, line_marks(path))
     try:
         for change in LogFile(str(path), limits).read():
             if isinstance(change, FileGrown):
@@ -65,6 +65,6 @@ def _events(thread: str, grown: FileGrown, reader: LogReader, *, begins_gap: boo
         modified=at,
         skimmed=grown.skimmed,
     )
-    gap = [FileGapSkipped(at=at, thread=thread)] if begins_gap else []
+    gap = [FileGapSkipped(at=at, thread=thread, same_turn=grown.same_turn)] if begins_gap else []
     oversized = [oversized_lines(grown.oversized, thread, at)] if grown.oversized else []
     return [seen, *gap, *oversized, *reader.read(grown.lines, grown.first)]
