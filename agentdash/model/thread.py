@@ -31,8 +31,14 @@ class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
     since: float
     policy: Policy
     line: int
+    """Of the log; 0: not known, since a gap was left before it."""
     origin: str
     turn: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Return where the log states it: `turn_context, line 6`."""
+        return f"{self.origin}, line {self.line}" if self.line else self.origin
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):

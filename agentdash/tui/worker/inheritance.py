@@ -48,7 +48,7 @@ def _policies(worker: Worker, cells: int, look: Look) -> Iterable[Line]:
         policy = period.policy
         text = f"{policy.brief()}  approval {policy.approval or 'not stated'}"
         at = Span(pad(stamp(period.since, look.now), column) + "  ", "muted")
-        origin = f"  {period.origin}, line {period.line}"
+        origin = f"  {period.place}"
         yield fit((at, Span(text + origin)), cells, look.glyphs.ellipsis)
 
 

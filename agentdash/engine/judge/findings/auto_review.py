@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
+from agentdash.engine.judge.findings.wording import at_line, period_in_words, policy_in_words
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
@@ -65,7 +65,7 @@ def _let_out(thread: Thread) -> Iterator[tuple[Call, PolicyPeriod]]:
 
 def _evidence(call: Call, period: PolicyPeriod) -> tuple[Evidence, ...]:
     policy = f"{period_in_words(period)}, reviewer {period.policy.reviewer}"
-    escalation = f"line {call.line}: {call.text}"
+    escalation = at_line(call.line, call.text)
     return (
         Evidence(source=EvidenceSource.ROLLOUT, at=period.since, rule="policy-in-force", text=policy),
         Evidence(source=EvidenceSource.ROLLOUT, at=call.at, rule="escalation", text=escalation),

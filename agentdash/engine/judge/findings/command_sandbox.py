@@ -13,7 +13,7 @@ from typing import Final
 
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.wording import policy_in_words
+from agentdash.engine.judge.findings.wording import at_line, policy_in_words
 from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
@@ -131,7 +131,7 @@ def _silently_off(
                 source=EvidenceSource.TRANSCRIPT,
                 at=told.since,
                 rule="sandbox-instructions",
-                text=f"line {told.line}: the model is told of no sandbox",
+                text=at_line(told.line, "the model is told of no sandbox"),
             )
         )
     return _finding(
@@ -294,7 +294,7 @@ def _mode_evidence(above: PolicyPeriod, mode: str, role: Requested | None, call:
     text, transcript = f"the session's mode is {mode}", EvidenceSource.TRANSCRIPT
     yield Evidence(source=transcript, at=above.since, rule="permission-mode", text=text)
     rule = "allowed-by-mode" if call.allowed_by == "mode" else "ran-without-a-question"
-    yield Evidence(source=transcript, at=call.at, rule=rule, text=f"line {call.line}: {call.text}")
+    yield Evidence(source=transcript, at=call.at, rule=rule, text=at_line(call.line, call.text))
     if role is not None and (origin := role.origin(RequestField.APPROVAL)) is not None:
         at = role.since or above.since
         yield Evidence(source=EvidenceSource.CONFIG, at=at, rule="role-mode", text=str(origin))

@@ -122,7 +122,7 @@ def _was_stated_between(thread: Thread, start: float, end: float) -> bool:
 
 def _as_request(period: PolicyPeriod, request: Requested) -> Requested:
     """Return a policy that was chosen in the running CLI as a request."""
-    text = f"{period.origin}, line {period.line}"
+    text = period.place
     policy = period.policy
     stated = {
         RequestField.FILESYSTEM: policy.filesystem is not Filesystem.UNKNOWN,
@@ -202,7 +202,7 @@ def _finding(
         direction=direction,
         severity="danger" if direction == "wider" else FINDING_KINDS[kind].severity,
         configured="; ".join(_asked_in_words(each) for each in differences),
-        got=f"{policy_in_words(period.policy)} ({period.origin}, line {period.line})",
+        got=f"{policy_in_words(period.policy)} ({period.place})",
         message=_message(kind, differences),
         since=period.since,
         last=period.since,

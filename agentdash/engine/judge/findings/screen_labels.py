@@ -50,7 +50,7 @@ def _finding(read: LabelRead, period: PolicyPeriod, field: LayerField, stated: s
         kind=FindingKind.LABEL_WRONG,
         direction=info.directions[0],
         severity=info.severity,
-        configured=f"{policy_in_words(period.policy)} ({period.origin}, line {period.line})",
+        configured=f"{policy_in_words(period.policy)} ({period.place})",
         got=f"the screen states: {read.label.text}",
         message=f"The screen states {field.value} {stated}, and the thread has {got}.",
         since=read.at,

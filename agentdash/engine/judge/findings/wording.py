@@ -22,7 +22,12 @@ def policy_in_words(policy: Policy | None) -> str:
 
 def period_in_words(period: PolicyPeriod) -> str:
     """Return a policy with the line of the rollout that states it."""
-    return f"{period.origin}, line {period.line}: {policy_in_words(period.policy)}"
+    return f"{period.place}: {policy_in_words(period.policy)}"
+
+
+def at_line(line: int, text: str) -> str:
+    """Return what a line of the log states; without its number where that is not known (0)."""
+    return f"line {line}: {text}" if line else text
 
 
 def launcher_name(applied: Applied) -> str:
