@@ -177,7 +177,8 @@ class FindingsList(OptionList, inherit_bindings=False):
             self._snapshot = snapshot
             self._group(snapshot.workers if snapshot else ())
         self.set_class(not self._groups, "-none")
-        title = f" {len(self._groups)} findings "
+        number = len(self._groups)
+        title = f" {number} finding{'s' * (number != 1)} "
         if title != self.border_title:  # to set it paints the whole list
             self.border_title = title
         is_ansi, cells = self.app.native_ansi_color, self.scrollable_content_region.width
