@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from agentdash.engine.judge.findings.remedies import MCP_SERVER
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.fleet import FleetKnown
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
@@ -105,6 +106,10 @@ def test_running_until_open_files_were_read_again() -> None:
     passed = e.ProcessesCounted(at=110, files_at=100.5)
     assert worker(begun(), called(), polled(100.5), passed).state is State.RUNNING
     assert worker(begun(), called(), polled(100.5), passed, polled(110.5)).state is State.EXITED
+
+
+def test_recordings_of_0_1_0_do_not_state_when_open_files_were_read() -> None:
+    assert worker(begun(), called(), FleetKnown(at=110, processes_at=110.0)).state is State.EXITED
 
 
 @pytest.mark.parametrize(

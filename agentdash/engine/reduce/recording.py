@@ -53,6 +53,8 @@ def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
                 current.update(value)
         elif value is not None:
             setattr(draft, name, value)
+    if event.files_at is None and event.processes_at is not None:  # recordings of 0.1.0
+        draft.files_at = event.processes_at
     for memory in draft.recalled.values():
         if (known := draft.threads.get(memory.thread)) is not None:
             draft.threads[memory.thread] = merge_recalled(known, memory)
