@@ -112,8 +112,10 @@ class Fleet(msgspec.Struct, frozen=True):
     """How the newest screens were read, of panes with a screen that matched a rule."""
     pushed: dict[str, StatusPushed] = {}
     """The newest status of each thread in Codex's own feed."""
-    observed: dict[ProcessKey, ProvisionalObservation | None] = {}
-    """Processes whose sandbox was added to the observations of their threads; None: for good."""
+    observed: dict[ProcessKey, float] = {}
+    """When the sandbox of a process was added to the observations of its thread (unix seconds)."""
+    provisional: dict[ProcessKey, ProvisionalObservation] = {}
+    """Those of these observations that are made again when more of the log has been read."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: Locks | None = None
     """None where locks were never looked at."""

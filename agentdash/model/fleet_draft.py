@@ -106,6 +106,7 @@ class FleetDraft:
         self.readings = CopyOnWrite(fleet.readings)
         self.pushed = CopyOnWrite(fleet.pushed)
         self.observed = CopyOnWrite(fleet.observed)
+        self.provisional = CopyOnWrite(fleet.provisional)
         self.occupants = CopyOnWrite(fleet.occupants)
         self.locks: Locks | None = fleet.locks
         self.processes_at: float | None = fleet.processes_at
@@ -143,6 +144,7 @@ class FleetDraft:
             readings=self.readings.freeze(),
             pushed=self.pushed.freeze(),
             observed=self.observed.freeze(),
+            provisional=self.provisional.freeze(),
             occupants=self.occupants.freeze(),
             locks=self.locks,
             processes_at=self.processes_at,

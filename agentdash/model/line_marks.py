@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 
@@ -14,3 +16,6 @@ class LineMarks(msgspec.Struct, frozen=True):
     """In other lines at the beginning of a turn."""
     later: tuple[bytes, ...] = ()
     """In lines that change what a turn began with."""
+
+
+NO_MARKS: Final = LineMarks()

@@ -86,7 +86,7 @@ class ProvisionalObservation(msgspec.Struct, frozen=True):
     thread: str
     observation: SandboxObservation
     lines: int
-    """Of the log, read when it was made; -1: the process has changed since."""
+    """Of the log, read when it was made."""
 
 
 class Escape(msgspec.Struct, frozen=True):

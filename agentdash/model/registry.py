@@ -52,6 +52,7 @@ FLEET_FIELDS: Final[Mapping[str, Origin]] = {
     "readings": Origin.JOURNAL,
     "pushed": Origin.JOURNAL,
     "observed": Origin.DERIVED,
+    "provisional": Origin.DERIVED,
     "occupants": Origin.JOURNAL,
     "locks": Origin.JOURNAL,
     "processes_at": Origin.JOURNAL,

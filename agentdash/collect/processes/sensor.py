@@ -134,11 +134,7 @@ class ProcessSensor:
                 events += self._state_paths(tracked, tracked.process, at)
         if self._mounts and slow_due:
             self._forget_mounts()
-        return [
-            *events,
-            ProcessesCounted(at=at, files_at=None if slow_due else self._files_at),
-            self._health(at),
-        ]
+        return [*events, ProcessesCounted(at=at, files_at=self._files_at), self._health(at)]
 
     def _due_pids(self, now: float) -> set[int]:
         """Return the tracked pids to read in this poll: all that are followed, the young, and some of the

@@ -29,7 +29,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.fleet import Fleet, ThreadRestored
 from agentdash.model.limits import SKIM_ABOVE_BYTES
-from agentdash.model.line_marks import LineMarks
+from agentdash.model.line_marks import NO_MARKS
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import NOT_READ, Emit, FleetChannel
 from agentdash.model.times import possible_time
@@ -62,7 +62,7 @@ class SessionLogSource:
     name = "sessions"
     skim_above = SKIM_ABOVE_BYTES
     """Size above which only head and tail of a log are read at first."""
-    marks = LineMarks()
+    marks = NO_MARKS
     """What lines contain that are read also between these."""
 
     def __init__(

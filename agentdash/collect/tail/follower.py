@@ -30,7 +30,7 @@ from agentdash.collect.tail.log_file import (
 )
 from agentdash.collect.tail.log_tree import FoundLog, LogTree, log_key
 from agentdash.model.limits import MAX_LINE_BYTES
-from agentdash.model.line_marks import LineMarks
+from agentdash.model.line_marks import NO_MARKS, LineMarks
 
 if TYPE_CHECKING:
     from agentdash.collect.tail.fs_events import FileWatcher
@@ -119,14 +119,14 @@ class LogFollower:
         age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
         known: Callable[[Sequence[Path]], Collection[Path]] | None = None,
-        marks: LineMarks | None = None,
+        marks: LineMarks = NO_MARKS,
         max_line: int = MAX_LINE_BYTES,
         batch: int = 4 << 20,
     ) -> None:
         self._roots = [str(root.absolute()) for root in roots]
         self._tree = LogTree(self._roots, suffixes)
         self._suffixes = suffixes
-        self._limits = ReadLimits(skim_above, max_line, batch, marks or LineMarks())
+        self._limits = ReadLimits(skim_above, max_line, batch, marks)
         self._newest = newest
         """How many logs the next sweep reads; after the first one, all that have changed."""
         self._since = since or float("inf")

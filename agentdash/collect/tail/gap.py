@@ -37,7 +37,7 @@ def lines_in_force(fd: int, low: int, high: int, marks: LineMarks, max_line: int
     """
     lowest = max(low, high - _MAX_SEARCHED_BYTES)
     found: list[bytes] = []
-    at = next((at for mark in marks.turn if (at := _find_last(fd, mark, lowest, high)) >= 0), -1)
+    at = next((at for mark in marks.turn if (at := find_last(fd, mark, lowest, high)) >= 0), -1)
     begins_turn = at >= 0 or (None if lowest > low else False)
     if at >= 0 and (line := _line_at(fd, at, low, max_line)) is not None:
         found.append(line)
@@ -45,14 +45,14 @@ def lines_in_force(fd: int, low: int, high: int, marks: LineMarks, max_line: int
         block = os.pread(fd, min(_TURN_BLOCK_BYTES, high - at), at).split(b"\n")[1:-1]
         found += [each for each in block if any(mark in each for mark in marks.beside)]
     for mark in marks.later:
-        at = _find_last(fd, mark, lowest, high)
+        at = find_last(fd, mark, lowest, high)
         line = _line_at(fd, at, low, max_line) if at >= 0 else None
         if line is not None and line not in found:
             found.append(line)
     return LinesInForce(found, begins_turn)
 
 
-def _find_last(fd: int, mark: bytes, low: int, high: int) -> int:
+def find_last(fd: int, mark: bytes, low: int, high: int) -> int:
     """Return the offset of the last occurrence between two offsets; -1 where there is none."""
     end, size = high, _FIRST_BLOCK_BYTES
     while end > low:
@@ -68,7 +68,7 @@ def _line_at(fd: int, at: int, low: int, max_line: int) -> bytes | None:
     """Return the line that contains an offset; None where it is not complete, or longer than `max_line`
     bytes."""
     lowest = max(low, at - max_line)
-    newline = _find_last(fd, b"\n", lowest, at)
+    newline = find_last(fd, b"\n", lowest, at)
     if newline < 0 and lowest > low:
         return None
     start = newline + 1 if newline >= 0 else low

@@ -15,11 +15,11 @@ from typing import Final
 
 import msgspec
 
-from agentdash.collect.tail.gap import lines_in_force
+from agentdash.collect.tail.gap import find_last, lines_in_force
 from agentdash.collect.tail.line_splitter import LineSplitter
 from agentdash.files import TORN, open_regular, open_stream, unpacked
 from agentdash.model.limits import READ_BLOCK_BYTES
-from agentdash.model.line_marks import LineMarks
+from agentdash.model.line_marks import NO_MARKS, LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
 
@@ -76,7 +76,7 @@ class ReadLimits(msgspec.Struct, frozen=True):
     """Length of the longest line that is kept."""
     batch: int
     """Read at once."""
-    marks: LineMarks = LineMarks()
+    marks: LineMarks = NO_MARKS
     """What lines contain that are read in a gap, too: see `lines_in_force`."""
 
 
@@ -233,8 +233,7 @@ class LogFile:
         marks = self._limits.marks
         found = lines_in_force(fd, len(head), start, marks, self._limits.max_line)
         self._same_turn = found.begins_turn is False and any(mark in head for mark in marks.turn)
-        for line in found.lines:
-            self._add(stat, line + b"\n")
+        self._add(stat, b"".join(line + b"\n" for line in found.lines))
         self._offset = start
         self._fingerprint = _bytes_before(fd, start, _FINGERPRINT_BYTES)
         self._lines = LineSplitter(self._limits.max_line, 0, inside=not self._fingerprint.endswith(b"\n"))
@@ -249,11 +248,8 @@ class LogFile:
             return size - _TAIL_BYTES + first + 1
         start = size - _TAIL_BYTES
         lowest = max(floor, start - self._limits.max_line)
-        while start > lowest:
-            low = max(lowest, start - READ_BLOCK_BYTES)
-            if (newline := _bytes_before(fd, start, start - low).rfind(b"\n")) >= 0:
-                return low + newline + 1
-            start = low
+        if (newline := find_last(fd, b"\n", lowest, start)) >= 0:
+            return newline + 1
         if lowest == floor:
             return floor
         return size if first < 0 else size - _TAIL_BYTES + first + 1

@@ -57,21 +57,23 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
     _settle_ended(draft, at)
     context = ProcessContext(tree=tree, tables=MountTables(draft.mounts), host=draft.kernel)
     for process in draft.processes.values():
-        before = draft.observed.get(process.key)
-        if before is None and process.key in draft.observed:
+        is_observed, before = process.key in draft.observed, draft.provisional.get(process.key)
+        if is_observed and before is None:
             continue
         owner = _owner_of(draft, process, tree)
         if owner is None or not is_command(process, tree):
             continue
         if owner.agent == "codex":
-            if before is None or before.lines != owner.lines:
-                _observe_command_of_codex(draft, owner, process, context, at)
+            if is_observed and before is not None and before.lines == owner.lines:
+                continue
+            _observe_command_of_codex(draft, owner, process, context, at)
         elif (found := _call_by_script(draft, owner, process, tree)) is not None:
             thread, call = found
             observed = _without_codex_flags(_observe(thread, process, call, context, at))
             draft.threads[thread.id] = add_observation(thread, observed)
-            draft.observed[process.key] = None
-        # otherwise the log is behind; its call may be known in the next pass
+        else:
+            continue  # the log is behind; its call may be known in the next pass
+        draft.observed[process.key] = at
 
 
 def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
@@ -91,7 +93,7 @@ def _observe_command_of_codex(
     A session that has just been found, or is large, is read while its processes already run: the call or the
     policy of a command may come with its next lines.
     """
-    before = draft.observed.get(process.key)
+    before = draft.provisional.get(process.key)
     first = before.observation.first if before else at
     call_id = (process.env or {}).get(_CALL_VARIABLE)
     call = _call_of(thread, call_id, first)
@@ -99,9 +101,9 @@ def _observe_command_of_codex(
     is_guess = call_id is not None and (call is None or call.id != call_id)
     if is_guess or observed.policy < 0:
         observed = replace(observed, provisional=True)
-        draft.observed[process.key] = ProvisionalObservation(thread.id, observed, thread.lines)
+        draft.provisional[process.key] = ProvisionalObservation(thread.id, observed, thread.lines)
     else:
-        draft.observed[process.key] = None
+        draft.provisional.discard(process.key)
     if thread.id in draft.threads:
         replaced = thread if before is None else remove_observation(thread, before.observation)
         draft.threads[thread.id] = add_observation(replaced, observed)
@@ -110,14 +112,13 @@ def _observe_command_of_codex(
 def _settle_ended(draft: FleetDraft, at: float) -> None:
     """Settle what processes showed that have ended: under the call that the log has stated since, or as it
     is."""
-    ended = [(key, known) for key, known in draft.observed.items() if known and key not in draft.processes]
+    ended = [(key, known) for key, known in draft.provisional.items() if key not in draft.processes]
     for key, known in ended:
         thread, observed = draft.threads.get(known.thread), known.observation
-        calls = (*thread.open_calls, *thread.calls) if thread else ()
-        call = next((call for call in calls if call.id in observed.calls), None)
+        call = _call_with_id(thread, next(iter(observed.calls), None)) if thread else None
         if call is None and at - observed.first < _LOG_DELAY_S:
             continue
-        draft.observed.discard(key)
+        draft.provisional.discard(key)
         if thread is not None:
             settled = replace(_attribute(observed, thread, call) if call else observed, provisional=False)
             draft.threads[thread.id] = add_observation(remove_observation(thread, observed), settled)
@@ -229,9 +230,8 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
     Commands of a code-mode script have ids of their own, which the rollout has only once they end: until then
     they belong to the script's call.
     """
-    for call in (*thread.open_calls, *reversed(thread.calls)):
-        if call.id == call_id:
-            return call
+    if (call := _call_with_id(thread, call_id)) is not None:
+        return call
     running = [
         call
         for call in (*thread.open_calls, *thread.calls)
@@ -240,6 +240,12 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
         and call.at <= at <= (at if call.ended_at is None else call.ended_at)
     ]
     return running[0] if len(running) == 1 else None
+
+
+def _call_with_id(thread: Thread, call_id: str | None) -> Call | None:
+    """Return the open or ended call with an id; None where it has not been read."""
+    calls = (*thread.open_calls, *reversed(thread.calls))
+    return next((call for call in calls if call.id == call_id), None)
 
 
 def _has_own_network(kernel: Kernel | None, baseline: Kernel) -> bool | None:

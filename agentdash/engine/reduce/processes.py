@@ -24,10 +24,7 @@ def reduce_process(draft: FleetDraft, event: e.ProcessSeen) -> None:
     if before is not None and (process.cpu > before.cpu or process.io > before.io):
         draft.busy[process.key] = event.at
     draft.processes[process.key] = process
-    if (observed := draft.observed.get(process.key)) is not None:
-        draft.observed[process.key] = replace(observed, lines=-1)
-    else:
-        draft.observed.discard(process.key)
+    draft.observed.discard(process.key)
     if process.zombie and (process.agent or (before is not None and before.agent)):
         _mark_gone(draft, process.key, event.at)
 
@@ -39,8 +36,7 @@ def remove_process(draft: FleetDraft, event: e.ProcessGone) -> None:
     draft.busy.discard(event.key)
     draft.sessions.discard(event.key)
     draft.state_paths.discard(event.key)
-    if draft.observed.get(event.key) is None:  # else the next pass settles it
-        draft.observed.discard(event.key)
+    draft.observed.discard(event.key)
     if process is not None:
         draft.requests.discard(nested_worker_id(process.pid))
     if process is None or process.agent:
