@@ -28,8 +28,7 @@ from agentdash.report.check_formats.gate import (
 )
 from agentdash.report.document import document_json
 
-FORMATS: Final = ("text", "json", "sarif", "junit", "github")
-_FORMATS_OF_AUDITS: Final = FORMATS[2:]
+FORMATS: Final = ("text", "json", "sarif")
 
 
 # generic since click 8.3 only
@@ -54,8 +53,7 @@ GATE_OPTIONS: Final = (
         "--format",
         "format_",
         type=click.Choice(FORMATS),
-        help="Print text, JSON (as --json), or results for CI: SARIF 2.1.0, JUnit XML, or annotations of "
-        "GitHub Actions.  [default: text]",
+        help="Print text, JSON (as --json), or SARIF 2.1.0 for CI.  [default: text]",
     ),
     click.option(
         "--fail-on",
@@ -98,7 +96,7 @@ def chosen_format(given: dict[str, Any], *, as_json: bool, subject: str | None) 
         raise click.UsageError(f"--json and --format {format_} contradict each other")
     if subject is not None:
         gated = [name for name in ("fail_on", "baseline", "write_baseline") if given.get(name)]
-        if format_ in _FORMATS_OF_AUDITS or gated:
+        if format_ == "sarif" or gated:
             option = f"--format {format_}" if not gated else f"--{gated[0].replace('_', '-')}"
             raise click.UsageError(f"{option} is about findings: it cannot be used with {subject}")
     return format_
@@ -130,7 +128,7 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
     Raises:
         click.UsageError: the baseline cannot be written.
     """
-    judges = gate is not None or format_ in _FORMATS_OF_AUDITS
+    judges = gate is not None or format_ == "sarif"
     judged = (gate or Gate()).judge(report) if judges else []
     if written is not None:
         baseline = baseline_of(judged)
@@ -147,15 +145,6 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
             from agentdash.report.check_formats.sarif import sarif
 
             print_text(sarif(report, with_lines(judged), version=__version__, cwd=Path.cwd()))
-        case "junit":
-            from agentdash.report.check_formats.junit import junit
-
-            print_text(junit(report, judged, Path.cwd()))
-        case "github":
-            from agentdash.report.check_formats.github import github
-            from agentdash.report.check_formats.places import with_lines
-
-            print_text(github(report, with_lines(judged), Path.cwd()))
         case _:
             print_check(report, console(soft_wrap=True))
             if report.gate is not None:

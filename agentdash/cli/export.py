@@ -1,12 +1,11 @@
-"""`agentdash replay --export`: write a past session as a report or a cast."""
+"""`agentdash replay --export`: write a past session as a report, or its conversation."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,18 +19,14 @@ from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
 from agentdash.files import write_file
 from agentdash.model.sanitize import clean_line
-from agentdash.model.worker import Snapshot
 from agentdash.replay.family import Family
 from agentdash.replay.streams import MergedStream, family_stream
 from agentdash.report.scrub import Replacements, Scrubber, map_texts
 from agentdash.report.timeline_report import TimelineReport
 
-_FORMATS = (".html", ".md", ".cast")
-_TALK_FORMATS = (".html", ".md")
+_FORMATS = (".html", ".md")
 _TALK_FILES = ("talk.html", "talk.md")
 """Names of files to which a conversation is exported."""
-_MAX_CAST_S: Final = 180.0
-"""Longest cast: a longer session is sped up to fit, since few watch more than three minutes."""
 _ENDED_AFTER_S: Final = 60.0
 """A session whose files have not been written for so long counts as ended."""
 
@@ -43,7 +38,6 @@ def export(
     *,
     redact: bool,
     force: bool,
-    gap: float,
     journal: Path | None,
     talk: bool = False,
     replacements: Replacements = (),
@@ -66,8 +60,6 @@ def export(
     if file.suffix not in _FORMATS:
         raise click.UsageError(f"{clean_line(str(file))}: invalid suffix: choose from {', '.join(_FORMATS)}")
     talk = talk or file.name in _TALK_FILES
-    if talk and file.suffix not in _TALK_FORMATS:
-        raise click.UsageError(f"a conversation is exported as {' or '.join(_TALK_FORMATS)}")
     if talk and redact:
         raise click.UsageError(
             "--redact leaves out prompts and messages, of which a conversation consists: export a report"
@@ -85,12 +77,8 @@ def export(
     session = _Session(found, now)
     scrubber = _scrubber(family, replacements)
     with Progress("", 0, session.size) as progress:
-        if file.suffix == ".cast":
-            cast = _cast(session, config, progress, redact=redact, gap=gap, scrubber=scrubber)
-            written = asyncio.run(cast)
-        else:
-            report = _report(session, progress, redact=redact, scrubber=scrubber)
-            written = _rendered(report, file.suffix)
+        report = _report(session, progress, redact=redact, scrubber=scrubber)
+        written = _rendered(report, file.suffix)
     _write(file, written, force=force)
     warn_unreadable(session.problems)
     return 2 if session.problems else 0
@@ -118,16 +106,11 @@ class _Session:
 
     def __init__(self, found: Playable, now: float) -> None:
         self.family = found.family
-        self._recorded = found.recorded
         files = [path.stat() for path in self.family.paths if path.exists()]
         self.ended = now - max((file.st_mtime for file in files), default=0.0) > _ENDED_AFTER_S
         """Whether no process holds its threads any more."""
         self.size = sum(file.st_size for file in files)
-        self.stream = self.make()
-
-    def make(self) -> MergedStream:
-        """Return a new stream of it."""
-        return family_stream(self.family, self._recorded())
+        self.stream = family_stream(self.family, found.recorded())
 
     @property
     def problems(self) -> list[str]:
@@ -193,29 +176,3 @@ def _rendered(report: TimelineReport, suffix: str) -> bytes:
     else:
         from agentdash.report.export_markdown import markdown as write
     return write(report, __version__).encode()
-
-
-async def _cast(
-    session: _Session, config: Config, progress: Progress, *, redact: bool, gap: float, scrubber: Scrubber
-) -> bytes:
-    from agentdash.model.secrets import mask_fields
-    from agentdash.report.redact import Redaction
-    from agentdash.report.timeline_builder import frames, play_duration_s
-    from agentdash.tui.asciicast import asciicast
-    from agentdash.tui.options import Options
-
-    redaction = Redaction(scrubber) if redact else None
-
-    def shown(see: Callable[[], Snapshot]) -> Callable[[], Snapshot]:
-        if redaction is None:
-            return lambda: mask_fields(map_texts(see(), scrubber.replaced))
-        return lambda: mask_fields(redaction.snapshot(see()))
-
-    def snapshots() -> Iterator[tuple[float, Callable[[], Snapshot]]]:
-        for frame in frames(session.stream, redaction, ended=session.ended):
-            progress.reach(session.stream.offset)
-            yield frame.at, shown(frame.snapshot)
-
-    options = Options(config.ascii, config.theme or "dark", banner="REPLAY")
-    speed = max(1.0, play_duration_s(session.make(), gap) / _MAX_CAST_S)
-    return b"".join([line async for line in asciicast(snapshots(), options, gap, speed)])

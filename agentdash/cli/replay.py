@@ -74,7 +74,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     "exported",
     type=PATH,
     metavar="FILE",
-    help="Write a report (.html, .md) or a recording for asciinema (.cast).",
+    help="Write a report: .html or .md.",
 )
 @click.option(
     "--talk",
@@ -159,7 +159,6 @@ def replay(
                 exported,
                 redact=redact,
                 force=force,
-                gap=idle,
                 journal=journal,
                 talk=talk,
                 replacements=replacements,

@@ -27,7 +27,7 @@ from agentdash.model.policy import Policy
 from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.thread import Call, Moment
-from agentdash.model.worker import Got, Snapshot, Worker
+from agentdash.model.worker import Got, Worker
 from agentdash.report.scrub import Scrubber, map_texts, texts_of
 from agentdash.report.timeline_report import TimelineReport
 
@@ -173,17 +173,6 @@ class Redaction:
 
     def _is_quoted(self, word: str) -> bool:
         return any(piece in self._quoted_words and piece not in self._kept_words for piece in _pieces(word))
-
-    def snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot as it may be shown: what is not listed here is left out."""
-        failure = snapshot.failure
-        return Snapshot(
-            at=snapshot.at,
-            workers=tuple(map(self.worker, snapshot.workers)),
-            sources=tuple(replace(s, name=s.name.partition(" ")[0], detail="") for s in snapshot.sources),
-            due=snapshot.due,
-            failure=replace(failure, error=failure.error.partition(":")[0]) if failure else None,
-        )
 
     def worker(self, worker: Worker) -> Worker:
         """Return a worker as it may be shown: what is not listed here is left out."""

@@ -57,20 +57,6 @@ class Frame(NamedTuple):
     """Builds one with at least the workers that have changed since it was called last."""
 
 
-def play_duration_s(stream: MergedStream, gap: float) -> float:
-    """Return the seconds that a stream takes to play.
-
-    Args:
-        gap: seconds; a longer pause counts as this.
-    """
-    duration, before = 0.0, None
-    cursor = Cursor(stream)  # it has the end of a recording
-    while (step := cursor.advance()) is not None:
-        duration += min(gap, step.at - before) if before is not None else 0.0
-        before = step.at
-    return duration
-
-
 def frames(stream: MergedStream, redaction: Redaction | None, *, ended: bool) -> Iterator[Frame]:
     """Yield the frames of a stream.
 

@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
 from textual.dom import DOMNode
-from textual.screen import Screen
-from textual.strip import Strip
 
 if TYPE_CHECKING:
     from textual.app import App
     from textual.widgets import DataTable
-
-
-def rendered_strips(screen: Screen[object]) -> list[Strip]:
-    """Return the rows of a screen as they are painted.
-
-    `Screen._compositor`: the public `App.export_screenshot` returns only an SVG.
-    """
-    return screen._compositor.render_strips()
 
 
 def part_style(node: DOMNode, name: str) -> Style:

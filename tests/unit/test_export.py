@@ -349,7 +349,7 @@ def test_the_owner_of_a_home_is_omitted(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize("name", ["r.html", "r.md", "r.cast"])
+@pytest.mark.parametrize("name", ["r.html", "r.md"])
 def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str) -> None:
     home = tmp_path / "home" / "sessions" / "2026" / "11" / "20"
     home.mkdir(parents=True)
@@ -371,7 +371,7 @@ def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str)
     ("arguments", "why"),
     [
         (["no-such-thread", "--export", "x.html"], "neither a rollout file nor a thread"),
-        ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md, .cast"),
+        ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md"),
         ([str(SPAWN[0]), "--export", "/dev/null/x.html"], "Not a directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),
     ],
@@ -380,20 +380,3 @@ def test_invalid_arguments_are_one_line(arguments: list[str], why: str) -> None:
     done = CliRunner().invoke(app, ["replay", *arguments], standalone_mode=False)
     assert why in str(done.exception)
     assert "\n" not in str(done.exception)
-
-
-@pytest.mark.slow
-def test_cast_format_and_redaction(tmp_path: Path) -> None:
-    out, hidden = tmp_path / "r.cast", tmp_path / "h.cast"
-    assert exported(SPAWN[0], out).exception is None
-    assert exported(SPAWN[0], hidden, "--redact").exception is None
-    header, *frames = [json.loads(x) for x in out.read_text().splitlines()]
-    assert (header["version"], header["width"], header["height"]) == (2, 120, 36)
-    times = [at for at, kind, _ in frames if kind == "o"]
-    assert times == sorted(times)
-    assert len(frames) > 2
-    shown = "".join(text for _, _, text in frames)
-    assert "run the recorded" in shown
-    assert "inherited marks of a sandbox" in shown
-    assert "run the recorded" not in hidden.read_text()
-    assert "inherited marks of a sandbox" in hidden.read_text()
