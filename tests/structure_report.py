@@ -1,81 +1,131 @@
-"""Print sizes and imports of the package: `python -m tests.structure_report`. A report, not a gate."""
+"""Print the size and shape of the program: `python -m tests.structure_report`. A report, not a gate.
+
+CONTRIBUTING.md has the limits that these figures are held to.
+"""
 
 from __future__ import annotations
 
 import ast
+import sys
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+from contextlib import contextmanager
 from pathlib import Path
-from statistics import median, quantiles
-from typing import Final
+from types import FrameType
+from typing import Any, Final
 
-PACKAGE: Final = Path(__file__).parents[1] / "agentdash"
+from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.engine.hub import Hub
+from agentdash.tui.fleet.cells import COLUMNS
+from agentdash.tui.fleet.row_lines import row_lines
+from agentdash.tui.fleet.rows import Row
+from agentdash.tui.theme import UNICODE, Look
+from tests.unit.rollout_files import THREAD, answer, call, meta
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGE: Final = ROOT / "agentdash"
+NOW: Final = 1795204800.0
+"""A moment after the lines below (unix seconds)."""
 
 
-def room(module: str, depth: int) -> str:
-    """Return the module or package, at most `depth` levels below `agentdash`: `engine`, `engine/judge`."""
-    return "/".join(module.split(".")[1 : depth + 1])
+def probe(number: int) -> list[bytes]:
+    """Return the lines of a command that prints a flag, and of its output."""
+    command = f'echo "flag{number}=${{CODEX_SANDBOX_NETWORK_DISABLED:-}}"'
+    output = f"Chunk ID: 1\nProcess exited with code 0\nOutput:\nflag{number}=1\n"
+    name = f"call_{number}"
+    return [call("exec_command", {"cmd": command}, id_=name), answer(output, id_=name)]
 
 
 def module_of(path: Path) -> str:
     """Return the dotted name of a file."""
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules of agentdash that a module imports, also within functions."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agentdash"):
+def imported_modules(path: Path, modules: set[str]) -> Iterator[str]:
+    """Yield the modules of agentdash that a file imports, also within functions."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                path = PACKAGE.parent / inner.replace(".", "/")
-                yield inner if path.is_dir() or path.with_suffix(".py").exists() else str(node.module)
+                yield inner if inner in modules else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
 
 
-def arrows_between(trees: dict[Path, ast.Module], depth: int) -> dict[str, set[str]]:
-    """Return for each room the other rooms that it imports."""
-    arrows: dict[str, set[str]] = {}
-    for path, tree in trees.items():
-        here = room(module_of(path), depth)
-        imported = {room(name, depth) for name in imports(tree)}
-        arrows.setdefault(here, set()).update(imported - {here, ""})
-    return arrows
+def count_importers(paths: list[Path]) -> Counter[str]:
+    """Return for each module how many other modules import it."""
+    names = {module_of(path) for path in paths}
+    return Counter(name for path in paths for name in {*imported_modules(path, names)} - {module_of(path)})
 
 
-def circle(arrows: dict[str, set[str]]) -> str:
-    """Return one circle of imports, if there is any."""
+def count_lines(paths: list[Path]) -> int:
+    """Return the lines of some files."""
+    return sum(len(path.read_text("utf-8").splitlines()) for path in paths)
+
+
+@contextmanager
+def traced() -> Iterator[tuple[Counter[str], Counter[str]]]:
+    """Count calls by kind (`call`, `c_call` ...), and those of agentdash's own functions by file."""
+    kinds: Counter[str] = Counter()
+    files: Counter[str] = Counter()
+
+    def count(frame: FrameType, kind: str, _: Any) -> None:
+        kinds[kind] += 1
+        if kind == "call" and (file := frame.f_code.co_filename).startswith(str(PACKAGE)):
+            files[file] += 1
+
+    sys.setprofile(count)
     try:
-        TopologicalSorter(arrows).prepare()
-    except CycleError as error:
-        return f"circle: {' -> '.join(error.args[1])}"
-    return "no circle, so none leads back up"
+        yield kinds, files
+    finally:
+        sys.setprofile(None)
+
+
+class _Clock:
+    def now(self) -> float:
+        return NOW
+
+
+def trace_line() -> tuple[int, int]:
+    """Return the calls, built-in functions included, that one line of a rollout costs until it is reduced,
+    and the files whose code runs from the line to the row on the screen."""
+    reader = RolloutReader(THREAD)
+    hub = Hub((), _Clock())
+    hub.take(reader.read([meta(), *probe(1), probe(2)[0]]))  # what is compiled on first use is compiled
+    with traced() as (kinds, files):
+        hub._reduce(reader.read(probe(2)[1:]))
+        calls = kinds["call"] + kinds["c_call"]
+        worker = hub.take([]).workers[0]
+        row_lines((Row(worker.id), worker), COLUMNS.layout(120, UNICODE), 120, 1, Look(NOW, UNICODE))
+    return calls, len(files)
 
 
 def main() -> None:
     """Print the figures."""
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
-    lines = {path: len(path.read_text("utf-8").splitlines()) for path in trees}
-    longest = max(lines, key=lambda path: lines[path])
-    print(
-        f"files      {len(lines)}, {sum(lines.values()):,} lines; median {median(lines.values()):.0f}, "
-        f"max {lines[longest]} ({longest.relative_to(PACKAGE)})"
-    )
-    functions = [
-        ((node.end_lineno or 0) - node.lineno + 1, f"{path.relative_to(PACKAGE)}:{node.name}")
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    sizes = [size for size, _ in functions]
-    print(
-        f"functions  {len(sizes):,}; median {median(sizes):.0f} lines, p95 {quantiles(sizes, n=20)[-1]:.0f}, "
-        f"max {max(functions)[0]} ({max(functions)[1]}); over 40: {sum(size > 40 for size in sizes)}"
-    )
-    for depth in (1, 2):
-        arrows = arrows_between(trees, depth)
-        count = sum(map(len, arrows.values()))
-        print(f"imports    depth {depth}: {len(arrows)} rooms, {count} arrows, {circle(arrows)}")
+    paths = sorted(PACKAGE.rglob("*.py"))
+    importers = count_importers(paths)
+    folders = Counter(path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in paths)
+    for folder, modules in folders.items():
+        lines = count_lines([path for path in paths if module_of(path).split(".")[1:2] == [folder]])
+        if modules > 1:
+            print(f"{folder:<12}{lines:>7,} lines {modules:>4} modules")
+    tests = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.is_file())
+    size = sum(path.stat().st_blocks * 512 for path in (ROOT / "tests").rglob("*") if path.suffix != ".pyc")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    calls, files = trace_line()
+    for name, value in {
+        "agentdash/, lines of Python": count_lines(paths),
+        "modules": len(paths),
+        "modules with exactly one importer": sum(importers[module_of(path)] == 1 for path in paths),
+        "tests/, lines of Python": count_lines(tests),
+        "tests/, MB on disk": round(size / 1e6, 1),
+        "run-time dependencies": len(project["dependencies"]),
+        "calls for one line with a flag": calls,
+        "files from that line to the screen": files,
+    }.items():
+        print(f"{name:<36}{value:>8,}")
 
 
 if __name__ == "__main__":
