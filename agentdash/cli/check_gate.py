@@ -15,7 +15,7 @@ from agentdash.cli.print_document import print_document, print_text
 from agentdash.files import read_bytes, write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check import CheckReport, print_check
-from agentdash.report.check_formats.gate import (
+from agentdash.report.check_formats.results import (
     ANY,
     FAIL_ON,
     FORMER_DIRECTIONS,
@@ -26,7 +26,7 @@ from agentdash.report.check_formats.gate import (
     parse_baseline,
     print_gate,
 )
-from agentdash.report.document import document_json
+from agentdash.report.elements import document_json
 
 FORMATS: Final = ("text", "json", "sarif")
 
@@ -141,8 +141,7 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
         case "json":
             print_document(report)
         case "sarif":
-            from agentdash.report.check_formats.places import with_lines
-            from agentdash.report.check_formats.sarif import sarif
+            from agentdash.report.check_formats.sarif import sarif, with_lines
 
             print_text(sarif(report, with_lines(judged), version=__version__, cwd=Path.cwd()))
         case _:

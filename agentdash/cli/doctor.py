@@ -11,8 +11,7 @@ from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
 from agentdash.cli.output import console
 from agentdash.cli.print_document import print_document
 from agentdash.config import config_file
-from agentdash.report.diagnose import diagnose
-from agentdash.report.doctor import print_doctor
+from agentdash.report.diagnose import diagnose, print_doctor
 
 
 @click.command()

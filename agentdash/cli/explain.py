@@ -17,8 +17,13 @@ from agentdash.cli.output import console
 from agentdash.cli.print_document import print_document
 from agentdash.guide import section
 from agentdash.model.sanitize import clean_block, clean_line
-from agentdash.report.explain import ScreenshotReport, explain_report, print_explained
-from agentdash.report.explain_screen import print_screen, screen_report
+from agentdash.report.explain import (
+    ScreenshotReport,
+    explain_report,
+    print_explained,
+    print_screen,
+    screen_report,
+)
 
 
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:

@@ -32,7 +32,7 @@ from agentdash.report.brief import brief_json, brief_report
 from agentdash.report.check import ThreadReport, denial_line
 from agentdash.report.explain import print_explained
 from agentdash.report.sessions import read_sessions
-from agentdash.report.wait import wait_line
+from agentdash.report.status import wait_line
 from agentdash.store.digests import DigestStore
 
 MAX_ANSWER_CHARACTERS: Final = 8_000

@@ -8,7 +8,7 @@ from contextlib import suppress
 import click
 import msgspec
 
-from agentdash.report.document import document_json
+from agentdash.report.elements import document_json
 
 
 def print_document(document: msgspec.Struct) -> None:

@@ -58,7 +58,7 @@ def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **g
         raise click.UsageError("--md and --json exclude each other")
     from agentdash.cli.output import warn_unreadable
     from agentdash.cli.print_document import print_document, print_text
-    from agentdash.report.since_print import since_lines, since_markdown
+    from agentdash.report.since import since_lines, since_markdown
 
     report = _report(config_of(given), journal, begin, now)
     if as_json:
@@ -78,7 +78,7 @@ def _begin(text: str, now: float) -> float:
     Raises:
         click.UsageError: it is no time, or lies in the future.
     """
-    from agentdash.replay.time_input import parse_time
+    from agentdash.replay.clock import parse_time
 
     if (span := _SPAN.fullmatch(text.strip())) is not None:
         return max(0.0, now - float(span[1]) * _UNITS_S[span[2].lower()])
@@ -97,8 +97,7 @@ def _report(config: Config, journal: Path | None, begin: float, now: float) -> A
     from agentdash.cli.fleet_access import read_fleet
     from agentdash.cli.progress import Progress
     from agentdash.config import journal_folder
-    from agentdash.report.since import since_report
-    from agentdash.report.since_play import play_since
+    from agentdash.report.since import play_since, since_report
 
     home = CodexHome((config.codex_home or default_home()).expanduser())
     claude = ClaudeHome((config.claude_home or default_claude_home()).expanduser())

@@ -95,7 +95,7 @@ def status(
         return exit_code(snapshot)
     if chosen:
         from agentdash.cli.print_document import print_document
-        from agentdash.report.status_fields import status_fields_report
+        from agentdash.report.status import status_fields_report
 
         print_document(status_fields_report(snapshot, chosen, via_report(via)))
         return exit_code(snapshot)
@@ -125,7 +125,7 @@ def _chosen_fields(fields: str | None, *, brief: bool, watch: bool) -> tuple[str
         raise click.UsageError(f"{given[0]} and {given[1]} exclude each other")
     if fields is None:
         return ()
-    from agentdash.report.status_fields import UnknownFieldError, parse_fields
+    from agentdash.report.status import UnknownFieldError, parse_fields
 
     try:
         return parse_fields(fields)

@@ -29,7 +29,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.suggestions import did_you_mean
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.wait import Outcome, WaitReport, wait_line, wait_report
+from agentdash.report.status import Outcome, WaitReport, wait_line, wait_report
 
 _APPEARANCE_TIMEOUT_S: Final = 10.0
 """For a worker that is not listed: one that was just started needs some seconds to write its first line."""

@@ -35,7 +35,7 @@ async def _watch(config: Config, target: str | None) -> None:
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
     from agentdash.model.secrets import mask_secrets
     from agentdash.model.worker import Snapshot
-    from agentdash.report.news import news
+    from agentdash.report.change import news
 
     last: Snapshot | None = None
     async for snapshot, via in follow_fleet(config, target):

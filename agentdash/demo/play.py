@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from agentdash.demo.conversations import DayConversations
+from agentdash.demo.day import DayConversations
 from agentdash.engine.hub import Hub
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event

@@ -7,8 +7,7 @@ from typing import Final
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet, RecordingEnded
-from agentdash.replay.recalled import past_requests
-from agentdash.replay.streams import OVERHANG_S, MergedStream, Step
+from agentdash.replay.streams import OVERHANG_S, MergedStream, Step, past_requests
 
 _SETTLE_S: Final = 5.0
 """Seconds after the last step by which every state has settled."""

@@ -1,11 +1,14 @@
 """Classify steps, for navigation: by their events, and by the change of states and findings that they
-cause."""
+cause.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntFlag
 from typing import Final
+
+from msgspec.structs import replace
 
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.engine.worker_cache import WorkerCache
@@ -15,7 +18,7 @@ from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
-from agentdash.replay.members import members_only
+from agentdash.model.worker import Snapshot, Worker
 
 _NOT_FAILED: Final = ("ended", "running", "aborted")
 """Outcomes of a call that are not failures by themselves."""
@@ -143,3 +146,25 @@ def _marks(event: e.ThreadEvent, old: Thread, new: Thread) -> int:
             failure = Mark.FAILURE if failed or denied else 0
             return Mark.VISIBLE | failure | (Mark.DENIAL if denied else 0)
     return 0
+
+
+# ------------------------------------------------------------
+# The workers of a family among those that were recorded at the same time
+
+
+def members_only(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of a family without what a recording has of others.
+
+    Members are the threads, each with its pane in its own row, and the worker CLIs that their commands
+    started. A pane without one of the threads runs something else, or nothing yet.
+    """
+    threads = {worker.id for worker in snapshot.workers if _has_log(worker)}
+    workers = tuple(each for each in snapshot.workers if each.id in threads or each.parent in threads)
+    past = tuple(
+        pane for pane in snapshot.past if pane.worker in threads or (pane.shown and _has_log(pane.shown))
+    )
+    return replace(snapshot, workers=workers, past=past, idle_panes=())
+
+
+def _has_log(worker: Worker) -> bool:
+    return worker.kind in ("codex-thread", "claude-session")

@@ -6,18 +6,18 @@ import asyncio
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import locks, thread_id
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 from agentdash.model.source import Emit, FleetChannel
-from agentdash.replay.clock import VirtualClock
-from agentdash.replay.controls import ControlQueue
+from agentdash.replay.clock import VirtualClock, parse_time
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.index import StreamIndex
@@ -25,7 +25,6 @@ from agentdash.replay.line_reader import stop_reading_on
 from agentdash.replay.markers import Mark
 from agentdash.replay.skim import last_time, skim, time_at
 from agentdash.replay.streams import FileStream, MergedStream, family_stream
-from agentdash.replay.time_input import parse_time
 from agentdash.replay.worker_thread import WorkerThread
 
 _MAX_STEPS_PER_EMIT: Final = 200
@@ -397,3 +396,48 @@ class Player:
             return True
         held = locks(self._family.home, now).holders if self._family.home else {}
         return any(thread_id(path) in held for path in self._family.paths)
+
+
+# ------------------------------------------------------------
+# Controls of a player that streams, carried out between two steps
+
+
+class _Request(NamedTuple):
+    """A control to carry out."""
+
+    control: Callable[[], object]
+    is_seek: bool
+    done: asyncio.Future[None]
+
+
+class ControlQueue:
+    """Controls that wait for the end of a step. To be used on one event loop."""
+
+    def __init__(self) -> None:
+        self._requests: deque[_Request] = deque()
+        self._requested = asyncio.Event()
+
+    def add(self, control: Callable[[], object], done: asyncio.Future[None], *, is_seek: bool) -> None:
+        """Add a control; of seeks only the newest one is carried out, the futures of earlier ones are
+        cancelled."""
+        if is_seek:
+            for earlier in [request for request in self._requests if request.is_seek]:
+                self._requests.remove(earlier)
+                earlier.done.cancel()
+        self._requests.append(_Request(control, is_seek, done))
+        self._requested.set()
+
+    async def carry_out(self, thread: WorkerThread) -> None:
+        """Carry out in a thread what waits."""
+        self._requested.clear()
+        while self._requests:
+            request = self._requests.popleft()
+            try:
+                await thread.run(request.control)
+            finally:
+                if not request.done.done():
+                    request.done.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait for a control."""
+        await self._requested.wait()

@@ -17,7 +17,7 @@ from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model.events import Event, ThreadEvent
 from agentdash.model.worker import Snapshot
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.members import members_only
+from agentdash.replay.markers import members_only
 
 
 class StepSnapshots:

@@ -7,20 +7,22 @@ pickled after any step and continue from there: checkpoints are made of that.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome, read_names
+from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
-from agentdash.model.events import Event, FileGapSkipped, FileSeen
+from agentdash.model.events import Event, FileGapSkipped, FileSeen, ObservationsRecalled, PolicyRequested
+from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.sanitize import clean_line
+from agentdash.model.thread import Thread
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
 from agentdash.replay.line_reader import LineReader
-from agentdash.replay.recalled import recalled_events
 
 OVERHANG_S: Final = 5.0
 """Time for which recordings are read on after the last line of a family, or its last sign of life: its
@@ -298,3 +300,48 @@ def _rollout_stream(path: Path, home: CodexHome | None, dated: Mapping[str, Sequ
         dated=dated.get(thread, ()),
         closing=(replace(file_seen, archived=True),) if is_archived else (),
     )
+
+
+# ------------------------------------------------------------
+# What is known of past threads beyond their files, as events: observations, and what was asked of them
+
+
+def recalled_events(memory: ThreadMemory) -> list[ObservationsRecalled]:
+    """Return events in the order of their time, each with all that had been seen until then."""
+    return [ObservationsRecalled(at=at, memory=_until(memory, at)) for at in sorted(_times(memory))]
+
+
+def _times(memory: ThreadMemory) -> set[float]:
+    seen = (time for each in memory.observations for time in (each.observation.first, each.observation.last))
+    escaped = (escape.at for escape in memory.escapes)
+    asked = (request.since or 0.0 for request in memory.requests)
+    return {*seen, *escaped, *asked}
+
+
+def _until(memory: ThreadMemory, at: float) -> ThreadMemory:
+    return ThreadMemory(
+        thread=memory.thread,
+        observations=tuple(_observed(memory, at)),
+        escapes=tuple(escape for escape in memory.escapes if escape.at <= at),
+        requests=tuple(request for request in memory.requests if (request.since or 0.0) <= at),
+    )
+
+
+def _observed(memory: ThreadMemory, at: float) -> Iterator[RememberedObservation]:
+    for each in memory.observations:
+        seen = each.observation
+        if seen.first <= at:
+            yield replace(each, observation=replace(seen, last=min(seen.last, at)))
+
+
+def past_requests(thread: Thread, at: float) -> list[PolicyRequested]:
+    """Return what the configuration files of a thread ask for, as they are now (Claude Code).
+
+    Args:
+        thread: with its file.
+        at: the time of the event (unix seconds).
+    """
+    adapter = adapters().get(thread.agent)
+    reader = adapter.request_reader if adapter is not None else None
+    found = reader.read_past(thread, at) if reader is not None else None
+    return [] if found is None else [PolicyRequested(at=at, worker=thread.id, requested=found)]

@@ -15,17 +15,21 @@ import msgspec
 from agentdash.agents.session_logs import is_transcript
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
-from agentdash.report.elements import UnreadableReport
-from agentdash.report.finding_elements import (
+from agentdash.report.diagnose import DoctorCheck
+from agentdash.report.elements import (
     DenialReport,
     FindingReport,
+    PolicyReport,
+    RequestedReport,
+    UnreadableReport,
     denial_report,
     difference_lines,
     finding_report,
+    policy_report,
+    quantity,
     remedy_lines,
+    requested_report,
 )
-from agentdash.report.quantities import quantity
-from agentdash.report.sandbox_elements import PolicyReport, RequestedReport, policy_report, requested_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -232,3 +236,23 @@ def print_check(report: CheckReport, console: Console) -> None:
     unreadable = f", {totals.unreadable} unreadable" if totals.unreadable else ""
     denials = f", {totals.denials} denials ({totals.open_denials} not got past)" if totals.denials else ""
     console.print(Text(f"{quantity(totals.threads, 'thread')}: {verdicts}{unreadable}{denials}"))
+
+
+# ------------------------------------------------------------
+# `agentdash remote check`: what a host lacks to be watched, as the document `agentdash.remote-check/1`
+
+
+class RemoteCheckReport(msgspec.Struct):
+    """The document of `agentdash remote check --json`."""
+
+    schema: Literal["agentdash.remote-check/1"]
+    """Name and version of the document."""
+    host: str
+    """As it was given."""
+    checks: list[DoctorCheck]
+    """The connection, Python and agentdash there, the clock, and what its own `doctor` warns of."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: it can be watched. 1: it cannot."""
+        return int(any(check.level == "fail" for check in self.checks))

@@ -21,8 +21,7 @@ from agentdash.engine.judge.findings.state_paths import paths_under_policy
 from agentdash.model.policy import SANDBOX_MODES, Network, Policy
 from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
-from agentdash.report.finding_elements import remedy_fields
-from agentdash.report.sandbox_elements import ConfiguredReport, configured_report
+from agentdash.report.elements import ConfiguredReport, configured_report, remedy_fields
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,8 +16,7 @@ from agentdash.engine.denial_sums import DeniedCalls, sum_denials
 from agentdash.model.denials import stable_target
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, ThreadReport
-from agentdash.report.finding_elements import DenialReport
-from agentdash.report.quantities import quantity
+from agentdash.report.elements import DenialReport, quantity
 
 if TYPE_CHECKING:
     from rich.console import Console

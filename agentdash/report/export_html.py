@@ -15,8 +15,7 @@ from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State, bucket
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.model.worker import Worker
-from agentdash.report.finding_elements import difference_lines, remedy_lines
-from agentdash.report.quantities import quantity
+from agentdash.report.elements import difference_lines, quantity, remedy_lines
 from agentdash.report.timeline_report import (
     DatedCall,
     DatedFinding,

@@ -10,9 +10,9 @@ from agentdash.model.conversation import change_words, line_counts, outcome_word
 from agentdash.model.layer_words import sides
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
+from agentdash.report.elements import difference_lines, remedy_lines
 from agentdash.report.export_html import MAX_COMMANDS, MAX_DIFF_CHARS, ONLY_PATCHES
-from agentdash.report.finding_elements import difference_lines, remedy_lines
-from agentdash.report.markdown_text import block, cell, code
+from agentdash.report.talk_markdown import block, cell, code
 from agentdash.report.timeline_report import TimelineReport, TimelineRow
 
 

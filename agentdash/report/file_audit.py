@@ -33,7 +33,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread, without_record
 from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
-from agentdash.report.quantities import quantity
+from agentdash.report.elements import quantity
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Final, Literal, get_args
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
+from rich.cells import cell_len, set_cell_size
 
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.codex.home import CodexHome
+from agentdash.engine.reduce.fleet import reduce
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS, SEVERITIES, Finding, FindingKind
-from agentdash.model.fleet import StatePeriod
+from agentdash.model.fleet import Fleet, StatePeriod
+from agentdash.model.policy import Policy
+from agentdash.model.secrets import mask_secrets
 from agentdash.model.states import State
-from agentdash.model.times import iso
+from agentdash.model.times import iso, lasted
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.quantities import quantity
-from agentdash.report.since_play import Played
+from agentdash.replay.family import Family
+from agentdash.replay.journal import find_overlapping
+from agentdash.replay.streams import FileStream, MergedStream, family_stream
+from agentdash.report.elements import quantity
+from agentdash.report.talk_markdown import code
 
 RowKind = Literal[
     "needs-you", "waited", "outside", "finding", "denied", "provider", "refused", "policy", "done", "ended"
@@ -296,3 +309,252 @@ def _replay(worker: Worker, at: float | None) -> str:
     if worker.started is not None and 0 <= at - worker.started < _DAY_S:
         return f"{command} --at {moment:%H:%M:%S}"
     return f"{command} --at '{moment:%Y-%m-%d %H:%M:%S}'"
+
+
+# ------------------------------------------------------------
+# The report of `agentdash since` in at most 20 lines, as text and as Markdown
+
+
+MAX_LINES: Final = 20
+_NAME_CELLS: Final = 22
+_MIN_DAYS: Final = 3
+"""Spans from here on are stated in days."""
+_MIN_TEXT_CELLS: Final = 20
+"""Room for a text beside the command: on narrower terminals the command has a line of its own."""
+
+
+def since_lines(report: SinceReport, width: int) -> list[str]:
+    """Return the report as lines of a terminal, at most `MAX_LINES`."""
+    shown = chosen_rows(report, MAX_LINES - 2)
+    commands = max((len(row.replay) for row in shown), default=0)
+    kinds = max((len(row.kind) for row in shown), default=0)
+    rest = width - kinds - len(_clock(report.since, report)) - 2 - _NAME_CELLS - commands - 4
+    with_commands = rest >= _MIN_TEXT_CELLS
+    text_cells = rest if with_commands else rest + commands + 1
+    lines = [_head(report)[:width]]
+    for row in shown:
+        cells = (
+            row.kind.ljust(kinds),
+            _clock(row.at, report),
+            _cut(row.name, _NAME_CELLS),
+            _cut(_text(row), max(1, text_cells)),
+            *((row.replay,) if with_commands else ()),
+        )
+        lines.append(" ".join(cells).rstrip())
+    return [*lines, *(line[:width] for line in _tail(report, shown))]
+
+
+def since_markdown(report: SinceReport) -> str:
+    """Return the report as Markdown, all foreign text in code spans."""
+    shown = chosen_rows(report, MAX_LINES - 4)
+    lines = [f"## {_head(report)}", ""]
+    lines += [
+        f"- **{row.kind}** {_clock(row.at, report)} {code(mask_secrets(row.name))}: "
+        f"{code(_text(row))} ({code(row.replay)})"
+        for row in shown
+    ]
+    return "\n".join((*lines, *_tail(report, shown), ""))
+
+
+def chosen_rows(report: SinceReport, most: int) -> list[SinceRow]:
+    """Return at most `most` rows, in their order: the first of each kind before the second of any."""
+    ranked = [
+        (rank, number, row)
+        for number, kind in enumerate(KINDS)
+        for rank, row in enumerate(row for row in report.rows if row.kind == kind)
+    ]
+    best = sorted(ranked, key=lambda entry: entry[:2])[:most]
+    return [row for rank, number, row in sorted(best, key=lambda entry: (entry[1], entry[0]))]
+
+
+def _head(report: SinceReport) -> str:
+    since, now = (datetime.fromisoformat(at).astimezone() for at in (report.since, report.generated_at))
+    needs = sum(row.kind == "needs-you" for row in report.rows)
+    done = sum(row.kind == "done" for row in report.rows)
+    parts = [f"{report.active} {'worker' if report.active == 1 else 'workers'} active", f"{done} done"]
+    parts += [f"{needs} {'needs' if needs == 1 else 'need'} you now"] if needs else []
+    parts += [f"{lasted(report.waited_seconds)} waited for you"] if report.waited_seconds >= 1 else []
+    is_this_week = now - since < timedelta(days=6)  # a day of the week is else another one
+    begin = f"{since:%a %H:%M}" if is_this_week else f"{since:%Y-%m-%d %H:%M}"
+    days = (now - since).days
+    span = f"{days} days" if days >= _MIN_DAYS else lasted((now - since).total_seconds())
+    return f"since {begin}, {span}: {', '.join(parts)}"
+
+
+def _tail(report: SinceReport, shown: list[SinceRow]) -> list[str]:
+    left = Counter(row.kind for row in report.rows) - Counter(row.kind for row in shown)
+    parts = [", ".join(f"{number} more {kind}" for kind, number in left.items())] if left else []
+    parts += [f"{len(report.problems)} not read"] if report.problems else []
+    return [f"{'; '.join(parts)}: see --json"] if parts else []
+
+
+def _text(row: SinceRow) -> str:
+    took = f"{lasted(row.seconds)}: " if row.seconds is not None and row.seconds >= 1 else ""
+    times = f"{row.count}×, " if row.count > 1 and row.kind != "outside" else ""
+    remedy = f" — helps: {' '.join(row.remedy.split())}" if row.remedy else ""
+    return mask_secrets(f"{times}{took}{' '.join(row.text.split())}{remedy}")
+
+
+def _clock(at: str | None, report: SinceReport) -> str:
+    """Return a time in local time: with its date where the report is about more than a day."""
+    span = datetime.fromisoformat(report.generated_at) - datetime.fromisoformat(report.since)
+    form = "%H:%M" if span <= timedelta(days=1) else "%m-%d %H:%M"
+    shown = f"{datetime.fromisoformat(at or report.since).astimezone():{form}}"
+    return shown if at else " " * len(shown)
+
+
+def _cut(text: str, cells: int) -> str:
+    text = mask_secrets(text)
+    return set_cell_size(text, cells) if cell_len(text) <= cells else set_cell_size(text, cells - 1) + "…"
+
+
+# ------------------------------------------------------------
+# Play what happened since a time: session files and journals, once, from their beginnings
+
+
+_BATCH_EVENTS: Final = 500
+"""Events reduced at once."""
+_REFUSED: Final = ("refused-by-user", "refused-by-policy", "refused-by-approval", "aborted", "failed")
+"""Outcomes of commands that did not run."""
+
+
+class Outside(NamedTuple):
+    """Commands of a thread that ran outside of a sandbox for one reason."""
+
+    how: str
+    """`allowed to leave the sandbox`, `with full access` ..."""
+    commands: int
+    first_at: float
+    first: str
+    """The first of them."""
+
+
+class Played(NamedTuple):
+    """What files and journals show."""
+
+    snapshot: Snapshot
+    """As known at the end, with turns that have no end still open."""
+    ended: Snapshot
+    """The same, if no process of theirs lives any more."""
+    outside: dict[str, list[Outside]]
+    """By thread."""
+    problems: list[str]
+    """Files and directories that could not be read."""
+
+
+def play_since(
+    codex: CodexHome,
+    claude: ClaudeHome,
+    journals: Path,
+    *,
+    since: float,
+    now: float,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Played:
+    """Play all session files that were written since a time, and the journals of that time.
+
+    Args:
+        journals: directory of recordings; it need not exist.
+        since: unix seconds.
+        now: unix seconds.
+        progress: called with the number of bytes that have been read.
+    """
+    problems: list[str] = []
+
+    def note(error: OSError) -> None:
+        problems.append(f"{error.filename}: {error.strerror or error}")
+
+    paths = [
+        path for path in (*codex.rollouts(note), *claude.transcripts(note)) if _is_written(path, since, note)
+    ]
+    overlapping = find_overlapping(journals, since, now, now)
+    recorded = [FileStream(path, reader, begun=since) for path, reader in overlapping]
+    stream = family_stream(Family("", tuple(sorted(paths)), codex), recorded)
+    watch = _OutsideWatch(since)
+    fleet = Fleet()
+    for batch in _batches(stream):
+        for event in batch:
+            watch.take(event)
+        fleet = reduce(fleet, batch)
+        progress(stream.offset)
+    problems += [f"{file.path}: {file.problem}" for file in stream.streams if file.problem is not None]
+    closing = [e.LocksSeen(at=now, holders={}, readable=True), e.ProcessesCounted(at=now)]
+    ended = reduce(fleet, closing)
+    return Played(build_snapshot(fleet, now), build_snapshot(ended, now), watch.found(), problems)
+
+
+def _is_written(path: Path, since: float, note: Callable[[OSError], None]) -> bool:
+    try:
+        return path.stat().st_mtime >= since
+    except FileNotFoundError:  # moved to the archive meanwhile
+        return False
+    except OSError as error:
+        note(error)
+        return False
+
+
+def _batches(stream: MergedStream) -> Iterator[Sequence[e.Event]]:
+    batch: list[e.Event] = []
+    while (step := stream.next()) is not None:
+        batch += step.events
+        if len(batch) >= _BATCH_EVENTS:
+            yield batch
+            batch = []
+    yield batch
+
+
+class _OutsideWatch:
+    """Collects commands that ran outside of a sandbox.
+
+    Args:
+        since: begin of the time that counts (unix seconds).
+    """
+
+    def __init__(self, since: float) -> None:
+        self._since = since
+        self._policies: dict[str, Policy] = {}
+        self._open: dict[tuple[str, str], e.CallStarted] = {}
+        self._found: dict[tuple[str, str], Outside] = {}
+        """By thread and reason."""
+
+    def take(self, event: e.Event) -> None:
+        """Add what an event shows."""
+        match event:
+            case e.PolicySet(policy=Policy() as policy):
+                self._policies[event.thread] = policy
+            case e.CallStarted(kind="command") if event.at >= self._since:
+                self._open[event.thread, event.call] = event
+            case e.CallEnded():
+                started = self._open.pop((event.thread, event.call), None)
+                how = self._how(started, event) if started is not None else None
+                if started is not None and how is not None:
+                    self._add(started, how)
+
+    def found(self) -> dict[str, list[Outside]]:
+        """Return what was found, by thread."""
+        by_thread: dict[str, list[Outside]] = {}
+        for (thread, _), outside in self._found.items():
+            by_thread.setdefault(thread, []).append(outside)
+        return by_thread
+
+    def _how(self, started: e.CallStarted, ended: e.CallEnded) -> str | None:
+        """Return why a command was in no sandbox; None where it was in one, did not run, or nothing shows
+        it."""
+        if ended.sandboxed or ended.outcome in _REFUSED:
+            return None
+        policy = self._policies.get(started.thread)
+        if started.by_user:
+            return "typed by the user"
+        if policy is not None and policy.is_full_access:
+            return "with full access"
+        if started.escalation is not None and started.escalation.kind == "escalated":
+            return "allowed to leave the sandbox"
+        return "without a sandbox, as the CLI states" if ended.sandboxed is False else None
+
+    def _add(self, started: e.CallStarted, how: str) -> None:
+        known = self._found.get((started.thread, how))
+        self._found[started.thread, how] = (
+            Outside(how, 1, started.at, started.text)
+            if known is None
+            else known._replace(commands=known.commands + 1)
+        )

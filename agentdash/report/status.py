@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -13,39 +13,37 @@ from agentdash.model.limits import MAX_INDENT
 from agentdash.model.screen import ScreenUsage
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
+from agentdash.model.states import State
+from agentdash.model.suggestions import suggest
 from agentdash.model.times import ago, iso
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import (
     AgentReport,
-    FactReport,
-    HostReport,
-    RepositoryReport,
-    SourceReport,
-    ViaReport,
-    fact_report,
-    host_report,
-    repository_report,
-    source_report,
-)
-from agentdash.report.finding_elements import (
+    ConfiguredReport,
     DenialReport,
     EvidenceReport,
+    FactReport,
     FindingReport,
+    GotReport,
+    HostReport,
+    RepositoryReport,
+    RequestedReport,
+    SourceReport,
+    ViaReport,
+    configured_report,
     denial_report,
     evidence_report,
+    fact_report,
     finding_report,
-)
-from agentdash.report.sandbox_elements import (
-    ConfiguredReport,
-    GotReport,
-    RequestedReport,
-    configured_report,
     got_report,
+    host_report,
+    repository_report,
     requested_report,
+    source_report,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
-
 
 _SEEN_WIDTH: Final = 4
 """Of an age in the table, `120d` at most for a year."""
@@ -257,3 +255,121 @@ def _sandbox_cell(sandbox: w.Sandbox, *, in_words: bool) -> str:
     if policy is None:
         return f"- {mark}"
     return f"{policy.brief() if in_words else policy.short()} {mark}"
+
+
+# ------------------------------------------------------------
+# `agentdash status --json=FIELD,...`: chosen fields of each worker, as `agentdash.status-fields/1`
+
+
+_WORKER: Final = WorkerReport.__struct_fields__
+_SANDBOX: Final = tuple(name for name in SandboxReport.__struct_fields__ if name not in _WORKER)
+FIELDS: Final = (*_WORKER, *_SANDBOX)
+"""The names that can be chosen: the fields of a worker of `agentdash.status/1`, and of its `sandbox`."""
+
+
+class StatusFieldsReport(msgspec.Struct):
+    """The document of `agentdash status --json=FIELD,...`."""
+
+    schema: Literal["agentdash.status-fields/1"]
+    """Name and version of the document."""
+    generated_at: str
+    """When the fleet was read."""
+    fields: list[str]
+    """The fields that were asked for."""
+    workers: list[dict[str, Any]]
+    """Of each worker its `id`, and these fields as in `agentdash.status/1`; those of `sandbox` by their own
+    name."""
+    via: ViaReport | None = None
+    """The status file that was read; null if live sources were read."""
+
+
+class UnknownFieldError(Exception):
+    """A field that does not exist; the message names it, and the nearest one."""
+
+
+def parse_fields(text: str) -> tuple[str, ...]:
+    """Return the fields named in `state,why,findings`; `sandbox.findings` is `findings`.
+
+    Raises:
+        UnknownFieldError: one does not exist, or none is named.
+    """
+    names = [name.strip().removeprefix("sandbox.") for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in FIELDS:
+            raise UnknownFieldError(f"--json: no field {name!r}{suggest(name, FIELDS)}")
+    if not names:
+        raise UnknownFieldError(f"--json=: choose from {', '.join(FIELDS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def status_fields_report(
+    snapshot: Snapshot, fields: Sequence[str], via: ViaReport | None = None
+) -> StatusFieldsReport:
+    """Return the document of a snapshot with these fields of each worker."""
+    return StatusFieldsReport(
+        schema="agentdash.status-fields/1",
+        generated_at=iso(snapshot.at) or "",
+        fields=list(fields),
+        workers=[_chosen(worker_report(worker), fields) for worker in snapshot.workers],
+        via=via,
+    )
+
+
+def _chosen(report: WorkerReport, fields: Sequence[str]) -> dict[str, Any]:
+    values = {name: getattr(report if name in _WORKER else report.sandbox, name) for name in fields}
+    return {"id": report.id, **values}
+
+
+# ------------------------------------------------------------
+# `agentdash wait`: how waiting for a worker ended, as the document `agentdash.wait/1` and as one line
+
+
+Outcome = Literal["reached", "timed-out", "gone"]
+"""How waiting ended. `gone`: the worker no longer exists, so it cannot reach the state."""
+
+
+class WaitReport(msgspec.Struct):
+    """The document of `agentdash wait --json`."""
+
+    schema: Literal["agentdash.wait/1"]
+    target: str
+    """The TARGET that was given."""
+    until: list[str]
+    """The states that were waited for."""
+    outcome: Outcome
+    """How waiting ended; `gone`: the worker no longer exists."""
+    waited_seconds: float
+    """Seconds that it took, without the first look."""
+    worker: WorkerReport | None
+    """Its last known form; null if it was never seen."""
+    via: ViaReport | None
+    """Null if live sources were read."""
+
+
+def wait_report(
+    target: str,
+    until: tuple[State, ...],
+    outcome: Outcome,
+    waited: float,
+    worker: Worker | None,
+    via: ViaReport | None = None,
+) -> WaitReport:
+    """Return the document of a wait that took `waited` seconds."""
+    return WaitReport(
+        schema="agentdash.wait/1",
+        target=target,
+        until=[str(state) for state in until],
+        outcome=outcome,
+        waited_seconds=round(waited, 1),
+        worker=worker_report(worker) if worker else None,
+        via=via,
+    )
+
+
+def wait_line(report: WaitReport) -> str:
+    """Return the outcome as one line: `blocked-sandbox  %4 build: write denied /x`."""
+    if report.worker is None:
+        return f"{report.outcome}  {report.target}"
+    worker = report.worker
+    late = "" if report.outcome == "reached" else f"  ({report.outcome} after {report.waited_seconds:g} s)"
+    return f"{worker.state}  {worker.pane or worker.id} {worker.name}: {worker.fact.text}{late}"

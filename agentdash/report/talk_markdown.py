@@ -23,7 +23,6 @@ from agentdash.model.conversation import (
     shown_paths,
 )
 from agentdash.model.times import moment, time_of_day, took
-from agentdash.report.markdown_text import block, code
 from agentdash.report.talk import TalkReport, ThreadTalk, gap_words, heading_facts
 
 _FENCE: Final = re.compile(r"\s{0,3}(?:[-*+>]\s+|\d+[.)]\s+)*(`{3,}|~{3,})")
@@ -144,3 +143,33 @@ def _call(call: CallRecord) -> Iterator[str]:
     if call.output.strip():
         yield from block(call.output.strip("\n"))
     yield "</details>"
+
+
+# ------------------------------------------------------------
+# Foreign text in Markdown: in code spans and fenced blocks, where markup has no effect
+
+
+_BACKTICKS: Final = re.compile("`+")
+
+
+def code(text: str) -> str:
+    """Return a text on one line as a code span, whatever it contains."""
+    line = " ".join(text.split())
+    fence = "`" * (_longest_backticks(line) + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}" if line else ""
+
+
+def cell(text: str) -> str:
+    r"""Return a code span for a table: a `|`, which would end the cell, is written `\|` there."""
+    return code(text).replace("|", r"\|")
+
+
+def block(text: str, language: str = "text") -> list[str]:
+    """Return a text of several lines as a fenced block, whatever it contains."""
+    fence = "`" * max(3, _longest_backticks(text) + 1)
+    return [f"{fence}{language}", text, fence]
+
+
+def _longest_backticks(text: str) -> int:
+    return max((len(ticks) for ticks in _BACKTICKS.findall(text)), default=0)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.prices import priced_usd
-from agentdash.replay.library.families import SORTS
+from agentdash.replay.library.entry import SORTS
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.app import SelectedSession

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from rich.cells import cell_len
 
-from agentdash.replay.library.denials import EntryDenial, sums_of
+from agentdash.replay.library.entry import EntryDenial, sums_of
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.denials import DenialsChart, denial_lines
 from agentdash.tui.library.model import LibraryModel

@@ -22,8 +22,13 @@ from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.brief import MAX_WORKER_BYTES, BriefReport, brief_json, brief_report, brief_worker
 from agentdash.report.schemas import DOCUMENTS, schema
-from agentdash.report.status import status_report
-from agentdash.report.status_fields import FIELDS, UnknownFieldError, parse_fields, status_fields_report
+from agentdash.report.status import (
+    FIELDS,
+    UnknownFieldError,
+    parse_fields,
+    status_fields_report,
+    status_report,
+)
 
 NOW = 1_763_000_000.0
 

@@ -19,21 +19,20 @@ from msgspec.structs import replace
 from agentdash.model.findings import DENIAL_KINDS, FindingKind
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
-from agentdash.report.check_formats.gate import (
+from agentdash.report.check_formats.results import (
     FAIL_ON,
+    RESULT_KINDS,
+    UNVERIFIED,
     BaselineReport,
     Gate,
     KnownResult,
+    Result,
     baseline_of,
     invalid_value,
     parse_baseline,
 )
-from agentdash.report.check_formats.places import path_in, uri_in, with_lines
-from agentdash.report.check_formats.results import RESULT_KINDS, UNVERIFIED, Result
-from agentdash.report.check_formats.sarif import sarif
-from agentdash.report.document import document_json
-from agentdash.report.elements import UnreadableReport
-from agentdash.report.finding_elements import DenialReport, FindingReport
+from agentdash.report.check_formats.sarif import path_in, sarif, uri_in, with_lines
+from agentdash.report.elements import DenialReport, FindingReport, UnreadableReport, document_json
 from tests.unit.rollout_files import DATA, all_files, files
 
 SARIF = Draft4Validator(json.loads((DATA / "schemas" / "sarif-2.1.0.json").read_text()))

@@ -24,7 +24,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
-from agentdash.replay.library.families import group_families
+from agentdash.replay.library.entry import group_families
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.search import Hit, search
 from agentdash.replay.player import Player

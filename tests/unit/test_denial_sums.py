@@ -12,7 +12,7 @@ from agentdash.model.denials import LedgerEntry
 from agentdash.report.audit import audit
 from agentdash.report.check import ThreadReport, check_report, unreadable_report
 from agentdash.report.denials import DenialSumReport, denials_report, print_denials
-from agentdash.report.finding_elements import DenialReport
+from agentdash.report.elements import DenialReport
 from tests.unit.rollout_files import all_files
 from tests.unit.story import begun, polled, worker
 from tests.unit.test_denial_ledger import DENIED, ran

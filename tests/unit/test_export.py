@@ -19,8 +19,8 @@ from agentdash.replay.family import Family
 from agentdash.replay.streams import MergedStream, family_stream
 from agentdash.report.export_html import html
 from agentdash.report.export_markdown import markdown
-from agentdash.report.markdown_text import block, cell, code
 from agentdash.report.redact import Redaction, _our_words, preview_lines
+from agentdash.report.talk_markdown import block, cell, code
 from agentdash.report.timeline_builder import build_report
 from agentdash.report.timeline_report import TimelineReport
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response

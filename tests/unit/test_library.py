@@ -24,13 +24,10 @@ from agentdash.model.events import CallEnded, MessageLogged
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.clock import VirtualClock
-from agentdash.replay.find import find_texts
-from agentdash.replay.library.entry import Entry
-from agentdash.replay.library.families import group_families
+from agentdash.replay.library.entry import Entry, group_families
 from agentdash.replay.library.library import Library
-from agentdash.replay.library.periods import parse_period
-from agentdash.replay.library.query import Query, complete
-from agentdash.replay.library.search import Hit, SearchProgress, SearchTerms, search
+from agentdash.replay.library.query import Query, complete, parse_period
+from agentdash.replay.library.search import Hit, SearchProgress, SearchTerms, find_texts, search
 from agentdash.report.audit import audit
 from tests.unit.rollout_files import (
     BORN,

@@ -15,8 +15,7 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
 from agentdash.replay.library import library as library_module
 from agentdash.replay.library.entry import Entry
-from agentdash.replay.library.library import Library
-from agentdash.replay.library.owners import Owners
+from agentdash.replay.library.library import Library, Owners
 from agentdash.store.digests import DigestStore
 from tests.unit.test_digests import paths_given_to, settle
 from tests.unit.test_library import RECORDINGS, filled, home_of

@@ -27,7 +27,7 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, encode
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Sandbox, Snapshot, Worker
-from agentdash.replay.clock import VirtualClock
+from agentdash.replay.clock import VirtualClock, parse_time
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family, find_family
 from agentdash.replay.index import StreamIndex
@@ -36,7 +36,6 @@ from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.skim import last_time, skim
 from agentdash.replay.streams import FileStream, family_stream
-from agentdash.replay.time_input import parse_time
 from screenshots.make import EventLineReader
 from tests.bench.home import make_home
 from tests.unit.test_recordings import RECORDINGS, scenarios

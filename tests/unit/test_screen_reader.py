@@ -19,8 +19,8 @@ from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rules
 from agentdash.model.states import State
-from agentdash.report.document import document_json
-from agentdash.report.explain_screen import print_screen, screen_report
+from agentdash.report.elements import document_json
+from agentdash.report.explain import print_screen, screen_report
 
 PANES = Path(__file__).parent.parent / "data" / "panes"
 FOLDERS = sorted(path.name for path in PANES.glob("*-[0-9]*"))

@@ -27,11 +27,18 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.replay.time_input import parse_time
+from agentdash.replay.clock import parse_time
 from agentdash.report.audit import audit
-from agentdash.report.since import SinceReport, SinceRow, since_report
-from agentdash.report.since_play import Played, play_since
-from agentdash.report.since_print import MAX_LINES, since_lines, since_markdown
+from agentdash.report.since import (
+    MAX_LINES,
+    Played,
+    SinceReport,
+    SinceRow,
+    play_since,
+    since_lines,
+    since_markdown,
+    since_report,
+)
 from tests.unit.rollout_files import BORN, RECORDINGS, THREAD, line
 from tests.unit.test_journal import Bench
 from tests.unit.test_library import META

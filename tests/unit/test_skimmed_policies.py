@@ -16,7 +16,7 @@ from agentdash.collect.tail.gap import LinesInForce, lines_in_force
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.thread import Thread, Turn
-from agentdash.replay.library.reading import read_log
+from agentdash.replay.library.library import read_log
 
 DATA = Path(__file__).parent.parent / "data"
 ROLLOUT = next(DATA.glob("recordings/0.169.0/killed-mid-command/rollout*"))

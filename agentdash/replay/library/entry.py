@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from agentdash.engine.common_remedies import CommonRemedy, common_remedies
+from agentdash.engine.denial_sums import DenialSum, DeniedCalls, sum_denials
 from agentdash.model.findings import Verdict
 from agentdash.model.states import State
-from agentdash.model.tokens import ModelUsage
-from agentdash.replay.library.denials import EntryDenial
+from agentdash.model.times import day_of
+from agentdash.model.tokens import ModelUsage, merged_usage
+from agentdash.model.worker import Worker
+from agentdash.prices import priced_usd
 
 Depth = Literal["listed", "header", "skimmed", "read"]
 """How much of a file has been read: nothing, its first line, head and tail, all of it."""
@@ -90,3 +95,183 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     def lacks_usage(self) -> bool:
         """Whether the models of some tokens are in a part of the file that was not read."""
         return any(each.model is None for each in self.by_model) or (self.fork and not self.by_model)
+
+
+# ------------------------------------------------------------
+# What sandboxes refused in the listed sessions: kept with each entry, and summed up over many
+
+
+_MAX_KEPT: Final = 40
+"""Denials kept of an entry, the newest."""
+
+
+class EntryDenial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All denials of one operation on one target in a session."""
+
+    target: str | None
+    count: int
+    """In how many calls."""
+    days: tuple[tuple[int, int], ...]
+    """As of `LedgerEntry`: days since 1970 (UTC), and calls on them."""
+    is_open: bool
+    """Whether no success came after."""
+    remedy: str | None = None
+    remedy_where: str | None = None
+
+
+def denials_of(worker: Worker) -> tuple[EntryDenial, ...]:
+    """Return the newest denials of a worker."""
+    return tuple(
+        EntryDenial(
+            target=each.target,
+            count=each.count,
+            days=each.days,
+            is_open=not each.got_past,
+            remedy=each.remedy.text if each.remedy else None,
+            remedy_where=each.remedy.where if each.remedy else None,
+        )
+        for each in worker.sandbox.denials[-_MAX_KEPT:]
+    )
+
+
+class DenialSums(NamedTuple):
+    """The denials of many sessions."""
+
+    by_day: list[DenialSum]
+    """Oldest first."""
+    by_version: list[DenialSum]
+    """Most calls first."""
+    by_directory: list[DenialSum]
+    remedies: list[CommonRemedy]
+    """Most avoided calls first."""
+
+
+def sums_of(entries: Sequence[Entry]) -> DenialSums:
+    """Return the sums over entries."""
+    denied = [(entry, denial) for entry in entries for denial in entry.denials]
+    by_version = (
+        DeniedCalls(f"{entry.agent} {entry.version or '?'}", entry.id, denial.count, denial.is_open)
+        for entry, denial in denied
+    )
+    by_directory = (
+        DeniedCalls(entry.cwd or "?", entry.id, denial.count, denial.is_open) for entry, denial in denied
+    )
+    return DenialSums(
+        by_day=sorted(sum_denials(_by_day(denied)), key=lambda each: each.name),
+        by_version=sum_denials(by_version),
+        by_directory=sum_denials(by_directory),
+        remedies=sorted(common_remedies(denial for _, denial in denied), key=lambda each: -each.calls),
+    )
+
+
+def _by_day(denied: Iterable[tuple[Entry, EntryDenial]]) -> Iterator[DeniedCalls]:
+    for entry, denial in denied:
+        last = max((day for day, _ in denial.days), default=None)
+        for day, calls in denial.days:
+            yield DeniedCalls(day_of(day), entry.id, calls, is_open=day == last and denial.is_open)
+
+
+# ------------------------------------------------------------
+# Group library entries into families (parents, their children, and forks), and sort these. Pure
+
+
+_WORST_FIRST: Final[tuple[Verdict, ...]] = ("mismatch", "match", "unverified")
+"""Which verdict stands for a family: any observation is worth more than none."""
+
+
+class FamilyMember(NamedTuple):
+    """An entry's place in its family."""
+
+    entry: Entry
+    depth: int
+    """0 for the head of the family."""
+    last: bool
+    """Whether it is the last among its siblings."""
+
+
+class SessionFamily(NamedTuple):
+    """A thread without a parent, and all its descendants."""
+
+    members: tuple[FamilyMember, ...]
+    """Parents before their children, siblings in the order of their start."""
+
+    @property
+    def head(self) -> Entry:
+        """The common ancestor, as far as its file exists."""
+        return self.members[0].entry
+
+    @property
+    def by_model(self) -> tuple[ModelUsage, ...]:
+        """The tokens of all members by model."""
+        return merged_usage(usage for member in self.members for usage in member.entry.by_model)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The worst of all verdicts."""
+        known = {member.entry.verdict for member in self.members}
+        return next((verdict for verdict in _WORST_FIRST if verdict in known), None)
+
+
+def group_families(entries: Sequence[Entry]) -> list[SessionFamily]:
+    """Return the families of these entries, the one with the newest member first."""
+    by_id = {entry.id: entry for entry in reversed(entries)}
+    spawned_by = {child: entry.id for entry in entries for child in entry.children if child != entry.id}
+    children: dict[str, list[Entry]] = {}
+    heads: list[Entry] = []
+    for entry in entries:
+        parent = entry.parent if entry.parent in by_id else spawned_by.get(entry.id)
+        if parent is None or parent == entry.id or by_id[entry.id] is not entry:
+            heads.append(entry)
+        else:
+            children.setdefault(parent, []).append(entry)
+    seen: set[str] = set()
+    families = [SessionFamily(tuple(_members(head, children, seen))) for head in heads]
+    # files that name each other as parents have no head: each becomes a family
+    families += [
+        SessionFamily((FamilyMember(entry, 0, last=True),)) for entry in entries if entry.key not in seen
+    ]
+    return sorted(families, key=_newest, reverse=True)
+
+
+def _members(head: Entry, children: dict[str, list[Entry]], seen: set[str]) -> Iterator[FamilyMember]:
+    """Yield the members of a family depth first; without recursion, since a chain of forks may be long."""
+    stack = [FamilyMember(head, 0, last=True)]
+    while stack:
+        member = stack.pop()
+        if member.entry.key in seen:
+            continue
+        seen.add(member.entry.key)
+        yield member
+        siblings = sorted(children.get(member.entry.id, ()), key=lambda child: child.begun or 0.0)
+        stack += [
+            FamilyMember(child, member.depth + 1, last=child is siblings[-1]) for child in reversed(siblings)
+        ]
+
+
+def _newest(family: SessionFamily) -> float:
+    return max(member.entry.begun or 0.0 for member in family.members)
+
+
+NEWEST: Final = "newest"
+SORTS: Final[Mapping[str, Callable[[SessionFamily], tuple[float, str]]]] = {
+    NEWEST: lambda _: (0.0, ""),
+    "tokens": lambda family: (-float(sum(each.usage.total for each in family.by_model)), ""),
+    "cost": lambda family: (-(priced_usd(family.by_model) or 0.0), ""),
+    "duration": lambda family: (-(family.head.took or 0.0), ""),
+    "size": lambda family: (-float(family.head.size), ""),
+    "findings": lambda family: (-float(max(len(member.entry.findings) for member in family.members)), ""),
+    "name": lambda family: (float(not family.head.title), family.head.title.casefold()),
+}
+"""The smallest comes first. Tokens and cost are those of the whole family, findings those of the member with
+the most, other numbers those of the head. Tokens without a price cost nothing here."""
+
+
+def sorted_families(families: Sequence[SessionFamily], sort: str) -> list[SessionFamily]:
+    """Return families in an order of `SORTS`; equal ones keep theirs, the newest first."""
+    return sorted(families, key=SORTS[sort])
+
+
+def next_sort(sort: str) -> str:
+    """Return the order after this one."""
+    names = tuple(SORTS)
+    return names[(names.index(sort) + 1) % len(names)]

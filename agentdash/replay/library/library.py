@@ -12,40 +12,54 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from agentdash.agents.adapter import UnreadableSessionError
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import (
     CodexHome,
     begun_at,
     blocks,
+    locks,
     open_lines,
     problem,
     read_names,
     thread_id,
 )
-from agentdash.agents.session_logs import reader_of_log, thread_of_log
+from agentdash.agents.line_events import oversized_lines
+from agentdash.agents.registry import adapters
+from agentdash.agents.session_logs import LogReader, line_marks, reader_of_log, thread_of_log
+from agentdash.collect.processes.sensor import ProcessSensor
+from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
+from agentdash.engine.link.commands import is_command, thread_of
+from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
-from agentdash.model.events import ObservationsRecalled
+from agentdash.model.events import (
+    Event,
+    FileGapSkipped,
+    FileSeen,
+    LocksSeen,
+    ObservationsRecalled,
+    ProcessesCounted,
+    ProcessSeen,
+)
 from agentdash.model.fleet import Fleet
-from agentdash.model.limits import SKIM_ABOVE_BYTES
+from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.memory import ThreadMemory
+from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread, without_record
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import find_recording, recordings
-from agentdash.replay.library.denials import denials_of
 from agentdash.replay.library.digests import EntryDigests
-from agentdash.replay.library.entry import RECORDING, Depth, Entry
-from agentdash.replay.library.owners import Owners
-from agentdash.replay.library.reading import read_log
-from agentdash.replay.recalled import past_requests
+from agentdash.replay.library.entry import RECORDING, Depth, Entry, denials_of
+from agentdash.replay.streams import past_requests
 from agentdash.replay.token_file import TokenFile
 from agentdash.store.digests import DigestStore
 
@@ -370,3 +384,126 @@ def _with_verdict(entry: Entry, worker: Worker) -> Entry:
         denied=bool(worker.sandbox.denials),
         denials=denials_of(worker),
     )
+
+
+# ------------------------------------------------------------
+# Which threads processes have loaded now, by one look at locks and processes
+
+
+class Owners(NamedTuple):
+    """The processes that have threads loaded."""
+
+    at: float
+    """When was looked (unix seconds)."""
+    by_thread: dict[str, int]
+    """Pids by thread: of lock holders, of processes with session files, and of commands."""
+    by_path: dict[str, int]
+    """Pids by the path of a log that they hold open."""
+
+    @classmethod
+    def look(cls, home: CodexHome, at: float) -> Owners:
+        """Return the owners of all threads; `at` is now (unix seconds)."""
+        sensor = ProcessSensor()
+        seen = [*sensor.poll(at), *sensor.poll(at)]  # the first one defers processes in the middle of an exec
+        processes = [event.process for event in seen if isinstance(event, ProcessSeen)]
+        by_thread: dict[str, int] = {}
+        tree = ProcessTree(processes, {})
+        for process in processes:
+            by_thread |= dict.fromkeys(_threads_of(process, tree, at), process.pid)
+        by_path = {path: process.pid for process in processes for path in process.rollouts}
+        return cls(at, by_thread | locks(home, at).holders, by_path)
+
+    def owner(self, thread: str, path: Path, parent: str | None) -> int | None:
+        """Return the process that has a thread loaded."""
+        pids = (
+            self.by_thread.get(thread),
+            self.by_path.get(clean_line(str(path))),
+            self.by_thread.get(parent or "") if thread.startswith("agent-") else None,
+        )
+        return next((pid for pid in pids if pid is not None), None)
+
+    def events(self, thread: str, path: Path, parent: str | None) -> list[Event]:
+        """Return the events by which a thread has an owner, or none.
+
+        A sub-agent of Claude Code runs in the process of its session.
+        """
+        pid = self.owner(thread, path, parent)
+        holders = {} if pid is None else {thread: pid}
+        return [
+            LocksSeen(at=self.at, holders=holders, readable=True),
+            ProcessesCounted(at=self.at),
+        ]
+
+
+def _threads_of(process: Process, tree: ProcessTree, at: float) -> list[str]:
+    """Return the threads that a process has loaded, or is a command of."""
+    if process.zombie:
+        return []
+    if process.agent is None:
+        thread = thread_of(process, tree) if is_command(process, tree) else None
+        return [thread] if thread else []
+    reader = adapters()[process.agent].session_files
+    try:
+        session = reader.read(process, at) if reader is not None else None
+    except UnreadableSessionError:
+        return []
+    return [session.session] if session is not None and session.session else []
+
+
+# ------------------------------------------------------------
+# Read session logs for the library: whole ones, or head and tail of large ones
+
+
+class Reading(NamedTuple):
+    """What was read of a file."""
+
+    fleet: Fleet
+    skimmed: bool
+    size: int
+    """Bytes on disk."""
+    problem: str | None
+    """Why it could not be read, or not to its end."""
+
+
+def read_log(path: Path, thread: str, skim_above: int | None) -> Reading:
+    """Return what a file has of a thread; of one larger than `skim_above` bytes its head and tail."""
+    fleet = Fleet()
+    skimmed = False
+    size = 0
+    trouble: str | None = None
+    reader = reader_of_log(path, thread)
+    has_gap = False
+    limits = ReadLimits(skim_above, MAX_LINE_BYTES, READ_BLOCK_BYTES, line_marks(path))
+    try:
+        for change in LogFile(str(path), limits).read():
+            if isinstance(change, FileGrown):
+                begins_gap = change.skimmed and change.first == 0 and not has_gap
+                has_gap = has_gap or begins_gap
+                fleet = reduce(fleet, _events(thread, change, reader, begins_gap=begins_gap))
+                skimmed = change.skimmed
+                size = change.size
+            elif isinstance(change, FileUnreadable):
+                trouble = change.reason
+    except OSError as error:
+        trouble = clean_line(error.strerror or str(error))
+    if trouble is not None:
+        place = clean_line(str(path))
+        at = reader.at
+        seen = FileSeen(at=at, thread=thread, path=place, size=size, modified=at, unreadable=trouble)
+        fleet = reduce(fleet, [seen])
+    return Reading(fleet=fleet, skimmed=skimmed, size=size, problem=trouble)
+
+
+def _events(thread: str, grown: FileGrown, reader: LogReader, *, begins_gap: bool) -> list[Event]:
+    at = grown.modified
+    seen = FileSeen(
+        at=at,
+        thread=thread,
+        path=clean_line(str(grown.path)),
+        size=grown.size,
+        modified=at,
+        skimmed=grown.skimmed,
+    )
+    gap = [FileGapSkipped(at=at, thread=thread, same_turn=grown.same_turn)] if begins_gap else []
+    oversized = [oversized_lines(grown.oversized, thread, at)] if grown.oversized else []
+    return [seen, *gap, *oversized, *reader.read(grown.lines, grown.first)]

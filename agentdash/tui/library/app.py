@@ -15,8 +15,7 @@ from textual.suggester import Suggester
 from textual.worker import Worker, get_current_worker
 
 from agentdash.model.clock import Clock
-from agentdash.replay.library.entry import RECORDING, Entry
-from agentdash.replay.library.families import next_sort
+from agentdash.replay.library.entry import RECORDING, Entry, next_sort
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query, complete
 from agentdash.tui.base_app import BaseApp

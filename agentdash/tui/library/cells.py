@@ -16,8 +16,7 @@ from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage
 from agentdash.prices import cost, cost_text
-from agentdash.replay.library.entry import RECORDING, Entry
-from agentdash.replay.library.families import FamilyMember, SessionFamily
+from agentdash.replay.library.entry import RECORDING, Entry, FamilyMember, SessionFamily
 from agentdash.replay.library.query import searchable_text
 from agentdash.tui.format import count, duration, elide, elide_middle, elide_path, pad
 from agentdash.tui.primitives.columns import Column, Columns

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentdash.engine.denial_sums import DenialSum
-from agentdash.replay.library.denials import sums_of
+from agentdash.replay.library.entry import sums_of
 from agentdash.tui.format import elide_middle, pad
 from agentdash.tui.keys import bindings
 from agentdash.tui.library.model import LibraryModel

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentdash.replay.library.entry import Entry
-from agentdash.replay.library.families import NEWEST, SessionFamily, group_families, sorted_families
+from agentdash.replay.library.entry import NEWEST, Entry, SessionFamily, group_families, sorted_families
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.cells import LibraryRow
 
