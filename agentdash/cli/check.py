@@ -13,9 +13,8 @@ import click
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.cli.check_gate import GATE_OPTIONS, chosen_format, gate_of, print_audit
 from agentdash.cli.options import NO_CACHE_OPTION, config_of, not_empty, options
-from agentdash.cli.output import console, warn_unreadable
+from agentdash.cli.output import console, print_document, warn_unreadable
 from agentdash.cli.paths import FILE, FOLDER
-from agentdash.cli.print_document import print_document
 from agentdash.cli.progress import Progress
 from agentdash.cli.recall import recalled
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin

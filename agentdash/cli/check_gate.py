@@ -9,9 +9,8 @@ import click
 import msgspec
 
 from agentdash import __version__
-from agentdash.cli.output import console
+from agentdash.cli.output import console, print_document, print_text
 from agentdash.cli.paths import PATH
-from agentdash.cli.print_document import print_document, print_text
 from agentdash.files import read_bytes, write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check import CheckReport, print_check

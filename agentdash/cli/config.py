@@ -50,7 +50,7 @@ def check(file: Path | None, as_json: bool) -> int:
     \b
     agentdash config check my.toml
     """
-    from agentdash.cli.print_document import print_document
+    from agentdash.cli.output import print_document
     from agentdash.report.settings import config_check_report
 
     try:
@@ -109,8 +109,7 @@ def show(as_json: bool, **given: Any) -> None:
     \b
     agentdash config show --theme light
     """
-    from agentdash.cli.output import console
-    from agentdash.cli.print_document import print_document
+    from agentdash.cli.output import console, print_document
     from agentdash.report.settings import print_settings, settings_report
 
     report = settings_report(settings_of(given)[1])

@@ -8,8 +8,7 @@ import click
 
 from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
-from agentdash.cli.output import console
-from agentdash.cli.print_document import print_document
+from agentdash.cli.output import console, print_document
 from agentdash.config import config_file
 from agentdash.report.diagnose import diagnose, print_doctor
 

@@ -13,8 +13,7 @@ from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules
 from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, not_empty, options
-from agentdash.cli.output import console
-from agentdash.cli.print_document import print_document
+from agentdash.cli.output import console, print_document
 from agentdash.guide import section
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.report.explain import (

@@ -13,8 +13,7 @@ import click
 
 from agentdash import __version__
 from agentdash.cli.family import Playable, playable
-from agentdash.cli.output import warn_unreadable
-from agentdash.cli.print_document import print_text
+from agentdash.cli.output import print_text, warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
 from agentdash.files import write_file

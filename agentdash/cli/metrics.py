@@ -13,7 +13,7 @@ import click
 from agentdash.cli import termination
 from agentdash.cli.fleet_access import FleetView, exit_code, follow_fleet, read_fleet, warn_if_indirect
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
-from agentdash.cli.print_document import print_text
+from agentdash.cli.output import print_text
 from agentdash.config import Config
 from agentdash.report.metrics import CONTENT_TYPE, metrics_text
 

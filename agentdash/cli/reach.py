@@ -28,8 +28,7 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
     agentdash reach --json | jq '.fleet[] | select(.kind == "escape")'
     """
     from agentdash.cli.fleet_access import exit_code, read_fleet, select_workers
-    from agentdash.cli.output import console
-    from agentdash.cli.print_document import print_document
+    from agentdash.cli.output import console, print_document
     from agentdash.report.reach import print_reach, reach_report
 
     config = config_of(given)

@@ -18,9 +18,8 @@ import agentdash
 from agentdash.cli import termination
 from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import config_of
-from agentdash.cli.output import console
+from agentdash.cli.output import console, print_document
 from agentdash.cli.paths import FILE
-from agentdash.cli.print_document import print_document
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.command import CommandFailedError, run_there

@@ -29,8 +29,7 @@ def sessions(limit: int, as_json: bool, no_cache: bool, **given: Any) -> int:
     agentdash sessions --limit 10
     agentdash sessions --json --limit 0 | jq '.sessions[].id'
     """
-    from agentdash.cli.output import console, warn_unreadable
-    from agentdash.cli.print_document import print_document
+    from agentdash.cli.output import console, print_document, warn_unreadable
     from agentdash.cli.progress import Progress
     from agentdash.config import state_folder
     from agentdash.report.sessions import print_sessions, read_sessions

@@ -56,8 +56,7 @@ def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **g
     begin = _begin(when, now)
     if as_markdown and as_json:
         raise click.UsageError("--md and --json exclude each other")
-    from agentdash.cli.output import warn_unreadable
-    from agentdash.cli.print_document import print_document, print_text
+    from agentdash.cli.output import print_document, print_text, warn_unreadable
     from agentdash.report.since import since_lines, since_markdown
 
     report = _report(config_of(given), journal, begin, now)

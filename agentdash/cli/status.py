@@ -88,19 +88,19 @@ def status(
 
     snapshot, via = read_fleet(config, target, no_cache=no_cache)
     if brief:
-        from agentdash.cli.print_document import print_text
+        from agentdash.cli.output import print_text
         from agentdash.report.brief import brief_json, brief_report
 
         print_text(brief_json(brief_report(snapshot, via_report(via))))
         return exit_code(snapshot)
     if chosen:
-        from agentdash.cli.print_document import print_document
+        from agentdash.cli.output import print_document
         from agentdash.report.status import status_fields_report
 
         print_document(status_fields_report(snapshot, chosen, via_report(via)))
         return exit_code(snapshot)
     if as_json:
-        from agentdash.cli.print_document import print_document
+        from agentdash.cli.output import print_document
         from agentdash.report.status import status_report
 
         print_document(status_report(snapshot, via_report(via)))

@@ -21,8 +21,7 @@ from agentdash.cli.fleet_access import (
     warn_if_indirect,
 )
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, SECONDS, config_of, options, target_argument
-from agentdash.cli.output import until_pipe_closes
-from agentdash.cli.print_document import print_document, print_text
+from agentdash.cli.output import print_document, print_text, until_pipe_closes
 from agentdash.cli.targets import Found
 from agentdash.config import Config
 from agentdash.model.sanitize import clean_line

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
-from agentdash.engine.common_remedies import CommonRemedy, common_remedies
-from agentdash.engine.denial_sums import DeniedCalls, sum_denials
+from agentdash.engine.denial_sums import CommonRemedy, DeniedCalls, common_remedies, sum_denials
 from agentdash.model.denials import stable_target
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, ThreadReport

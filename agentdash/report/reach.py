@@ -146,8 +146,11 @@ def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list
     """Return what a worker reaches, and the processes that show it."""
     if sys.platform != "linux":
         return None, []
-    from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only
-    from agentdash.collect.processes.reach_targets import reach_targets, with_fleet  # noqa: PLC0415
+    from agentdash.collect.processes.reach import (  # noqa: PLC0415
+        reach_of,
+        reach_targets,
+        with_fleet,
+    )
 
     targets = with_fleet(reach_targets(), _servers(others), worker.cwd, _trees(others))
     found: dict[int, Reach] = {}

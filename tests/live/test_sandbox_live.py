@@ -22,8 +22,8 @@ from agentdash.agents.state_paths import state_paths
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.collect.processes import linux
+from agentdash.collect.processes.path_rights import WriteAccessChecker
 from agentdash.collect.processes.sensor import ProcessSensor
-from agentdash.collect.processes.write_access import WriteAccessChecker
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config

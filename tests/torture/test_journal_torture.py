@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.clock import SystemClock
-from agentdash.engine.hub import Hub
-from agentdash.engine.latest import LatestValue
+from agentdash.engine.hub import Hub, LatestValue
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, RecordingEnded
 from agentdash.store.recorder import Recorder

@@ -1,7 +1,6 @@
 """Lines of widgets as text, and screens as they are painted."""
 
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.textual_internals import rendered_strips
 from agentdash.tui.theme import ASCII, UNICODE, Look
 
 from . import sample_fleet
@@ -13,6 +12,11 @@ ASCII_LOOK = Look(sample_fleet.NOW, ASCII)
 def text(lines):
     """Return lines as text, without trailing spaces."""
     return "\n".join(plain(line).rstrip() for line in lines)
+
+
+def rendered_strips(screen):
+    """Return the rows of a screen as they are painted: the public `App.export_screenshot` has only an SVG."""
+    return screen._compositor.render_strips()
 
 
 def rows(app):

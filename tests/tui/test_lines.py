@@ -13,8 +13,9 @@ from agentdash.tui.base_app import BaseApp
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, plain
-from agentdash.tui.textual_internals import rendered_strips
 from agentdash.tui.theme import THEMES
+
+from .rendering import rendered_strips
 
 HEIGHT = 24
 

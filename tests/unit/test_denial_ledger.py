@@ -7,7 +7,7 @@ import tomllib
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.common_remedies import CommonRemedy, common_remedies
+from agentdash.engine.denial_sums import CommonRemedy, common_remedies
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.model import events as e
 from agentdash.model.denials import LedgerEntry, stable_target

@@ -16,7 +16,7 @@ from agentdash.cli.export import export
 from agentdash.cli.family import playable
 from agentdash.config import Config
 from agentdash.demo.play import demo_hub
-from agentdash.engine.latest import LatestValue
+from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e

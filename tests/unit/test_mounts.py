@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentdash.collect.processes import linux
-from agentdash.collect.processes.write_access import Credentials, WriteAccessChecker, credentials_of
+from agentdash.collect.processes.path_rights import Credentials, WriteAccessChecker, credentials_of
 from agentdash.model.mounts import Mount, MountTable
 
 DATA = Path(__file__).parent.parent / "data" / "mountinfo"

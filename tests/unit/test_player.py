@@ -21,8 +21,7 @@ from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.engine.hub import Hub
-from agentdash.engine.latest import LatestValue
+from agentdash.engine.hub import Hub, LatestValue
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, encode
 from agentdash.model.fleet import Fleet

@@ -10,7 +10,7 @@ from agentdash.collect.scheduler import BUSY_INTERVAL_S, QUIET_INTERVAL_S, PollS
 from agentdash.collect.sources.tmux_panes import TmuxPaneSource
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.terminals import PaneTerminals
-from agentdash.engine.latest import LatestFleet
+from agentdash.engine.hub import LatestFleet
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import PaneKey

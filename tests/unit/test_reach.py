@@ -19,8 +19,7 @@ from agentdash.cli.fleet_access import FleetView, StatusFileInfo
 from agentdash.cli.reach import reach as reach_command
 from agentdash.collect.processes.linux import _translated
 from agentdash.collect.processes.path_rights import PathRights
-from agentdash.collect.processes.reach import reach_of
-from agentdash.collect.processes.reach_targets import reach_targets
+from agentdash.collect.processes.reach import reach_of, reach_targets
 from agentdash.model.attention import Group
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy

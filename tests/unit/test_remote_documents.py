@@ -14,7 +14,7 @@ from agentdash.collect.remote import documents
 from agentdash.collect.remote.documents import SchemaError, parse_change
 from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.remote_row import remote_row
+from agentdash.engine.remote_rows import remote_row
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentdash.collect.tail.gap import LinesInForce, lines_in_force
+from agentdash.collect.tail.log_file import LinesInForce, lines_in_force
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.thread import Thread, Turn

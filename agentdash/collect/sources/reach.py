@@ -59,8 +59,11 @@ class ReachSource:
             )
 
     def _look(self, fleet: Fleet) -> list[Event]:
-        from agentdash.collect.processes.reach import reach_of  # noqa: PLC0415 - Linux only
-        from agentdash.collect.processes.reach_targets import reach_targets, with_fleet  # noqa: PLC0415
+        from agentdash.collect.processes.reach import (  # noqa: PLC0415
+            reach_of,
+            reach_targets,
+            with_fleet,
+        )
 
         began = time.thread_time()
         machine = with_fleet(reach_targets(), {key.server for key in fleet.panes}, None, {})

@@ -8,8 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from agentdash.engine.common_remedies import CommonRemedy, common_remedies
-from agentdash.engine.denial_sums import DenialSum, DeniedCalls, sum_denials
+from agentdash.engine.denial_sums import CommonRemedy, DenialSum, DeniedCalls, common_remedies, sum_denials
 from agentdash.model.findings import Verdict
 from agentdash.model.states import State
 from agentdash.model.times import day_of

@@ -23,8 +23,7 @@ from agentdash.tui.keys import bindings
 from agentdash.tui.library.cells import shown_text
 from agentdash.tui.library.denials import DenialsChart
 from agentdash.tui.library.help import LIBRARY_KEYS, LibraryHelp
-from agentdash.tui.library.hit_list import HitList
-from agentdash.tui.library.list import LibraryList
+from agentdash.tui.library.list import HitList, LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.screen import LibraryScreen
 from agentdash.tui.library.search_job import SearchJob

@@ -10,8 +10,7 @@ from textual.suggester import Suggester
 
 from agentdash.tui.format import elide_middle
 from agentdash.tui.library.cells import detail
-from agentdash.tui.library.hit_list import HitList
-from agentdash.tui.library.list import LibraryList
+from agentdash.tui.library.list import HitList, LibraryList
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.library.search_job import SearchJob
 from agentdash.tui.primitives.filter_bar import FilterBar
