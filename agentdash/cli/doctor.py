@@ -10,7 +10,8 @@ from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
 from agentdash.cli.output import console, print_document
 from agentdash.config import config_file
-from agentdash.report.diagnose import diagnose, print_doctor
+from agentdash.report.diagnose import diagnose
+from agentdash.report.doctor import print_doctor
 
 
 @click.command()

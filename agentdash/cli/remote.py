@@ -27,7 +27,7 @@ from agentdash.collect.remote.link import START_LIMIT_S, Link
 from agentdash.model.remote import LinkState
 from agentdash.model.sanitize import clean_line
 from agentdash.report.check import RemoteCheckReport
-from agentdash.report.diagnose import DoctorCheck, DoctorReport, print_doctor
+from agentdash.report.doctor import DoctorCheck, DoctorReport, print_doctor
 
 _LEAST_PYTHON: Final = (3, 11)
 _MAX_OUTPUT_BYTES: Final = 1 << 20

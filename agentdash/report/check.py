@@ -15,7 +15,7 @@ import msgspec
 from agentdash.agents.session_logs import is_transcript
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
-from agentdash.report.diagnose import DoctorCheck
+from agentdash.report.doctor import DoctorCheck
 from agentdash.report.elements import (
     DenialReport,
     FindingReport,

@@ -12,46 +12,31 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
-
-import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import Final
 
 from agentdash import __version__
-from agentdash.agents.codex.config.argv import parse_options
-from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.layers import read_layers, request
-from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
-from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
-from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lines, problem
-from agentdash.agents.codex.installed_version import installed_version
-from agentdash.agents.codex.rollout.kinds import LAST_VERSION
-from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.home import CodexHome, default_home, locks
 from agentdash.agents.knowledge import installed_agents, knowledge, screen_versions
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.confinement import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.remote.carrier import Carrier
-from agentdash.collect.remote.command import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.clipboard import clipboard
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder
 from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
-from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
+from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen
 from agentdash.model.pane import NO_SERVER, tmux_source
 from agentdash.model.process import Kernel, Process
-from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
 from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
-from agentdash.report.check_config import default_version
+from agentdash.report.diagnose_codex import check_config, check_homes
+from agentdash.report.diagnose_hosts import check_hosts
+from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.store.digests import DigestStore
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 
@@ -332,207 +317,3 @@ def _check_colours(environ: Mapping[str, str]) -> DoctorCheck:
         advice = "set COLORTERM=truecolor if this terminal has more; in tmux, default-terminal tmux-256color"
         return ok("colours", f"{detail}, the terminal's own, unless --theme names others", advice)
     return ok("colours", detail)
-
-
-# ------------------------------------------------------------
-# Checks of `agentdash doctor` on Codex: its homes, their sessions, and its configuration
-
-
-_MAX_VERSION_SESSIONS: Final = 200
-"""Newest sessions whose headers are read for their Codex version: enough for all versions in use."""
-
-
-def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[DoctorCheck]:
-    """Yield whether the sessions of a Codex home can be read, and the homes that running processes use."""
-    if (trouble := problem(home)) is None:
-        unlisted: list[OSError] = []
-        files = list(home.rollouts(unlisted.append))
-        yield _check_versions(home, files)
-        yield from _check_listed(unlisted)
-        yield from _check_readable(files)
-    elif "permission denied" in trouble:
-        yield fail("codex home", trouble, "run as the user that owns it")
-    else:
-        yield warn("codex home", trouble)
-    used = {
-        Path(process.env["CODEX_HOME"])
-        for process in processes
-        if process.agent == "codex" and process.env and process.env.get("CODEX_HOME")
-    }
-    for other in sorted(used - {home.root, home.root.resolve()}):
-        detail = f"a running Codex uses {other}, which is not watched"
-        yield warn("other codex home", detail, f"agentdash --codex-home {other}")
-
-
-def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:
-    newest = files[:_MAX_VERSION_SESSIONS]
-    versions = sorted({_version(path) or "unknown" for path in newest}, key=_numbers, reverse=True)
-    listed = ", ".join(versions) or "none"
-    shown = clean_line(str(home.root))
-    detail = f"{shown}: {len(files)} sessions; of the newest {len(newest)} by Codex {listed}"
-    if versions and _numbers(versions[0])[:2] > _numbers(LAST_VERSION):
-        advice = f"agentdash was tested up to {LAST_VERSION}: look for a newer agentdash"
-        return warn("codex home", detail, advice)
-    return ok("codex home", detail)
-
-
-def _check_listed(errors: Sequence[OSError]) -> Iterator[DoctorCheck]:
-    if errors:
-        first = clean_line(f"{os.fsdecode(errors[0].filename or '?')}: {errors[0].strerror or errors[0]}")
-        detail = f"{len(errors)} directories cannot be listed, {first} first"
-        yield warn("codex directories", detail, "sessions in them are missing everywhere")
-
-
-def _check_readable(files: Sequence[Path]) -> Iterator[DoctorCheck]:
-    refused = [path for path in files if not os.access(path, os.R_OK)]
-    if refused:
-        shown = clean_line(str(refused[0]))
-        detail = f"{len(refused)} of {len(files)} cannot be read, {shown} first"
-        yield warn("codex files", detail, "chown them to yourself")
-    elif files:
-        yield ok("codex files", "all can be read")
-
-
-def _version(path: Path) -> str | None:
-    try:
-        events = RolloutReader("x").read(islice(open_lines(path), 1))
-    except OSError:
-        return None
-    return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdecimal())
-
-
-def _needed(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that commands need; `CODEX_HOME` where it is not at its default."""
-    return tuple(name for name in NEEDED if name != "CODEX_HOME" or environ.get(name))
-
-
-def check_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Yield the configuration layers of a Codex that would be started here, and what in them has no
-    effect."""
-    installed = installed_version()
-    version = installed or default_version()[0]
-    rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
-    layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)
-    for file in layers.problems:
-        yield warn(
-            "codex config", f"{file.path} cannot be read: {file.problem}", "Codex may not start with it"
-        )
-    counting = [file.path for file in (*layers.files, *layers.managed) if not file.problem]
-    _, given = request(layers, nothing, rules, cwd=cwd)
-    which = f"Codex {version} here" if installed else f"Codex is not installed; by the rules of {version}"
-    detail = f"{which}: {', '.join(counting) or 'no configuration file'}"
-    if given.refusal is not None:
-        yield warn("codex config", detail, f"Codex will not start: {given.refusal}")
-    else:
-        decisive = given.origin(RequestField.FILESYSTEM)
-        by = f" by {decisive.where}" if decisive else ""
-        yield ok(
-            "codex config", f"{detail}; files {given.policy.filesystem}, network {given.policy.network}{by}"
-        )
-    stack = Stack(nothing, layers.files, rules, managed=layers.managed_config)
-    for rule in environment_rules(stack, _needed(environ)):
-        advice = (
-            "workers need these, and agentdash inside of the sandbox: list them in `include_only` or `set`"
-        )
-        yield warn("codex environment", str(rule), advice if rule.effect == "drops" else None)
-    for setting in ineffective(layers, nothing, rules, given):
-        yield warn("codex config", str(setting))
-
-
-# ------------------------------------------------------------
-# Checks of `agentdash doctor` on the hosts of the configuration
-
-
-_LIMIT_S: Final = 15.0
-"""For all hosts together: ssh gives up a connection after 10 s."""
-_MAX_OUTPUT_BYTES: Final = 1 << 16
-
-
-def check_hosts(carriers: Sequence[Carrier]) -> list[DoctorCheck]:
-    """Return whether each host can be reached, and has agentdash. All are tried at the same time."""
-
-    async def check_all() -> list[DoctorCheck]:
-        return await asyncio.gather(*map(_check_host, carriers))
-
-    return asyncio.run(check_all()) if carriers else []
-
-
-async def _check_host(carrier: Carrier) -> DoctorCheck:
-    name = clean_line(f"host {carrier.name}")
-    try:
-        done = await run_there(carrier.argv("--version"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
-    except CommandFailedError as error:
-        return warn(name, str(error), carrier.check_command)
-    version = clean_line(done.output.decode("utf-8", "replace").strip().rpartition(" ")[2], 40)
-    if done.code or not version:
-        reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
-        return warn(name, reason, carrier.check_command)
-    differs = f", {__version__} here" if version != __version__ else ""
-    return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")
-
-
-# ------------------------------------------------------------
-# `agentdash doctor`: the checks of the environment, as the document `agentdash.doctor/1` and as a table
-# `diagnose.py` runs the checks.
-
-
-Level = Literal["ok", "warn", "fail"]
-"""`warn`: something cannot be observed. `fail`: what is shown may be wrong, or nothing can be shown."""
-
-
-class DoctorCheck(msgspec.Struct):
-    """The result of one check."""
-
-    name: str
-    level: Level
-    """`ok`, `warn`, or `fail`."""
-    detail: str
-    """What was found."""
-    advice: str | None = None
-    """What to do about it; null if there is nothing to do."""
-
-
-class DoctorReport(msgspec.Struct):
-    """The document of `agentdash doctor --json`."""
-
-    schema: Literal["agentdash.doctor/1"]
-    checks: list[DoctorCheck]
-    """The checks."""
-
-    @property
-    def exit_code(self) -> int:
-        """0: no check failed. 1: a check failed."""
-        return int(any(check.level == "fail" for check in self.checks))
-
-
-def ok(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
-    """Return a check that passed."""
-    return DoctorCheck(name=name, level="ok", detail=detail, advice=advice)
-
-
-def warn(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
-    """Return a check that found what cannot be observed."""
-    return DoctorCheck(name=name, level="warn", detail=detail, advice=advice)
-
-
-def fail(name: str, detail: str, advice: str | None = None) -> DoctorCheck:
-    """Return a check that failed."""
-    return DoctorCheck(name=name, level="fail", detail=detail, advice=advice)
-
-
-def print_doctor(report: DoctorReport, console: Console) -> None:
-    """Print one line per check, with the advice below it."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for _ in range(2):
-        table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    colours = {"ok": "green", "warn": "yellow", "fail": "red"}
-    for check in report.checks:
-        table.add_row(Text(check.level, colours[check.level]), Text(check.name), Text(check.detail))
-        if check.advice:
-            table.add_row("", "", Text(f"-> {check.advice}"))
-    console.print(table)

@@ -18,7 +18,7 @@ from agentdash.report.check_config import CheckConfigReport
 from agentdash.report.check_formats.results import BaselineReport
 from agentdash.report.check_worker import WorkerPathsReport
 from agentdash.report.denials import DenialsReport
-from agentdash.report.diagnose import DoctorReport
+from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport

@@ -15,8 +15,10 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.report import diagnose
-from agentdash.report.diagnose import DoctorCheck, check_homes, check_hosts
+from agentdash.report import diagnose, diagnose_codex
+from agentdash.report.diagnose_codex import check_homes
+from agentdash.report.diagnose_hosts import check_hosts
+from agentdash.report.doctor import DoctorCheck
 from tests.unit.test_cli import RECORDINGS, agentdash
 
 FREE = Kernel(seccomp=0, no_new_privs=False, net=1, pid=1, mnt=1, user=1)
@@ -65,7 +67,7 @@ def test_missing_home_and_later_codex(home: Path) -> None:
 def test_unreadable_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = next(home.rglob("*.jsonl"))
     monkeypatch.setattr(os, "access", lambda asked, _: asked != path)  # root may read everything
-    (refused,) = diagnose._check_readable(list(CodexHome(home).rollouts()))
+    (refused,) = diagnose_codex._check_readable(list(CodexHome(home).rollouts()))
     assert (refused.level, str(path) in refused.detail) == ("warn", True)
 
 
