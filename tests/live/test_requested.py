@@ -46,7 +46,9 @@ from tests.live.codex_settings import (
 )
 from tests.live.patience import command_seconds, scaled, until
 
-VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.114.0,0.130.0,0.169.0").split(","))
+VERSIONS: Final = tuple(
+    os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.114.0,0.130.0,0.169.0,0.171.0").split(",")
+)
 SAMPLE: Final = (
     "nothing",
     "-s read-only",
@@ -225,7 +227,7 @@ TUI_CELLS: Final = [
     pytest.param(version, name, id=f"{version} {name}")
     for version in VERSIONS
     for name in TUIS
-    if EVERYTHING or (version, name) == ("0.169.0", "managed mode")
+    if EVERYTHING or (version, name) == (VERSIONS[-1], "managed mode")
 ]
 
 
@@ -321,18 +323,15 @@ ROLE_CELLS: Final = [
 @pytest.mark.parametrize(("version", "name"), ROLE_CELLS)
 def test_role(version: str, name: str) -> None:
     wanted, is_ignored = ROLES[name]
-    role = _TESTER + wanted if version == "0.169.0" else wanted
-    tables = (
-        ""
-        if version == "0.169.0"
-        else '[agents.tester]\ndescription = "tests"\nconfig_file = "agents/tester.toml"\n'
-    )
+    is_new = int(version.split(".")[1]) >= 169
+    role = _TESTER + wanted if is_new else wanted
+    tables = "" if is_new else '[agents.tester]\ndescription = "tests"\nconfig_file = "agents/tester.toml"\n'
     with matrix_lab(version, Settings("x", ("exec", "-s", WORKSPACE), tables=tables)) as lab:
         (lab.lab.home / "agents").mkdir()
         (lab.lab.home / "agents/tester.toml").write_text(role, "utf-8")
         args = {"message": "[[first]] go", "agent_type": "tester"}
         spawn: dict[str, Any] = {"tool": "spawn_agent", "args": args}
-        if version == "0.169.0":
+        if is_new:
             spawn["namespace"] = "multi_agent_v1"
         lab.lab.model.script = {**lab.lab.model.script, "parent": [spawn, {"wait": True}, {"say": "done"}]}
         began = time.time()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
-_HELP_OF: Final = (114, 120, 125, 130, 133, 134, 138, 141, 145, 147, 150, 155, 160, 166, 169)
+_HELP_OF: Final = (114, 120, 125, 130, 133, 134, 138, 141, 145, 147, 150, 155, 160, 166, 169, 171)
 """Minor numbers of the versions (0.N) that options were taken from."""
 _FIRST, _LAST = _HELP_OF[0], _HELP_OF[-1]
 ROOT: Final = ""
@@ -40,7 +40,7 @@ OTHER: Final = frozenset(
         *("exec-server", "features", "help", "execpolicy", "proto", "responses-api-proxy", "stdio-to-uds"),
     )
 )
-"""Subcommands that run no turn of their own thread (`--help` of 0.114 to 0.169; some of them are hidden)."""
+"""Subcommands that run no turn of their own thread (`--help` of 0.114 to 0.171; some of them are hidden)."""
 _INSTEAD: Final = {"--full-auto": ": use -s workspace-write"}
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SETTING: Final = re.compile(r"\s*[^\s=][^=]*=")
@@ -100,8 +100,10 @@ OPTIONS: Final = (
     Option(("-m", "--model"), takes="text"),
     Option(("-i", "--image"), takes="paths", levels=_STARTS, repeats=True),
     Option(("-i", "--image"), takes="path", levels=_CHILDREN, repeats=True),
-    Option(("--remote",), takes="text", levels=_TUI, since=120),
+    Option(("--remote",), "remote", "text", _TUI, since=120),
+    Option(("--remote",), "remote", "text", _HEADLESS, since=171),
     Option(("--remote-auth-token-env",), takes="text", levels=_TUI, since=120),
+    Option(("--remote-auth-token-env",), takes="text", levels=_HEADLESS, since=171),
     _flag("--search", levels=_TUI),
     _flag("--no-alt-screen", levels=_TUI),
     _flag("--no-daemon", levels=_TUI, since=160),

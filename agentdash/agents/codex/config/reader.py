@@ -15,11 +15,12 @@ from agentdash.agents.codex.config.layers import directory, read_layers, request
 from agentdash.agents.codex.config.roles import read_role
 from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
 from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
+from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
 from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer
 from agentdash.model.thread import Thread
+from agentdash.model.versions import stand_in
 
 _REREAD_S: Final = 2.0
 """Age after which configuration files are read again for past threads: one poll has many of them."""
@@ -110,8 +111,8 @@ def read_request(
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
-    Of a version that was not measured, or where not all files are known that count, only what its arguments
-    ask for is kept.
+    Only what its arguments ask for is kept of an old version that was not measured, where not all files are
+    known that count, and of a client of another Codex (`--remote`), which has a configuration of its own.
 
     Args:
         cwd: its workspace.
@@ -125,7 +126,7 @@ def read_request(
     layers = read_layers(home, cwd, arguments, rules, root=root)
     stack = Stack(arguments, layers.files, rules, managed=layers.managed_config)
     wanted, given = request(layers, arguments, rules, cwd=cwd)
-    is_certain = known is not None and layers.are_certain
+    is_certain = known is not None and layers.are_certain and arguments.last("remote") is None
     found = requested(wanted, given if is_certain else None)
     if not is_certain:
         typed = tuple(origin for origin in found.origins if origin.layer is RequestLayer.ARGV)
@@ -139,6 +140,7 @@ def read_request(
         environment=environment_rules(stack, needed),
         changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
         resumes=arguments.resumes,
+        rules_of=stand_in(version, LAST_MEASURED),
         is_fixed=arguments.mode == "exec",
     )
 
