@@ -221,6 +221,12 @@ TUIS: Final = {
         True,
     ),
     "managed mode": (Settings("x", ("-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)), True),
+    "allowed modes, -c": (
+        Settings(
+            "x", ("-c", f"sandbox_mode={WORKSPACE}"), requirements='allowed_sandbox_modes = ["read-only"]\n'
+        ),
+        True,
+    ),
 }
 """Settings, and whether managed ones outrank what is asked for."""
 TUI_CELLS: Final = [

@@ -90,10 +90,10 @@ def _sandbox_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
 
 
 def _domain_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
-    name = given.policy.profile
-    keys = ("permissions", name or "", "network", "domains")
-    if given.policy.network is Network.ON and file.get(*keys):
-        yield _ineffective(file, keys, "it needs features.network_proxy (0.133+)")
+    for key in ("domains", "transparent_tcp"):
+        keys = ("permissions", given.policy.profile or "", "network", key)
+        if given.policy.network is Network.ON and file.get(*keys):
+            yield _ineffective(file, keys, "it needs features.network_proxy (0.133+)")
 
 
 def _approval_settings(file: ConfigFile, arguments: Arguments, given: Asked) -> Iterator[Ineffective]:

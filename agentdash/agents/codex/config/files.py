@@ -21,12 +21,12 @@ KEPT: Final = frozenset(
     (
         *("sandbox_mode", "sandbox_workspace_write", "approval_policy", "approvals_reviewer"),
         *("default_permissions", "permissions", "profile", "profiles", "projects", "project_root_markers"),
-        *("shell_environment_policy", "agents", "name"),
+        *("shell_environment_policy", "agents", "features"),
         *("allowed_sandbox_modes", "allowed_permission_profiles", "allowed_approval_policies"),
-        "allowed_approvals_reviewers",
+        *("allowed_approvals_reviewers", "experimental_network", "remote_sandbox_config"),
     )
 )
-"""Top-level keys that are kept. The last four are those of `requirements.toml`; `name` that of a role."""
+"""Top-level keys that are kept: all that the rules look up. The last six are of `requirements.toml`."""
 _POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
 """Parts of names by which an unknown key was meant to concern the sandbox."""
 _KNOWN_POLICY_KEYS: Final = frozenset(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
-from typing import Final
+from fnmatch import fnmatchcase
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -14,11 +16,12 @@ from agentdash.agents.codex.config.precedence import (
     approval_word,
     ask_profile,
     with_directories,
+    with_network,
     with_proxy,
 )
 from agentdash.agents.codex.config.stack import Setting, Stack, setting_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
-from agentdash.model.policy import Filesystem
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import RequestField, RequestLayer
 
 _TYPED: Final = ("sandbox", "bypass", "full-auto", "approve-for-me")
@@ -39,9 +42,11 @@ def constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], *, cwd:
     for file in managed:
         if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:
             asked = _force_profile(asked, stack, file, cwd)
+    for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
+        asked = _restrict_reviewer(_restrict_approval(asked, file), file)
     for file in managed:
         asked = _restrict_modes(asked, stack, file, cwd)
-        asked = _restrict_approval(asked, file)
+        asked = _restrict_network(asked, stack, file)
     return asked
 
 
@@ -77,7 +82,9 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
 
     `sandbox_mode` in `managed_config.toml` is such a list, with `read-only` beside it.
     """
-    allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
+    allowed, keys = _of_this_host(file), ("remote_sandbox_config",)
+    if allowed is None:
+        allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
     if (
         allowed is None
         and (own := file.get("sandbox_mode")) is not None
@@ -102,13 +109,51 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
     return replace(asked, policy=policy, origins=tuple(origins))
 
 
+def _of_this_host(file: ConfigFile) -> Any:
+    """Return the sandbox modes of the first `[[remote_sandbox_config]]` whose patterns match the name of this
+    machine; None without one."""
+    tables = file.get("remote_sandbox_config")
+    for table in tables if isinstance(tables, list) else ():
+        patterns = table.get("hostname_patterns") if isinstance(table, Mapping) else None
+        names = [each.lower() for each in patterns or () if isinstance(each, str)]
+        if any(fnmatchcase(socket.gethostname().lower(), name) for name in names):
+            return table.get("allowed_sandbox_modes")
+    return None
+
+
+def _restrict_network(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator has the network behind Codex's proxy (0.171)."""
+    if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
+        return asked
+    for keys in (("features", "network_proxy"), ("experimental_network", "enabled")):
+        setting = setting_of(file, keys, RequestLayer.MANAGED)
+        if setting is not None and setting.value is True and stack.rules.feature_starts_proxy:
+            return with_network(asked, Network.MEDIATED, setting)
+    return asked
+
+
+def _restrict_reviewer(asked: Asked, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator lists what may answer approval requests (0.171): the first one
+    takes the place of another, and of the user, who answers where nothing is set."""
+    setting = setting_of(file, ("allowed_approvals_reviewers",), RequestLayer.MANAGED)
+    if setting is None or not isinstance(setting.value, list) or not setting.value:
+        return asked
+    if (asked.policy.reviewer or "user") in setting.value:
+        return asked
+    others = tuple(origin for origin in asked.origins if origin.field is not RequestField.REVIEWER)
+    policy = replace(asked.policy, reviewer=str(setting.value[0]))
+    return replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.REVIEWER)))
+
+
 def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
     """Return the policy where an administrator lists the approval policies that are allowed: the first one
-    takes the place of another."""
-    allowed = file.get("allowed_approval_policies")
+    takes the place of another. `approval_policy` in `managed_config.toml` is such a list."""
+    allowed, keys = file.get("allowed_approval_policies"), ("allowed_approval_policies",)
+    if allowed is None and (own := file.get("approval_policy")) is not None:
+        allowed, keys = [own], ("approval_policy",)
     if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
         return asked
-    setting = setting_of(file, ("allowed_approval_policies",), RequestLayer.MANAGED)
+    setting = setting_of(file, keys, RequestLayer.MANAGED)
     if setting is None:
         return asked
     others = tuple(origin for origin in asked.origins if origin.field is not RequestField.APPROVAL)

@@ -47,6 +47,9 @@ from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 _FULL_ACCESS_MODE: Final = MODES[FULL_ACCESS]
 _AUTO_REVIEW: Final = "auto_review"
 _DEFAULT: Final = RequestLayer.DEFAULT
+_PERMISSIONS: Final = ("default_permissions",)
+_MODE: Final = ("sandbox_mode",)
+_PROXY: Final = ("features", "network_proxy")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -69,19 +72,19 @@ def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
         decided: whether the project is marked as trusted or untrusted.
     """
     typed = _typed_mode(stack)
-    found = None if typed else stack.find_sandbox()
+    found = None if typed else stack.find_any(_PERMISSIONS, _MODE)
     if typed is not None:
         asked = _legacy(stack, typed, cwd)
     elif found is None:
         mode = "workspace-write" if decided else "read-only"
         asked = _legacy(stack, Setting(mode, _DEFAULT, "nothing is set"), cwd)
-    elif found[0] == "sandbox_mode":
+    elif found[0] == _MODE:
         asked = _legacy(stack, found[1], cwd)
     else:
         asked = ask_profile(stack, found[1], cwd)
     if (refusal := stack.refusal()) is not None:
         asked = replace(asked, refusal=refusal)
-    with_mode = typed is not None or (found is not None and found[0] == "sandbox_mode")
+    with_mode = typed is not None or (found is not None and found[0] == _MODE)
     return _with_approval(stack, with_proxy(stack, with_directories(stack, asked, cwd, with_mode=with_mode)))
 
 
@@ -173,43 +176,41 @@ def with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -
 def with_proxy(stack: Stack, asked: Asked) -> Asked:
     """Return a policy of which the network is behind Codex's proxy, where that is asked for or started.
 
-    Listed domains ask for it. Codex starts it for any open network of a sandbox by `features.network_proxy`
-    (0.133+); without that the list has no effect, and every host can be reached. From 0.125 to 0.130 the list
-    alone starts it, and through 0.120 nothing does.
+    Listed domains and `transparent_tcp` (0.169+) of a permission profile ask for it. Codex starts it for any
+    open network of a sandbox by `features.network_proxy` (0.133+), `true` or a table with `enabled = true`;
+    without that they have no effect, and every host can be reached (0.171). From 0.125 to 0.130 the list of
+    domains alone starts it, and through 0.120 nothing does.
     """
-    policy, feature = asked.policy, stack.find("features", "network_proxy")
+    policy, found = asked.policy, stack.find_any((*_PROXY, "enabled"), _PROXY)
     if policy.network is not Network.ON or policy.enforced_by != "codex":
         return asked
-    if feature is not None and not isinstance(feature.value, bool):
-        return _with_network(asked, Network.UNKNOWN, None)
-    is_on = feature is not None and feature.value is True
-    domains = _domains(stack, policy.profile)
-    by_feature = feature if is_on else None
-    decisive = domains or by_feature
+    by_feature = found[1] if found is not None and found[1].value is True else None
+    by_profile = _of_profile(stack, policy.profile, "domains", "transparent_tcp")
+    decisive = by_profile or by_feature
     if stack.honoured:
-        by_list = domains if stack.rules.domains_start_proxy else None
+        by_list = _of_profile(stack, policy.profile, "domains") if stack.rules.domains_start_proxy else None
         decisive = by_feature if stack.rules.feature_starts_proxy else by_list
     if decisive is not None:
-        return _with_network(asked, Network.MEDIATED, decisive.origin(RequestField.NETWORK))
-    if domains is not None:
-        why = Setting(
-            None, _DEFAULT, "the list of domains has no effect without features.network_proxy (0.133+)"
-        )
-        return _with_network(asked, Network.ON, why.origin(RequestField.NETWORK))
+        return with_network(asked, Network.MEDIATED, decisive)
+    if by_profile is not None:
+        why = f"{by_profile.text} has no effect without features.network_proxy (0.133+)"
+        return with_network(asked, Network.ON, Setting(None, _DEFAULT, why))
     return asked
 
 
-def _with_network(asked: Asked, network: Network, origin: RequestOrigin | None) -> Asked:
+def with_network(asked: Asked, network: Network, setting: Setting) -> Asked:
+    """Return a policy with the network that a setting decides."""
     others = tuple(each for each in asked.origins if each.field is not RequestField.NETWORK)
-    origins = (*others, *([origin] if origin else []))
+    origins = (*others, setting.origin(RequestField.NETWORK))
     return replace(asked, policy=replace(asked.policy, network=network), origins=origins)
 
 
-def _domains(stack: Stack, profile: str | None) -> Setting | None:
-    """Return the list of domains of a permission profile, or of one that it extends."""
+def _of_profile(stack: Stack, profile: str | None, *keys: str) -> Setting | None:
+    """Return the first of these settings of the network of a permission profile, or of one that it
+    extends."""
     chain = [] if profile is None else profile_chain(profile, stack.look, extends=stack.rules.extends)
-    lists = (stack.find("permissions", name, "network", "domains") for name in chain)
-    return next((each for each in lists if each is not None and each.value), None)
+    found = (stack.find("permissions", name, "network", key) for key in keys for name in chain)
+    return next((each for each in found if each is not None and each.value), None)
 
 
 # ---------------------------------------------------------------- approval

@@ -79,12 +79,14 @@ class Stack:
         found = self.find(*keys)
         return None if found is None else found.value
 
-    def find_sandbox(self) -> tuple[str, Setting] | None:
-        """Return the strongest of `default_permissions` and `sandbox_mode`, with its key."""
+    def find_any(self, *either: Keys) -> tuple[Keys, Setting] | None:
+        """Return the strongest value of keys that exclude each other, with its key; of one layer, the one
+        that is named first here."""
         for layer in self._layers():
-            for key in ("default_permissions", "sandbox_mode"):
-                if (found := layer((key,))) is not None:
-                    return key, found
+            for keys in either:
+                found = layer(keys)
+                if found is not None and not isinstance(found.value, Mapping):
+                    return keys, found
         return None
 
     def refusal(self) -> str | None:
