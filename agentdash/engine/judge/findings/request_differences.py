@@ -148,6 +148,12 @@ def winner_of(turn: RequestTurn, field: RequestField) -> RequestOrigin | None:
     return None if is_uncertain else origin
 
 
+def decisive_request(turn: RequestTurn, field: RequestField) -> RequestOrigin | None:
+    """Return where a part was asked for, if the thread has it as it was asked for."""
+    is_met = _value(turn.request.policy, field) == _value(turn.period.policy, field)
+    return turn.request.origin(field) if is_met else None
+
+
 def _value(policy: Policy, field: RequestField) -> object:
     return {
         RequestField.FILESYSTEM: policy.filesystem,
