@@ -18,6 +18,7 @@ from agentdash.agents.codex.config.precedence import (
     with_directories,
     with_network,
     with_proxy,
+    without_questions,
 )
 from agentdash.agents.codex.config.stack import Setting, Stack, setting_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
@@ -43,7 +44,7 @@ def constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], *, cwd:
         if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:
             asked = _force_profile(asked, stack, file, cwd)
     for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
-        asked = _restrict_reviewer(_restrict_approval(asked, file), file)
+        asked = _restrict_approval(_restrict_reviewer(asked, stack, file), file)
     for file in managed:
         asked = _restrict_modes(asked, stack, file, cwd)
         asked = _restrict_network(asked, stack, file)
@@ -132,9 +133,10 @@ def _restrict_network(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
     return asked
 
 
-def _restrict_reviewer(asked: Asked, file: ConfigFile) -> Asked:
+def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
     """Return the policy where an administrator lists what may answer approval requests (0.171): the first one
-    takes the place of another, and of the user, who answers where nothing is set."""
+    takes the place of another, and of the user, who answers where nothing is set. `codex exec` then never
+    asks."""
     setting = setting_of(file, ("allowed_approvals_reviewers",), RequestLayer.MANAGED)
     if setting is None or not isinstance(setting.value, list) or not setting.value:
         return asked
@@ -142,7 +144,8 @@ def _restrict_reviewer(asked: Asked, file: ConfigFile) -> Asked:
         return asked
     others = tuple(origin for origin in asked.origins if origin.field is not RequestField.REVIEWER)
     policy = replace(asked.policy, reviewer=str(setting.value[0]))
-    return replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.REVIEWER)))
+    asked = replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.REVIEWER)))
+    return without_questions(asked) if stack.mode == "exec" else asked
 
 
 def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:

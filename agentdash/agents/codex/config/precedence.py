@@ -49,6 +49,7 @@ _AUTO_REVIEW: Final = "auto_review"
 _DEFAULT: Final = RequestLayer.DEFAULT
 _PERMISSIONS: Final = ("default_permissions",)
 _MODE: Final = ("sandbox_mode",)
+_NEVER: Final = Setting("never", _DEFAULT, "codex exec never asks")
 _PROXY: Final = ("features", "network_proxy")
 
 
@@ -248,12 +249,19 @@ def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
         is_reviewed = found is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
         if is_managed or (is_reviewed and stack.rules.exec_keeps_reviewed_approval):
             return found
-        return Setting("never", _DEFAULT, "codex exec never asks")
+        return _NEVER
     if (option := stack.option("approval")) is not None:
         return Setting(option.value, RequestLayer.ARGV, cap(option.text))
     if (option := stack.option("full-auto")) is not None:
         return Setting("on-request", RequestLayer.ARGV, option.text)
     return found
+
+
+def without_questions(asked: Asked) -> Asked:
+    """Return a policy of a `codex exec` whose questions nobody answers."""
+    others = tuple(each for each in asked.origins if each.field is not RequestField.APPROVAL)
+    policy = replace(asked.policy, approval=str(_NEVER.value))
+    return replace(asked, policy=policy, origins=(*others, _NEVER.origin(RequestField.APPROVAL)))
 
 
 def approval_word(value: Any) -> str:
