@@ -11,11 +11,10 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.agents.codex.config.argv import Arguments, parse_options
+from agentdash.agents.codex.config.argv import Arguments, parse_options, refusal
 from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.layers import ConfigLayers, directory, read_layers, request
-from agentdash.agents.codex.config.options import refusal
-from agentdash.agents.codex.config.precedence import Asked
+from agentdash.agents.codex.config.files import ConfigLayers, directory, read_layers
+from agentdash.agents.codex.config.precedence import Asked, request
 from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
 from agentdash.model.policy import Policy
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin

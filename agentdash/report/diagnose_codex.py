@@ -12,8 +12,9 @@ from typing import Final
 
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.layers import read_layers, request
-from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
+from agentdash.agents.codex.config.files import read_layers
+from agentdash.agents.codex.config.precedence import request
+from agentdash.agents.codex.config.reader import NEEDED, environment_rules
 from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, open_lines, problem

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from agentdash.agents.codex.config.options import OPTIONS, refusal
+from agentdash.agents.codex.config.argv import OPTIONS, refusal
 from tests.live.codex import native_program
 from tests.live.patience import scaled
 

@@ -20,12 +20,10 @@ from typing import Any, Final
 
 import pytest
 
-from agentdash.agents.codex.config.argv import parse_options
-from agentdash.agents.codex.config.layers import read_layers, request, requested
-from agentdash.agents.codex.config.options import refusal
-from agentdash.agents.codex.config.precedence import Asked
-from agentdash.agents.codex.config.reader import read_request
-from agentdash.agents.codex.config.roles import read_role
+from agentdash.agents.codex.config.argv import parse_options, refusal
+from agentdash.agents.codex.config.files import read_layers
+from agentdash.agents.codex.config.precedence import Asked, request, requested
+from agentdash.agents.codex.config.reader import read_request, read_role
 from agentdash.agents.codex.config.versions import rules_for
 from agentdash.agents.codex.policy_formats import from_turn
 from agentdash.model.findings import FindingKind

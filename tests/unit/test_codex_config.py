@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 
 from agentdash.agents.codex.config.argv import parse_arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.files import find_line, look_up, parse_config, read_config
-from agentdash.agents.codex.config.layers import ConfigLayers, read_layers, request
-from agentdash.agents.codex.config.reader import CodexRequests, read_request
-from agentdash.agents.codex.config.shell_environment import environment_rules
+from agentdash.agents.codex.config.files import (
+    ConfigLayers,
+    find_line,
+    look_up,
+    parse_config,
+    read_config,
+    read_layers,
+)
+from agentdash.agents.codex.config.precedence import request
+from agentdash.agents.codex.config.reader import CodexRequests, environment_rules, read_request
 from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.collect.processes.env_filter import clean_arguments

@@ -9,8 +9,7 @@ import pytest
 
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import KEPT, ConfigFile
-from agentdash.agents.codex.config.reader import read_request
-from agentdash.agents.codex.config.roles import read_role
+from agentdash.agents.codex.config.reader import read_request, read_role
 from agentdash.model.policy import Network
 from agentdash.report.check_config import check_config
 from tests.live.codex_settings import ALL, Settings

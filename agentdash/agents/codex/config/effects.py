@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from agentdash.agents.codex.config.argv import Arguments
-from agentdash.agents.codex.config.files import ConfigFile
-from agentdash.agents.codex.config.layers import ConfigLayers
+from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
 from agentdash.agents.codex.config.precedence import Asked
 from agentdash.agents.codex.config.stack import statement
 from agentdash.agents.codex.config.versions import Rules

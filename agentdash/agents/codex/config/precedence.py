@@ -20,29 +20,51 @@ Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 7, 
 beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandboxes and approvals that
 are allowed. `codex exec` never asks, whatever `approval_policy` is set (but for `--approve-for-me`, an
 automatic reviewer, and managed settings).
+
+A permission profile (`default_permissions`, `[permissions.NAME]`; 0.130+) has `extends` (0.133+),
+`[permissions.NAME.filesystem]` with paths and special paths, each `read`, `write`, `deny`, or a table of
+paths below it, and `[permissions.NAME.network]`.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.codex.config.permission_profiles import (
-    FULL_ACCESS,
-    MODES,
-    builtin_profile,
-    custom_profile,
-    profile_chain,
-)
-from agentdash.agents.codex.config.stack import Setting, Stack, cap
+from agentdash.agents.codex.config.argv import Arguments, Option
+from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
+from agentdash.agents.codex.config.stack import Setting, Stack, cap, dropped_options, setting_of
 from agentdash.agents.codex.config.versions import Rules
-from agentdash.agents.codex.policy_formats import from_sandbox_policy
-from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
-from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
+from agentdash.agents.codex.policy_formats import classify, from_sandbox_policy
+from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+
+READ_ONLY: Final = ":read-only"
+WORKSPACE: Final = ":workspace"
+FULL_ACCESS: Final = ":danger-full-access"
+MODES: Final = {
+    READ_ONLY: "read-only",
+    WORKSPACE: "workspace-write",
+    FULL_ACCESS: "danger-full-access",
+}
+"""The built-in profiles, and the `sandbox_mode` that does the same."""
+_ROOTS: Final = {":root": "/", "/": "/", ":tmpdir": TMPDIR, ":slash_tmp": "/tmp"}  # noqa: S108
+_WORKSPACES: Final = (":workspace_roots", ":project_roots", ":cwd")
+"""`:project_roots` until 0.131, `:workspace_roots` since."""
+_MINIMAL: Final = ":minimal"
+_SCAN_DEPTH: Final = "glob_scan_max_depth"
+_ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
+_MAX_EXTENDS: Final = 10
+
+Look = Callable[..., Any]
+"""Looks a path of keys up in all layers: the highest that has it."""
+
 
 _FULL_ACCESS_MODE: Final = MODES[FULL_ACCESS]
 _AUTO_REVIEW: Final = "auto_review"
@@ -51,6 +73,13 @@ _PERMISSIONS: Final = ("default_permissions",)
 _MODE: Final = ("sandbox_mode",)
 _NEVER: Final = Setting("never", _DEFAULT, "codex exec never asks")
 _PROXY: Final = ("features", "network_proxy")
+
+_TYPED: Final = ("sandbox", "bypass", "full-auto", "approve-for-me")
+_MODE_OF: Final = {
+    Filesystem.READ_ONLY: MODES[READ_ONLY],
+    Filesystem.WORKSPACE: MODES[WORKSPACE],
+    Filesystem.UNRESTRICTED: MODES[FULL_ACCESS],
+}
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -64,6 +93,43 @@ class Asked(msgspec.Struct, frozen=True):
     def origin(self, field: RequestField) -> RequestOrigin | None:
         """Return where a part was set."""
         return next((origin for origin in self.origins if origin.field is field), None)
+
+
+def request(layers: ConfigLayers, arguments: Arguments, rules: Rules, *, cwd: str) -> tuple[Asked, Asked]:
+    """Return the policy that was asked for, and the one that Codex makes of it."""
+    decided = layers.trust is not None
+    wanted = ask(Stack(arguments, layers.files, rules), cwd=cwd, decided=decided)
+    stack = Stack(arguments, layers.files, rules, managed=layers.managed_config, honoured=True)
+    given = constrain(ask(stack, cwd=cwd, decided=decided), stack, layers.managed, cwd=cwd)
+    return wanted, _with_dropped_options(wanted, given, dropped_options(arguments, rules))
+
+
+def _with_dropped_options(wanted: Asked, given: Asked, dropped: Sequence[Option]) -> Asked:
+    """Return a policy of which the origins name the options that this version leaves out."""
+    origins = {origin.field: origin for origin in given.origins}
+    for origin in wanted.origins:
+        options = [option.text for option in dropped if option.text in origin.text]
+        if origin.layer is not RequestLayer.ARGV or not options or origins.get(origin.field) == origin:
+            continue
+        why = f"this version drops {', '.join(options)} without a word"
+        other = origins.get(origin.field)
+        if other is None:
+            origins[origin.field] = RequestOrigin(origin.field, RequestLayer.DEFAULT, why)
+        else:
+            origins[origin.field] = replace(other, text=f"{other.text} ({why})")
+    return replace(given, origins=tuple(origins.values()))
+
+
+def requested(wanted: Asked, given: Asked | None) -> Requested:
+    """Return a request as the model has it: only what was asked for, not what is the default."""
+    kept = tuple(origin for origin in wanted.origins if origin.layer is not RequestLayer.DEFAULT)
+    result = given if given is not None and given.refusal is None else None
+    return Requested(
+        policy=wanted.policy,
+        origins=kept,
+        given=result.policy if result else None,
+        given_origins=result.origins if result else (),
+    )
 
 
 def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
@@ -267,3 +333,225 @@ def without_questions(asked: Asked) -> Asked:
 def approval_word(value: Any) -> str:
     """Return an `approval_policy` in one word."""
     return "granular" if isinstance(value, Mapping) else cap(str(value))
+
+
+# ---------------------------------------------------------------- permission profiles
+
+
+def builtin_profile(name: str, cwd: str) -> Policy | None:
+    """Return the policy of a built-in profile; None for another name."""
+    if name == FULL_ACCESS:
+        return Policy(
+            filesystem=classify((PolicyRule("/", "write"),)), network=Network.ON, enforced_by="nobody"
+        )
+    if name not in MODES:
+        return None
+    rules = tuple(_builtin_rules(name, cwd))
+    return Policy(filesystem=classify(rules), network=Network.OFF, rules=rules, profile=name)
+
+
+def custom_profile(name: str, look: Look, cwd: str, *, extends: bool) -> Policy | None:
+    """Return the policy of a profile of a configuration file; None where it is not wholly understood.
+
+    Args:
+        name: of the profile.
+        look: looks up keys in the configuration.
+        cwd: the workspace.
+        extends: whether this version has `extends`.
+    """
+    rules: list[PolicyRule] = []
+    network = Network.OFF
+    for each in reversed(profile_chain(name, look, extends=extends)):
+        if each in (READ_ONLY, WORKSPACE):
+            rules += _builtin_rules(each, cwd)
+            continue
+        found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
+        if found is None:
+            return None
+        named = {rule.path for rule in found}
+        rules = [*(rule for rule in rules if rule.path not in named), *found]
+        enabled = look("permissions", each, "network", "enabled")
+        if isinstance(enabled, bool):
+            network = Network.ON if enabled else Network.OFF
+    return Policy(filesystem=classify(rules), network=network, rules=tuple(rules), profile=name)
+
+
+def profile_chain(name: str, look: Look, *, extends: bool) -> list[str]:
+    """Return a profile and those that it extends, the nearest first; a circle ends in a name without a
+    profile."""
+    chain = [name]
+    while extends and isinstance(parent := look("permissions", chain[-1], "extends"), str):
+        chain.append(parent if parent not in chain and len(chain) <= _MAX_EXTENDS else "")
+    return chain
+
+
+def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
+    yield PolicyRule("/", "read")
+    if name == WORKSPACE:
+        yield from (PolicyRule(root, "write") for root in (cwd, "/tmp", TMPDIR))  # noqa: S108
+
+
+def _own_rules(name: str, look: Look, cwd: str) -> list[PolicyRule] | None:
+    """Return the rules of the `filesystem` table of a profile; None where an entry is not understood."""
+    table = look("permissions", name, "filesystem")
+    if table is None:
+        return []
+    if not isinstance(table, Mapping):
+        return None
+    found: list[PolicyRule | None] = []
+    path: str
+    for path, access in table.items():
+        if path in (_MINIMAL, _SCAN_DEPTH):
+            continue
+        root: str = cwd if path in _WORKSPACES else _ROOTS.get(path, path)
+        below = access if isinstance(access, Mapping) else {".": access}
+        found += [_rule(root, sub, mode) for sub, mode in below.items()]
+    known = [rule for rule in found if rule is not None]
+    return known if len(known) == len(found) else None
+
+
+def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
+    """Return the rule of a path; None where it is not understood. Patterns can be denied only, but for a
+    `/**` at the end, which means the directory (0.169)."""
+    access = _ACCESS.get(mode) if isinstance(mode, str) else None
+    path = root if sub == "." else posixpath.normpath(posixpath.join(root, sub))
+    if access is None or not path.startswith(("/", "$")):
+        return None
+    if access == "deny":
+        return PolicyRule(path, access, glob="*" in path)
+    path = path.removesuffix("/**")
+    return None if "*" in path else PolicyRule(path, access)
+
+
+# ---------------------------------------------------------------- managed settings
+
+
+def constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], *, cwd: str) -> Asked:
+    """Return what managed settings make of a policy that was asked for.
+
+    Args:
+        asked: by all settings, `managed_config.toml` included.
+        managed: `managed_config.toml` and `requirements.toml`, as far as they exist.
+    """
+    for file in managed:
+        if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:
+            asked = _force_profile(asked, stack, file, cwd)
+    for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
+        asked = _restrict_approval(_restrict_reviewer(asked, stack, file), file)
+    for file in managed:
+        asked = _restrict_modes(asked, stack, file, cwd)
+        asked = _restrict_network(asked, stack, file)
+    return asked
+
+
+def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
+    """Return the policy where an administrator lists the permission profiles that are allowed: sandbox modes
+    do not count any more, wherever they are set."""
+    allowed = file.get("allowed_permission_profiles")
+    wanted = stack.find("default_permissions")
+    if wanted is not None and isinstance(allowed, Mapping) and allowed.get(wanted.value) is True:
+        forced = _forced(stack, wanted, cwd)
+    else:
+        keys = ("default_permissions",)
+        name = setting_of(file, keys, RequestLayer.MANAGED)
+        listed = setting_of(file, ("allowed_permission_profiles",), RequestLayer.MANAGED)
+        if name is None and listed is not None:
+            name = Setting(WORKSPACE, RequestLayer.MANAGED, listed.text, listed.file, listed.line)
+        if name is None:
+            return asked
+        forced = _forced(stack, name, cwd)
+    kept = (RequestField.APPROVAL, RequestField.REVIEWER)
+    origins = (*forced.origins, *(origin for origin in asked.origins if origin.field in kept))
+    policy = replace(forced.policy, approval=asked.policy.approval, reviewer=asked.policy.reviewer)
+    return Asked(policy=policy, origins=origins, refusal=forced.refusal or asked.refusal)
+
+
+def _forced(stack: Stack, name: Setting, cwd: str) -> Asked:
+    return with_proxy(stack, with_directories(stack, ask_profile(stack, name, cwd), cwd, with_mode=False))
+
+
+def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
+    """Return the policy where an administrator lists the sandbox modes that are allowed: another one becomes
+    read-only, or Codex does not start.
+
+    `sandbox_mode` in `managed_config.toml` is such a list, with `read-only` beside it.
+    """
+    allowed, keys = _of_this_host(file), ("remote_sandbox_config",)
+    if allowed is None:
+        allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
+    if (
+        allowed is None
+        and (own := file.get("sandbox_mode")) is not None
+        and stack.option(*_TYPED) is not None
+    ):
+        allowed, keys = ["read-only", own], ("sandbox_mode",)
+    mode = _MODE_OF.get(asked.policy.filesystem)
+    if not isinstance(allowed, list) or mode is None or mode in allowed:
+        return asked
+    setting = setting_of(file, keys, RequestLayer.MANAGED)
+    if setting is None:
+        return asked
+    is_refused = stack.rules.refuses_forced_sandbox and mode == MODES[FULL_ACCESS]
+    if is_refused and asked.policy.approval == "never":
+        refusal = f"{mode} is not allowed by {setting.file}:{setting.line}, and approvals are off"
+        return replace(asked, refusal=refusal)
+    fallback = from_sandbox_policy({"type": "read-only"}, cwd)
+    origins = [setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK)]
+    kept = (RequestField.APPROVAL, RequestField.REVIEWER)
+    origins += [origin for origin in asked.origins if origin.field in kept]
+    policy = replace(fallback, approval=asked.policy.approval, reviewer=asked.policy.reviewer)
+    return replace(asked, policy=policy, origins=tuple(origins))
+
+
+def _of_this_host(file: ConfigFile) -> Any:
+    """Return the sandbox modes of the first `[[remote_sandbox_config]]` whose patterns match the name of this
+    machine; None without one."""
+    tables = file.get("remote_sandbox_config")
+    for table in tables if isinstance(tables, list) else ():
+        patterns = table.get("hostname_patterns") if isinstance(table, Mapping) else None
+        names = [each.lower() for each in patterns or () if isinstance(each, str)]
+        if any(fnmatchcase(socket.gethostname().lower(), name) for name in names):
+            return table.get("allowed_sandbox_modes")
+    return None
+
+
+def _restrict_network(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator has the network behind Codex's proxy (0.171)."""
+    if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
+        return asked
+    for keys in (("features", "network_proxy"), ("experimental_network", "enabled")):
+        setting = setting_of(file, keys, RequestLayer.MANAGED)
+        if setting is not None and setting.value is True and stack.rules.feature_starts_proxy:
+            return with_network(asked, Network.MEDIATED, setting)
+    return asked
+
+
+def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator lists what may answer approval requests (0.171): the first one
+    takes the place of another, and of the user, who answers where nothing is set. `codex exec` then never
+    asks."""
+    setting = setting_of(file, ("allowed_approvals_reviewers",), RequestLayer.MANAGED)
+    if setting is None or not isinstance(setting.value, list) or not setting.value:
+        return asked
+    if (asked.policy.reviewer or "user") in setting.value:
+        return asked
+    others = tuple(origin for origin in asked.origins if origin.field is not RequestField.REVIEWER)
+    policy = replace(asked.policy, reviewer=str(setting.value[0]))
+    asked = replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.REVIEWER)))
+    return without_questions(asked) if stack.mode == "exec" else asked
+
+
+def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator lists the approval policies that are allowed: the first one
+    takes the place of another. `approval_policy` in `managed_config.toml` is such a list."""
+    allowed, keys = file.get("allowed_approval_policies"), ("allowed_approval_policies",)
+    if allowed is None and (own := file.get("approval_policy")) is not None:
+        allowed, keys = [own], ("approval_policy",)
+    if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
+        return asked
+    setting = setting_of(file, keys, RequestLayer.MANAGED)
+    if setting is None:
+        return asked
+    others = tuple(origin for origin in asked.origins if origin.field is not RequestField.APPROVAL)
+    policy = replace(asked.policy, approval=approval_word(allowed[0]))
+    return replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.APPROVAL)))
