@@ -312,9 +312,6 @@ MANAGED = (
         tables=NETWORK,
         requirements="[experimental_network]\nenabled = true\n",
     ),
-    Settings(
-        "allowed reviewers", (_E, "--approve-for-me"), requirements='allowed_approvals_reviewers = ["user"]\n'
-    ),
     Settings("allowed approvals", requirements='allowed_approval_policies = ["on-request"]\n'),
     Settings("managed mode below -s", (_E, "-s", READ_ONLY), managed=mode(FULL)),
     Settings("managed mode above -c", (_E, "-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)),
