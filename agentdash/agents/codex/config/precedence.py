@@ -45,13 +45,13 @@ from agentdash.agents.codex.policy_formats import classify, from_sandbox_policy
 from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 
-READ_ONLY: Final = ":read-only"
-WORKSPACE: Final = ":workspace"
-FULL_ACCESS: Final = ":danger-full-access"
-MODES: Final = {
-    READ_ONLY: "read-only",
-    WORKSPACE: "workspace-write",
-    FULL_ACCESS: "danger-full-access",
+_READ_ONLY: Final = ":read-only"
+_WORKSPACE: Final = ":workspace"
+_FULL_ACCESS: Final = ":danger-full-access"
+_MODES: Final = {
+    _READ_ONLY: "read-only",
+    _WORKSPACE: "workspace-write",
+    _FULL_ACCESS: "danger-full-access",
 }
 """The built-in profiles, and the `sandbox_mode` that does the same."""
 _ROOTS: Final = {":root": "/", "/": "/", ":tmpdir": TMPDIR, ":slash_tmp": "/tmp"}  # noqa: S108
@@ -62,11 +62,11 @@ _SCAN_DEPTH: Final = "glob_scan_max_depth"
 _ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
 _MAX_EXTENDS: Final = 10
 
-Look = Callable[..., Any]
+_Look = Callable[..., Any]
 """Looks a path of keys up in all layers: the highest that has it."""
 
 
-_FULL_ACCESS_MODE: Final = MODES[FULL_ACCESS]
+_FULL_ACCESS_MODE: Final = _MODES[_FULL_ACCESS]
 _AUTO_REVIEW: Final = "auto_review"
 _DEFAULT: Final = RequestLayer.DEFAULT
 _PERMISSIONS: Final = ("default_permissions",)
@@ -76,9 +76,9 @@ _PROXY: Final = ("features", "network_proxy")
 
 _TYPED: Final = ("sandbox", "bypass", "full-auto", "approve-for-me")
 _MODE_OF: Final = {
-    Filesystem.READ_ONLY: MODES[READ_ONLY],
-    Filesystem.WORKSPACE: MODES[WORKSPACE],
-    Filesystem.UNRESTRICTED: MODES[FULL_ACCESS],
+    Filesystem.READ_ONLY: _MODES[_READ_ONLY],
+    Filesystem.WORKSPACE: _MODES[_WORKSPACE],
+    Filesystem.UNRESTRICTED: _MODES[_FULL_ACCESS],
 }
 
 
@@ -94,13 +94,25 @@ class Asked(msgspec.Struct, frozen=True):
         """Return where a part was set."""
         return next((origin for origin in self.origins if origin.field is field), None)
 
+    def decided(self, origin: RequestOrigin, **parts: Any) -> Asked:
+        """Return it with the parts of its policy that are decided elsewhere."""
+        others = tuple(each for each in self.origins if each.field is not origin.field)
+        return replace(self, policy=replace(self.policy, **parts), origins=(*others, origin))
+
+    def with_approvals_of(self, other: Asked) -> Asked:
+        """Return it with what the user is asked by another one, and who answers."""
+        kept = (RequestField.APPROVAL, RequestField.REVIEWER)
+        origins = (*self.origins, *(origin for origin in other.origins if origin.field in kept))
+        policy = replace(self.policy, approval=other.policy.approval, reviewer=other.policy.reviewer)
+        return Asked(policy, origins, self.refusal or other.refusal)
+
 
 def request(layers: ConfigLayers, arguments: Arguments, rules: Rules, *, cwd: str) -> tuple[Asked, Asked]:
     """Return the policy that was asked for, and the one that Codex makes of it."""
     decided = layers.trust is not None
     wanted = ask(Stack(arguments, layers.files, rules), cwd=cwd, decided=decided)
     stack = Stack(arguments, layers.files, rules, managed=layers.managed_config, honoured=True)
-    given = constrain(ask(stack, cwd=cwd, decided=decided), stack, layers.managed, cwd=cwd)
+    given = _constrain(ask(stack, cwd=cwd, decided=decided), stack, layers.managed, cwd)
     return wanted, _with_dropped_options(wanted, given, dropped_options(arguments, rules))
 
 
@@ -148,11 +160,13 @@ def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
     elif found[0] == _MODE:
         asked = _legacy(stack, found[1], cwd)
     else:
-        asked = ask_profile(stack, found[1], cwd)
+        asked = _ask_profile(stack, found[1], cwd)
     if (refusal := stack.refusal()) is not None:
         asked = replace(asked, refusal=refusal)
     with_mode = typed is not None or (found is not None and found[0] == _MODE)
-    return _with_approval(stack, with_proxy(stack, with_directories(stack, asked, cwd, with_mode=with_mode)))
+    return _with_approval(
+        stack, _with_proxy(stack, _with_directories(stack, asked, cwd, with_mode=with_mode))
+    )
 
 
 # ---------------------------------------------------------------- files and network
@@ -172,7 +186,7 @@ def _typed_mode(stack: Stack) -> Setting | None:
 
 def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     """Return the policy of a `sandbox_mode`."""
-    if mode.value not in MODES.values():
+    if mode.value not in _MODES.values():
         return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is no sandbox mode")
     table: dict[str, Any] = {"type": mode.value}
     network = roots = None
@@ -187,17 +201,17 @@ def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     return Asked(from_sandbox_policy(table, cwd), tuple(origins))
 
 
-def ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
+def _ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
     """Return the policy of a permission profile; one that is not understood asks for nothing that could be
     compared."""
     wanted, rules = str(name.value), stack.rules
     if not rules.builtin_profiles and stack.look("permissions") is None:
         return Asked(Policy(), refusal="this version needs a [permissions] table beside default_permissions")
-    if wanted == FULL_ACCESS and not rules.full_access_profile:
-        return Asked(Policy(), refusal=f"this version has no profile {FULL_ACCESS}")
-    policy = builtin_profile(wanted, cwd)
+    if wanted == _FULL_ACCESS and not rules.full_access_profile:
+        return Asked(Policy(), refusal=f"this version has no profile {_FULL_ACCESS}")
+    policy = _builtin_profile(wanted, cwd)
     if policy is None and not wanted.startswith(":"):
-        policy = custom_profile(wanted, stack.look, cwd, extends=rules.extends)
+        policy = _custom_profile(wanted, stack.look, cwd, extends=rules.extends)
         if policy is not None and (refusal := _unsupported(policy, rules, cwd)) is not None:
             return Asked(Policy(), refusal=refusal)
     if policy is None:
@@ -223,7 +237,7 @@ def _unsupported(policy: Policy, rules: Rules, cwd: str) -> str | None:
     return None
 
 
-def with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -> Asked:
+def _with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -> Asked:
     """Return a policy with the directories of `--add-dir`; they count where the workspace may be written."""
     added = [option for option in stack.options if option.name == "add-dir" and option.value]
     is_dropped = stack.honoured and with_mode and not stack.rules.add_dir_with_mode
@@ -235,12 +249,10 @@ def with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -
     origin = texts.origin(RequestField.WRITABLE_ROOTS)
     if roots is not None:
         origin = replace(origin, text=cap(f"{origin.text}; {roots}"))
-    others = tuple(each for each in asked.origins if each.field is not RequestField.WRITABLE_ROOTS)
-    policy = replace(asked.policy, rules=(*asked.policy.rules, *rules))
-    return replace(asked, policy=policy, origins=(*others, origin))
+    return asked.decided(origin, rules=(*asked.policy.rules, *rules))
 
 
-def with_proxy(stack: Stack, asked: Asked) -> Asked:
+def _with_proxy(stack: Stack, asked: Asked) -> Asked:
     """Return a policy of which the network is behind Codex's proxy, where that is asked for or started.
 
     Listed domains and `transparent_tcp` (0.169+) of a permission profile ask for it. Codex starts it for any
@@ -258,24 +270,17 @@ def with_proxy(stack: Stack, asked: Asked) -> Asked:
         by_list = _of_profile(stack, policy.profile, "domains") if stack.rules.domains_start_proxy else None
         decisive = by_feature if stack.rules.feature_starts_proxy else by_list
     if decisive is not None:
-        return with_network(asked, Network.MEDIATED, decisive)
+        return asked.decided(decisive.origin(RequestField.NETWORK), network=Network.MEDIATED)
     if by_profile is not None:
         why = f"{by_profile.text} has no effect without features.network_proxy (0.133+)"
-        return with_network(asked, Network.ON, Setting(None, _DEFAULT, why))
+        return asked.decided(RequestOrigin(RequestField.NETWORK, _DEFAULT, why))
     return asked
-
-
-def with_network(asked: Asked, network: Network, setting: Setting) -> Asked:
-    """Return a policy with the network that a setting decides."""
-    others = tuple(each for each in asked.origins if each.field is not RequestField.NETWORK)
-    origins = (*others, setting.origin(RequestField.NETWORK))
-    return replace(asked, policy=replace(asked.policy, network=network), origins=origins)
 
 
 def _of_profile(stack: Stack, profile: str | None, *keys: str) -> Setting | None:
     """Return the first of these settings of the network of a permission profile, or of one that it
     extends."""
-    chain = [] if profile is None else profile_chain(profile, stack.look, extends=stack.rules.extends)
+    chain = [] if profile is None else _profile_chain(profile, stack.look, extends=stack.rules.extends)
     found = (stack.find("permissions", name, "network", key) for key in keys for name in chain)
     return next((each for each in found if each is not None and each.value), None)
 
@@ -287,15 +292,11 @@ def _with_approval(stack: Stack, asked: Asked) -> Asked:
     """Return a policy with the approvals that the settings ask for, and what answers them."""
     reviewer = _reviewer(stack)
     approval = _approval(stack, reviewer)
-    origins = [*asked.origins]
-    origins += [approval.origin(RequestField.APPROVAL)] if approval else []
-    origins += [reviewer.origin(RequestField.REVIEWER)] if reviewer else []
-    policy = replace(
-        asked.policy,
-        approval=approval_word(approval.value) if approval else None,
-        reviewer=str(reviewer.value) if reviewer else None,
-    )
-    return replace(asked, policy=policy, origins=tuple(origins))
+    if approval is not None:
+        asked = asked.decided(approval.origin(RequestField.APPROVAL), approval=_approval_word(approval.value))
+    if reviewer is not None:
+        asked = asked.decided(reviewer.origin(RequestField.REVIEWER), reviewer=str(reviewer.value))
+    return asked
 
 
 def _reviewer(stack: Stack) -> Setting | None:
@@ -323,14 +324,7 @@ def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
     return found
 
 
-def without_questions(asked: Asked) -> Asked:
-    """Return a policy of a `codex exec` whose questions nobody answers."""
-    others = tuple(each for each in asked.origins if each.field is not RequestField.APPROVAL)
-    policy = replace(asked.policy, approval=str(_NEVER.value))
-    return replace(asked, policy=policy, origins=(*others, _NEVER.origin(RequestField.APPROVAL)))
-
-
-def approval_word(value: Any) -> str:
+def _approval_word(value: Any) -> str:
     """Return an `approval_policy` in one word."""
     return "granular" if isinstance(value, Mapping) else cap(str(value))
 
@@ -338,19 +332,19 @@ def approval_word(value: Any) -> str:
 # ---------------------------------------------------------------- permission profiles
 
 
-def builtin_profile(name: str, cwd: str) -> Policy | None:
+def _builtin_profile(name: str, cwd: str) -> Policy | None:
     """Return the policy of a built-in profile; None for another name."""
-    if name == FULL_ACCESS:
+    if name == _FULL_ACCESS:
         return Policy(
             filesystem=classify((PolicyRule("/", "write"),)), network=Network.ON, enforced_by="nobody"
         )
-    if name not in MODES:
+    if name not in _MODES:
         return None
     rules = tuple(_builtin_rules(name, cwd))
     return Policy(filesystem=classify(rules), network=Network.OFF, rules=rules, profile=name)
 
 
-def custom_profile(name: str, look: Look, cwd: str, *, extends: bool) -> Policy | None:
+def _custom_profile(name: str, look: _Look, cwd: str, *, extends: bool) -> Policy | None:
     """Return the policy of a profile of a configuration file; None where it is not wholly understood.
 
     Args:
@@ -361,8 +355,8 @@ def custom_profile(name: str, look: Look, cwd: str, *, extends: bool) -> Policy 
     """
     rules: list[PolicyRule] = []
     network = Network.OFF
-    for each in reversed(profile_chain(name, look, extends=extends)):
-        if each in (READ_ONLY, WORKSPACE):
+    for each in reversed(_profile_chain(name, look, extends=extends)):
+        if each in (_READ_ONLY, _WORKSPACE):
             rules += _builtin_rules(each, cwd)
             continue
         found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
@@ -376,7 +370,7 @@ def custom_profile(name: str, look: Look, cwd: str, *, extends: bool) -> Policy 
     return Policy(filesystem=classify(rules), network=network, rules=tuple(rules), profile=name)
 
 
-def profile_chain(name: str, look: Look, *, extends: bool) -> list[str]:
+def _profile_chain(name: str, look: _Look, *, extends: bool) -> list[str]:
     """Return a profile and those that it extends, the nearest first; a circle ends in a name without a
     profile."""
     chain = [name]
@@ -387,11 +381,11 @@ def profile_chain(name: str, look: Look, *, extends: bool) -> list[str]:
 
 def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
     yield PolicyRule("/", "read")
-    if name == WORKSPACE:
+    if name == _WORKSPACE:
         yield from (PolicyRule(root, "write") for root in (cwd, "/tmp", TMPDIR))  # noqa: S108
 
 
-def _own_rules(name: str, look: Look, cwd: str) -> list[PolicyRule] | None:
+def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
     """Return the rules of the `filesystem` table of a profile; None where an entry is not understood."""
     table = look("permissions", name, "filesystem")
     if table is None:
@@ -426,48 +420,32 @@ def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
 # ---------------------------------------------------------------- managed settings
 
 
-def constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], *, cwd: str) -> Asked:
-    """Return what managed settings make of a policy that was asked for.
-
-    Args:
-        asked: by all settings, `managed_config.toml` included.
-        managed: `managed_config.toml` and `requirements.toml`, as far as they exist.
-    """
+def _constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], cwd: str) -> Asked:
+    """Return what `managed_config.toml` and `requirements.toml`, as far as they exist, make of a policy."""
     for file in managed:
         if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:
             asked = _force_profile(asked, stack, file, cwd)
     for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
         asked = _restrict_approval(_restrict_reviewer(asked, stack, file), file)
     for file in managed:
-        asked = _restrict_modes(asked, stack, file, cwd)
-        asked = _restrict_network(asked, stack, file)
+        asked = _restrict_network(_restrict_modes(asked, stack, file, cwd), stack, file)
     return asked
 
 
 def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
     """Return the policy where an administrator lists the permission profiles that are allowed: sandbox modes
     do not count any more, wherever they are set."""
-    allowed = file.get("allowed_permission_profiles")
-    wanted = stack.find("default_permissions")
-    if wanted is not None and isinstance(allowed, Mapping) and allowed.get(wanted.value) is True:
-        forced = _forced(stack, wanted, cwd)
-    else:
-        keys = ("default_permissions",)
-        name = setting_of(file, keys, RequestLayer.MANAGED)
-        listed = setting_of(file, ("allowed_permission_profiles",), RequestLayer.MANAGED)
-        if name is None and listed is not None:
-            name = Setting(WORKSPACE, RequestLayer.MANAGED, listed.text, listed.file, listed.line)
-        if name is None:
-            return asked
-        forced = _forced(stack, name, cwd)
-    kept = (RequestField.APPROVAL, RequestField.REVIEWER)
-    origins = (*forced.origins, *(origin for origin in asked.origins if origin.field in kept))
-    policy = replace(forced.policy, approval=asked.policy.approval, reviewer=asked.policy.reviewer)
-    return Asked(policy=policy, origins=origins, refusal=forced.refusal or asked.refusal)
-
-
-def _forced(stack: Stack, name: Setting, cwd: str) -> Asked:
-    return with_proxy(stack, with_directories(stack, ask_profile(stack, name, cwd), cwd, with_mode=False))
+    listed = setting_of(file, ("allowed_permission_profiles",), RequestLayer.MANAGED)
+    name = stack.find("default_permissions")
+    if listed is None:
+        return asked
+    if name is None or not isinstance(listed.value, Mapping) or listed.value.get(name.value) is not True:
+        default = setting_of(file, ("default_permissions",), RequestLayer.MANAGED)
+        name = default or replace(listed, value=_WORKSPACE)
+    forced = _with_proxy(
+        stack, _with_directories(stack, _ask_profile(stack, name, cwd), cwd, with_mode=False)
+    )
+    return forced.with_approvals_of(asked)
 
 
 def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
@@ -479,28 +457,18 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
     allowed, keys = _of_this_host(file), ("remote_sandbox_config",)
     if allowed is None:
         allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
-    if (
-        allowed is None
-        and (own := file.get("sandbox_mode")) is not None
-        and stack.option(*_TYPED) is not None
-    ):
+    own = file.get("sandbox_mode")
+    if allowed is None and own is not None and stack.option(*_TYPED) is not None:
         allowed, keys = ["read-only", own], ("sandbox_mode",)
-    mode = _MODE_OF.get(asked.policy.filesystem)
-    if not isinstance(allowed, list) or mode is None or mode in allowed:
+    mode, setting = _MODE_OF.get(asked.policy.filesystem), setting_of(file, keys, RequestLayer.MANAGED)
+    if not isinstance(allowed, list) or mode is None or mode in allowed or setting is None:
         return asked
-    setting = setting_of(file, keys, RequestLayer.MANAGED)
-    if setting is None:
-        return asked
-    is_refused = stack.rules.refuses_forced_sandbox and mode == MODES[FULL_ACCESS]
+    is_refused = stack.rules.refuses_forced_sandbox and mode == _FULL_ACCESS_MODE
     if is_refused and asked.policy.approval == "never":
         refusal = f"{mode} is not allowed by {setting.file}:{setting.line}, and approvals are off"
         return replace(asked, refusal=refusal)
-    fallback = from_sandbox_policy({"type": "read-only"}, cwd)
-    origins = [setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK)]
-    kept = (RequestField.APPROVAL, RequestField.REVIEWER)
-    origins += [origin for origin in asked.origins if origin.field in kept]
-    policy = replace(fallback, approval=asked.policy.approval, reviewer=asked.policy.reviewer)
-    return replace(asked, policy=policy, origins=tuple(origins))
+    origins = (setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK))
+    return Asked(from_sandbox_policy({"type": "read-only"}, cwd), origins).with_approvals_of(asked)
 
 
 def _of_this_host(file: ConfigFile) -> Any:
@@ -519,10 +487,10 @@ def _restrict_network(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
     """Return the policy where an administrator has the network behind Codex's proxy (0.171)."""
     if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
         return asked
-    for keys in (("features", "network_proxy"), ("experimental_network", "enabled")):
+    for keys in (_PROXY, ("experimental_network", "enabled")):
         setting = setting_of(file, keys, RequestLayer.MANAGED)
         if setting is not None and setting.value is True and stack.rules.feature_starts_proxy:
-            return with_network(asked, Network.MEDIATED, setting)
+            return asked.decided(setting.origin(RequestField.NETWORK), network=Network.MEDIATED)
     return asked
 
 
@@ -531,14 +499,13 @@ def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
     takes the place of another, and of the user, who answers where nothing is set. `codex exec` then never
     asks."""
     setting = setting_of(file, ("allowed_approvals_reviewers",), RequestLayer.MANAGED)
-    if setting is None or not isinstance(setting.value, list) or not setting.value:
+    allowed = setting.value if setting is not None and isinstance(setting.value, list) else []
+    if setting is None or not allowed or (asked.policy.reviewer or "user") in allowed:
         return asked
-    if (asked.policy.reviewer or "user") in setting.value:
-        return asked
-    others = tuple(origin for origin in asked.origins if origin.field is not RequestField.REVIEWER)
-    policy = replace(asked.policy, reviewer=str(setting.value[0]))
-    asked = replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.REVIEWER)))
-    return without_questions(asked) if stack.mode == "exec" else asked
+    asked = asked.decided(setting.origin(RequestField.REVIEWER), reviewer=str(allowed[0]))
+    if stack.mode == "exec":
+        asked = asked.decided(_NEVER.origin(RequestField.APPROVAL), approval=str(_NEVER.value))
+    return asked
 
 
 def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
@@ -547,11 +514,9 @@ def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
     allowed, keys = file.get("allowed_approval_policies"), ("allowed_approval_policies",)
     if allowed is None and (own := file.get("approval_policy")) is not None:
         allowed, keys = [own], ("approval_policy",)
+    setting = setting_of(file, keys, RequestLayer.MANAGED)
     if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
         return asked
-    setting = setting_of(file, keys, RequestLayer.MANAGED)
     if setting is None:
         return asked
-    others = tuple(origin for origin in asked.origins if origin.field is not RequestField.APPROVAL)
-    policy = replace(asked.policy, approval=approval_word(allowed[0]))
-    return replace(asked, policy=policy, origins=(*others, setting.origin(RequestField.APPROVAL)))
+    return asked.decided(setting.origin(RequestField.APPROVAL), approval=_approval_word(allowed[0]))
