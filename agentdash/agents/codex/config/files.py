@@ -20,7 +20,7 @@ from __future__ import annotations
 import posixpath
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
@@ -172,11 +172,6 @@ def _without_secrets(kept: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(policy, dict) or not isinstance(policy.get("set"), dict):
         return kept
     return kept | {"shell_environment_policy": policy | {"set": dict.fromkeys(policy["set"], "")}}
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is a folder or below it."""
-    return PurePath(path).is_relative_to(folder)
 
 
 # ---------------------------------------------------------------- which files count

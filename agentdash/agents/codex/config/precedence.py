@@ -435,12 +435,12 @@ def _constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], cwd: s
 def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
     """Return the policy where an administrator lists the permission profiles that are allowed: sandbox modes
     do not count any more, wherever they are set."""
-    listed = setting_of(file, ("allowed_permission_profiles",), RequestLayer.MANAGED)
+    listed = setting_of(file, ("allowed_permission_profiles",))
     name = stack.find("default_permissions")
     if listed is None:
         return asked
     if name is None or not isinstance(listed.value, Mapping) or listed.value.get(name.value) is not True:
-        default = setting_of(file, ("default_permissions",), RequestLayer.MANAGED)
+        default = setting_of(file, ("default_permissions",))
         name = default or replace(listed, value=_WORKSPACE)
     forced = _with_proxy(
         stack, _with_directories(stack, _ask_profile(stack, name, cwd), cwd, with_mode=False)
@@ -460,7 +460,7 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
     own = file.get("sandbox_mode")
     if allowed is None and own is not None and stack.option(*_TYPED) is not None:
         allowed, keys = ["read-only", own], ("sandbox_mode",)
-    mode, setting = _MODE_OF.get(asked.policy.filesystem), setting_of(file, keys, RequestLayer.MANAGED)
+    mode, setting = _MODE_OF.get(asked.policy.filesystem), setting_of(file, keys)
     if not isinstance(allowed, list) or mode is None or mode in allowed or setting is None:
         return asked
     is_refused = stack.rules.refuses_forced_sandbox and mode == _FULL_ACCESS_MODE
@@ -488,7 +488,7 @@ def _restrict_network(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
     if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
         return asked
     for keys in (_PROXY, ("experimental_network", "enabled")):
-        setting = setting_of(file, keys, RequestLayer.MANAGED)
+        setting = setting_of(file, keys)
         if setting is not None and setting.value is True and stack.rules.feature_starts_proxy:
             return asked.decided(setting.origin(RequestField.NETWORK), network=Network.MEDIATED)
     return asked
@@ -498,7 +498,7 @@ def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
     """Return the policy where an administrator lists what may answer approval requests (0.171): the first one
     takes the place of another, and of the user, who answers where nothing is set. `codex exec` then never
     asks."""
-    setting = setting_of(file, ("allowed_approvals_reviewers",), RequestLayer.MANAGED)
+    setting = setting_of(file, ("allowed_approvals_reviewers",))
     allowed = setting.value if setting is not None and isinstance(setting.value, list) else []
     if setting is None or not allowed or (asked.policy.reviewer or "user") in allowed:
         return asked
@@ -514,7 +514,7 @@ def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
     allowed, keys = file.get("allowed_approval_policies"), ("allowed_approval_policies",)
     if allowed is None and (own := file.get("approval_policy")) is not None:
         allowed, keys = [own], ("approval_policy",)
-    setting = setting_of(file, keys, RequestLayer.MANAGED)
+    setting = setting_of(file, keys)
     if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
         return asked
     if setting is None:
