@@ -233,3 +233,35 @@ def test_remedy_where_an_administrator_decides(tmp_path: Path) -> None:
     )
     helped = asked(Case("-s read-only", READ_ONLY, "", requirements=NOT_FULL), tmp_path)
     assert remedies(told(READ_ONLY), helped)[0].once == "codex -s workspace-write"
+
+
+@pytest.mark.parametrize(
+    ("case", "kinds", "reason"),
+    [
+        (
+            Case("-s workspace-write --add-dir /srv/x", WORKSPACE, ""),
+            {},
+            "argv: --add-dir /srv/x was not kept",
+        ),
+        (
+            Case("-s workspace-write --add-dir /srv/x", WORKSPACE, ""),
+            {"/srv/x": PathKind.MISSING, "/srv": PathKind.DIRECTORY},
+            "argv: --add-dir /srv/x names a directory that does not exist: create it, and start again",
+        ),
+        (
+            Case("", WORKSPACE, "", user=MODE + '[sandbox_workspace_write]\nwritable_roots = ["/srv/x"]\n'),
+            {},
+            'sandbox_workspace_write.writable_roots = ["/srv/x"] was written after its start',
+        ),
+    ],
+)
+def test_directory_that_was_asked_for_already(
+    case: Case, kinds: dict[str, PathKind], reason: str, tmp_path: Path
+) -> None:
+    asked(case, tmp_path)
+    found = read_request(parse_options(shlex.split(case.args)), "/h", "/w", "0.171.0", tmp_path, since=5.0)
+    denial = Denial(what="filesystem", operation="write", certainty="certain", quote="x", target="/srv/x/a")
+    remedy = remedy_for(denial, case.told, PathFacts(kinds=kinds, workspaces=("/w",), request=found))
+    assert remedy is not None
+    assert remedy.once is None
+    assert reason in remedy.text

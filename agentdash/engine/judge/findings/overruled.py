@@ -5,8 +5,9 @@ A setting that was typed or configured, and lost, is no remedy: what decides ins
 
 from __future__ import annotations
 
+from agentdash.engine.judge.findings.remedy_places import is_at_or_below
 from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.remedies import PathFacts
+from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 
 
@@ -37,7 +38,13 @@ def instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str |
         return None
     fields = (RequestField.WRITABLE_ROOTS, RequestField.FILESYSTEM)
     field = next((each for each in fields if request.origin(each) is not None), None)
-    if field is not None and request.policy.may_write(path) and not policy.may_write(path):
+    is_asked = request.policy.filesystem is Filesystem.WORKSPACE and request.policy.may_write(path)
+    if field is not None and is_asked and not policy.may_write(path):
+        roots = (root for root in request.policy.writable_roots if is_at_or_below(path, root))
+        if any(facts.kinds.get(root) is PathKind.MISSING for root in roots):
+            return (
+                f"{request.origin(field)} names a directory that does not exist: create it, and start again"
+            )
         return _decides(request, field)
     if _managed(request, RequestField.WRITABLE_ROOTS) is not None:
         return _decides(request, RequestField.WRITABLE_ROOTS)
@@ -86,9 +93,10 @@ def _decides(request: Requested, field: RequestField) -> str:
     asked, given = request.origin(field), request.given_origin(field)
     if given is not None and given != asked:
         return f"{given} decides, whatever is asked for"
-    if not request.is_fixed:
-        return f"{asked} was not kept: `/permissions` in that Codex shows what was chosen instead"
-    return f"{asked} was not kept"
+    if asked is not None and asked.file in request.changed_files:
+        return f"{asked} was written after its start: start it again"
+    chosen = "" if request.is_fixed else ": another one may have been chosen in it (`/permissions`)"
+    return f"{asked} was not kept{chosen}"
 
 
 def _has_profile(policy: Policy | None, facts: PathFacts) -> bool:

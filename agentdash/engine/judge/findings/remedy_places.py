@@ -62,7 +62,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     directories: list[str | None] = []
     if thread is not None:
         directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
-    request = newest_request(thread, fleet.requests.get(thread.id, ())) if thread is not None else None
+    request = request_of(fleet, thread)
     has_paths = thread is None or bool(thread.denials or thread.observations)
     return PathFacts(
         kinds=fleet.paths if has_paths else _NOTHING,
@@ -73,6 +73,12 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
         profile=_given_profile(thread, request),
         request=request,
     )
+
+
+def request_of(fleet: FleetView, thread: Thread | None) -> Requested | None:
+    """Return what a thread was asked for last; None where its arguments are not known."""
+    found = newest_request(thread, fleet.requests.get(thread.id, ())) if thread is not None else None
+    return found if found is not None and found.are_arguments_known else None
 
 
 def _given_profile(thread: Thread | None, request: Requested | None) -> str | None:
