@@ -19,6 +19,7 @@ from agentdash.agents.adapter import Adapter
 from agentdash.agents.registry import adapters, identify_table
 from agentdash.files import read_text
 from agentdash.model.sanitize import clean_line
+from agentdash.model.versions import numbers_of
 
 _MAX_PARENTS: Final = 5
 """Directories above a program in which its npm package is described (`@google/gemini-cli/bundle/`)."""
@@ -57,11 +58,7 @@ def knowledge() -> Mapping[str, Knowledge]:
 def screen_versions(agent: str) -> tuple[str, ...]:
     """Return the versions on real screens of which the rules of a CLI were tested, the newest first."""
     tested = adapters()[agent].tables.get("screen", {}).get("tested", ())
-    return tuple(sorted(tested, key=_numbers, reverse=True))
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+    return tuple(sorted(tested, key=numbers_of, reverse=True))
 
 
 def knowledge_table() -> str:

@@ -18,9 +18,9 @@ from agentdash.agents.claude.settings import Arguments, parse_settings
 from agentdash.agents.claude.settings import requested as requested_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.config.argv import parse_options
-from agentdash.agents.codex.config.files import parse_config
-from agentdash.agents.codex.config.layers import ETC, ConfigLayers, request, requested
-from agentdash.agents.codex.config.roles import role_request
+from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
+from agentdash.agents.codex.config.precedence import request, requested
+from agentdash.agents.codex.config.reader import role_request
 from agentdash.agents.codex.config.versions import latest_rules
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from agentdash.model.requested import Requested
+
 
 class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     """The narrowest change that would help."""
@@ -74,6 +76,8 @@ class PathFacts(msgspec.Struct, frozen=True):
     profile: str | None = None
     """The permission profile that was asked for and is given by the rules of the CLI's version; for policies
     that do not state theirs (Codex 0.138 to 0.150)."""
+    request: Requested | None = None
+    """What the thread was asked for last, and what its CLI makes of that; None: not known."""
 
     def has_link(self, path: str) -> bool:
         """Return whether a symbolic link is known at an absolute path or above it: the kernel, and the
@@ -85,6 +89,5 @@ class PathFacts(msgspec.Struct, frozen=True):
 
     def is_same(self, other: PathFacts) -> bool:
         """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
-        ours = (self.homes, self.workspaces, self.codex_home, self.claude_home, self.profile)
-        theirs = (other.homes, other.workspaces, other.codex_home, other.claude_home, other.profile)
+        ours, theirs = (msgspec.structs.replace(each, kinds={}) for each in (self, other))
         return self.kinds is other.kinds and ours == theirs

@@ -124,6 +124,8 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it was asked of a thread that existed already."""
     are_arguments_known: bool = True
     """Whether the arguments of the process were read: false of one that had ended before."""
+    rules_of: str | None = None
+    """The version whose rules were applied, where that of the CLI is newer than all that were measured."""
     scope: Literal["commands", "worker"] = "commands"
     """What the sandbox is around: each command by itself, or the CLI with all that it runs (Gemini CLI)."""
     dropped_by: RequestOrigin | None = None

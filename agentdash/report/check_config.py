@@ -11,14 +11,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.agents.codex.config.argv import Arguments, parse_options
+from agentdash.agents.codex.config.argv import Arguments, parse_options, refusal
 from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.layers import ConfigLayers, directory, read_layers, request
-from agentdash.agents.codex.config.options import refusal
-from agentdash.agents.codex.config.precedence import Asked
-from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, release, rules_for
+from agentdash.agents.codex.config.files import ConfigLayers, directory, read_layers
+from agentdash.agents.codex.config.precedence import Asked, request
+from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
 from agentdash.model.policy import Policy
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
+from agentdash.model.versions import numbers_of, stand_in
 
 
 class ConfigFileReport(msgspec.Struct):
@@ -101,8 +101,8 @@ def check_config(
         ValueError: this version refuses the arguments.
     """
     known = rules_for(version[0])
-    measured = release(version[0]) if known else None
-    if measured and (problem := refusal(args, measured[1])) is not None:
+    is_measured = known is not None and stand_in(version[0], LAST_MEASURED) is None
+    if is_measured and (problem := refusal(args, numbers_of(version[0])[1])) is not None:
         raise ValueError(f"Codex {version[0]} does not take these arguments: {problem}")
     arguments = parse_options(args)
     rules = known or latest_rules()
@@ -113,7 +113,7 @@ def check_config(
         schema="agentdash.check-config/1",
         version=version[0],
         version_from=version[1],
-        measured=known is not None,
+        measured=is_measured,
         cwd=workspace,
         trust=layers.trust,
         refusal=given.refusal,
@@ -128,14 +128,14 @@ def check_config(
 
 def default_version() -> tuple[str, str]:
     """Return the newest measured version."""
-    return f"{LAST_MEASURED[0]}.{LAST_MEASURED[1]}.0", "the newest that was measured"
+    return f"{LAST_MEASURED}.0", "the newest that was measured"
 
 
 def print_check_config(report: CheckConfigReport, console: Console) -> None:
     """Print the parts of the policy, what is not given, and what has no effect."""
     console.print(Text(f"Codex {report.version} ({report.version_from}) in {report.cwd}"))
     if not report.measured:
-        console.print(Text("the rules of this version were not measured: those of the newest are used"))
+        console.print(Text(f"this version was not measured: by the rules of {LAST_MEASURED}"))
     if report.refusal:
         console.print(Text(f"will not start: {report.refusal}"))
     for part in report.parts:

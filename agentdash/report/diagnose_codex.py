@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.layers import read_layers, request
-from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
+from agentdash.agents.codex.config.files import read_layers
+from agentdash.agents.codex.config.precedence import request
+from agentdash.agents.codex.config.reader import NEEDED, environment_rules
 from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, open_lines, problem
 from agentdash.agents.codex.installed_version import installed_version
 from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.model.events import ThreadStarted
+from agentdash.model.events import LineSkipped, ThreadStarted
 from agentdash.model.process import Process
 from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
+from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.check_config import default_version
 from agentdash.report.doctor import DoctorCheck, fail, ok, warn
 
 _MAX_VERSION_SESSIONS: Final = 200
 """Newest sessions whose headers are read for their Codex version: enough for all versions in use."""
+_MAX_NEWER_SESSIONS: Final = 5
+"""Newest sessions of versions that were not tested in which lines of unknown kinds are counted."""
+_MAX_NEWER_LINES: Final = 20_000
+"""Lines read of each of them: a second."""
 
 
 def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[DoctorCheck]:
@@ -53,14 +61,29 @@ def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[Docto
 
 def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:
     newest = files[:_MAX_VERSION_SESSIONS]
-    versions = sorted({_version(path) or "unknown" for path in newest}, key=_numbers, reverse=True)
+    by_file = {path: _version(path) for path in newest}
+    versions = sorted({each or "unknown" for each in by_file.values()}, key=numbers_of, reverse=True)
     listed = ", ".join(versions) or "none"
     shown = clean_line(str(home.root))
     detail = f"{shown}: {len(files)} sessions; of the newest {len(newest)} by Codex {listed}"
-    if versions and _numbers(versions[0])[:2] > _numbers(LAST_VERSION):
-        advice = f"agentdash was tested up to {LAST_VERSION}: look for a newer agentdash"
-        return warn("codex home", detail, advice)
+    newer = [path for path, version in by_file.items() if stand_in(version, LAST_VERSION)]
+    if newer:
+        detail += f"; later ones than {LAST_VERSION} are read by its rules"
+        unknown = _unknown_lines(newer[:_MAX_NEWER_SESSIONS])
+        listed = ", ".join(f"{count} {kind}" for kind, count in unknown.most_common()) or "none"
+        detail += f", lines of unknown kinds: {listed}"
     return ok("codex home", detail)
+
+
+def _unknown_lines(files: Iterable[Path]) -> Counter[str]:
+    """Return how many lines of unknown kinds there are in files."""
+    found: Counter[str] = Counter()
+    for path in files:
+        with suppress(OSError):
+            for event in RolloutReader("x").read(islice(open_lines(path), _MAX_NEWER_LINES)):
+                if isinstance(event, LineSkipped) and event.what == "unknown":
+                    found[event.detail] += event.count
+    return found
 
 
 def _check_listed(errors: Sequence[OSError]) -> Iterator[DoctorCheck]:
@@ -86,10 +109,6 @@ def _version(path: Path) -> str | None:
     except OSError:
         return None
     return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdecimal())
 
 
 def _needed(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -16,6 +16,10 @@ DOMAINS = (
     "[permissions.mine.network]\nenabled = true\n"
     '[permissions.mine.network.domains]\n"127.0.0.1" = "allow"\n'
 )
+TRANSPARENT = (
+    '[permissions.mine]\nextends = ":workspace"\n'
+    "[permissions.mine.network]\nenabled = true\ntransparent_tcp = true\n"
+)
 TWO_PROFILES = '[allowed_permission_profiles]\n":read-only" = true\n":workspace" = true\n'
 READ_ONLY_PROFILE = '[allowed_permission_profiles]\n":read-only" = true\n'
 
@@ -178,6 +182,31 @@ PROFILES = (
     Settings("own permissions domains", top=permissions("mine"), tables=DOMAINS),
     Settings("domains by proxy", (_E, "-c", PROXY), top=permissions("mine"), tables=DOMAINS),
     Settings("proxy by -c", (_E, "-c", PROXY, "-s", WORKSPACE), tables=NETWORK),
+    Settings("proxy by file", (_E, "-s", WORKSPACE), tables=NETWORK + "[features]\nnetwork_proxy = true\n"),
+    Settings(
+        "proxy by table",
+        (_E, "-s", WORKSPACE),
+        tables=NETWORK + "[features.network_proxy]\nenabled = true\n",
+    ),
+    Settings(
+        "proxy by table off",
+        (_E, "-s", WORKSPACE),
+        tables=NETWORK + "[features.network_proxy]\nenabled = false\n",
+    ),
+    Settings(
+        "proxy by -c in a table", (_E, "-c", f"{PROXY[:-5]}.enabled=true", "-s", WORKSPACE), tables=NETWORK
+    ),
+    Settings(
+        "proxy of a file below -c",
+        (_E, "-c", "features.network_proxy=false", "-s", WORKSPACE),
+        tables=NETWORK + "[features]\nnetwork_proxy = true\n",
+    ),
+    Settings("transparent_tcp", top=permissions("mine"), tables=TRANSPARENT),
+    Settings(
+        "transparent_tcp by proxy",
+        top=permissions("mine"),
+        tables=TRANSPARENT + "[features]\nnetwork_proxy = true\n",
+    ),
     Settings("full access and proxy", (_E, "-s", FULL), tables="[features]\nnetwork_proxy = true\n"),
     Settings(
         "own permissions pattern",
@@ -258,6 +287,30 @@ MANAGED = (
         "allowed modes, yolo",
         (_E, "--yolo"),
         requirements='allowed_sandbox_modes = ["read-only", "workspace-write"]\n',
+    ),
+    Settings(
+        "allowed modes and approvals, yolo",
+        (_E, "--yolo"),
+        requirements='allowed_sandbox_modes = ["read-only", "workspace-write"]\n'
+        'allowed_approval_policies = ["on-request"]\n',
+    ),
+    Settings(
+        "allowed modes of this host",
+        (_E, "-s", WORKSPACE),
+        requirements='[[remote_sandbox_config]]\nhostname_patterns = ["*"]\n'
+        'allowed_sandbox_modes = ["read-only"]\n',
+    ),
+    Settings(
+        "required proxy",
+        (_E, "-s", WORKSPACE),
+        tables=NETWORK,
+        requirements="[features]\nnetwork_proxy = true\n",
+    ),
+    Settings(
+        "required network",
+        (_E, "-s", WORKSPACE),
+        tables=NETWORK,
+        requirements="[experimental_network]\nenabled = true\n",
     ),
     Settings("allowed approvals", requirements='allowed_approval_policies = ["on-request"]\n'),
     Settings("managed mode below -s", (_E, "-s", READ_ONLY), managed=mode(FULL)),

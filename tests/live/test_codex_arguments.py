@@ -13,11 +13,11 @@ from typing import Final
 
 import pytest
 
-from agentdash.agents.codex.config.options import OPTIONS, refusal
+from agentdash.agents.codex.config.argv import OPTIONS, refusal
 from tests.live.codex import native_program
 from tests.live.patience import scaled
 
-VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.130.0,0.169.0").split(","))
+VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.130.0,0.169.0,0.171.0").split(","))
 NAMED: Final = (
     "exec x",
     "exec --bogus x",

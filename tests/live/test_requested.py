@@ -20,12 +20,10 @@ from typing import Any, Final
 
 import pytest
 
-from agentdash.agents.codex.config.argv import parse_options
-from agentdash.agents.codex.config.layers import read_layers, request, requested
-from agentdash.agents.codex.config.options import refusal
-from agentdash.agents.codex.config.precedence import Asked
-from agentdash.agents.codex.config.reader import read_request
-from agentdash.agents.codex.config.roles import read_role
+from agentdash.agents.codex.config.argv import parse_options, refusal
+from agentdash.agents.codex.config.files import read_layers
+from agentdash.agents.codex.config.precedence import Asked, request, requested
+from agentdash.agents.codex.config.reader import read_request, read_role
 from agentdash.agents.codex.config.versions import rules_for
 from agentdash.agents.codex.policy_formats import from_turn
 from agentdash.model.findings import FindingKind
@@ -46,7 +44,9 @@ from tests.live.codex_settings import (
 )
 from tests.live.patience import command_seconds, scaled, until
 
-VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.114.0,0.130.0,0.169.0").split(","))
+VERSIONS: Final = tuple(
+    os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.114.0,0.130.0,0.169.0,0.171.0").split(",")
+)
 SAMPLE: Final = (
     "nothing",
     "-s read-only",
@@ -219,14 +219,28 @@ TUIS: Final = {
         True,
     ),
     "managed mode": (Settings("x", ("-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)), True),
+    "allowed modes, -c": (
+        Settings(
+            "x", ("-c", f"sandbox_mode={WORKSPACE}"), requirements='allowed_sandbox_modes = ["read-only"]\n'
+        ),
+        True,
+    ),
 }
 """Settings, and whether managed ones outrank what is asked for."""
 TUI_CELLS: Final = [
     pytest.param(version, name, id=f"{version} {name}")
     for version in VERSIONS
     for name in TUIS
-    if EVERYTHING or (version, name) == ("0.169.0", "managed mode")
+    if EVERYTHING or (version == VERSIONS[-1] and name in ("managed mode", "allowed modes, -c"))
 ]
+
+
+def sandbox_of(lab: MatrixLab) -> dict[str, Any]:
+    """Return the sandbox of the lab's thread, as `agentdash status` has it."""
+    seen = agentdash(lab, "status", "--json", "-S", str(lab.lab.tmux))
+    (worker,) = [each for each in json.loads(seen.stdout)["workers"] if each["id"] == lab.thread]
+    sandbox: dict[str, Any] = worker["sandbox"]
+    return sandbox
 
 
 @pytest.mark.parametrize(("version", "name"), TUI_CELLS)
@@ -238,13 +252,12 @@ async def test_tui(version: str, name: str) -> None:
         await asyncio.sleep(scaled(2))  # in its first seconds a TUI may lose keys
         pane.submit("[[first]] go")
         await until(lambda: bool(lab.lab.threads()) and any(each.may for each in lab.truths()), "its command")
-        seen = agentdash(lab, "status", "--json", "-S", str(lab.lab.tmux))
-        (worker,) = [each for each in json.loads(seen.stdout)["workers"] if each["id"] == lab.thread]
+        await until(lambda: sandbox_of(lab)["requested"] is not None, "what was asked for")
         asked, _ = predicted(lab, settings.args)
         truth = lab.truths()[0]
-        requested_files = worker["sandbox"]["requested"]["filesystem"]
-        assert requested_files == asked.policy.filesystem
-        found = [each for each in worker["sandbox"]["findings"] if each["kind"] in REQUEST_KINDS]
+        sandbox = sandbox_of(lab)
+        assert sandbox["requested"]["filesystem"] == asked.policy.filesystem
+        found = [each for each in sandbox["findings"] if each["kind"] in REQUEST_KINDS]
         assert [each["kind"] for each in found] == ["requested-not-configured"] * is_outranked
         assert (may(asked.policy, lab) == truth.may) is not is_outranked
 
@@ -321,18 +334,15 @@ ROLE_CELLS: Final = [
 @pytest.mark.parametrize(("version", "name"), ROLE_CELLS)
 def test_role(version: str, name: str) -> None:
     wanted, is_ignored = ROLES[name]
-    role = _TESTER + wanted if version == "0.169.0" else wanted
-    tables = (
-        ""
-        if version == "0.169.0"
-        else '[agents.tester]\ndescription = "tests"\nconfig_file = "agents/tester.toml"\n'
-    )
+    is_new = int(version.split(".")[1]) >= 169
+    role = _TESTER + wanted if is_new else wanted
+    tables = "" if is_new else '[agents.tester]\ndescription = "tests"\nconfig_file = "agents/tester.toml"\n'
     with matrix_lab(version, Settings("x", ("exec", "-s", WORKSPACE), tables=tables)) as lab:
         (lab.lab.home / "agents").mkdir()
         (lab.lab.home / "agents/tester.toml").write_text(role, "utf-8")
         args = {"message": "[[first]] go", "agent_type": "tester"}
         spawn: dict[str, Any] = {"tool": "spawn_agent", "args": args}
-        if version == "0.169.0":
+        if is_new:
             spawn["namespace"] = "multi_agent_v1"
         lab.lab.model.script = {**lab.lab.model.script, "parent": [spawn, {"wait": True}, {"say": "done"}]}
         began = time.time()

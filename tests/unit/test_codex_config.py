@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 
 from agentdash.agents.codex.config.argv import parse_arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.files import find_line, look_up, parse_config, read_config
-from agentdash.agents.codex.config.layers import ConfigLayers, read_layers, request
-from agentdash.agents.codex.config.reader import CodexRequests, read_request
-from agentdash.agents.codex.config.shell_environment import environment_rules
+from agentdash.agents.codex.config.files import (
+    ConfigLayers,
+    find_line,
+    look_up,
+    parse_config,
+    read_config,
+    read_layers,
+)
+from agentdash.agents.codex.config.precedence import request
+from agentdash.agents.codex.config.reader import CodexRequests, environment_rules, read_request
 from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, release, rules_for
+from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
@@ -198,14 +204,11 @@ def test_file_that_is_no_toml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "known"),
     [("0.169.0", True), ("0.114.0", True), ("0.155.2", True), ("0.127.0", False), ("0.113.0", False),
-     ("0.170.0", False), ("0.0.0", False), (None, False), ("nightly", False)],
+     ("0.171.2-alpha.1", True), ("0.175.0", True), ("1.2.0", True), ("0.0.0", True), (None, False),
+     ("nightly", False)],
 )  # fmt: skip
-def test_versions_that_were_measured(version: str | None, known: bool) -> None:
+def test_versions_with_rules(version: str | None, known: bool) -> None:
     assert (rules_for(version) is not None) is known
-
-
-def test_release() -> None:
-    assert (release("0.169.0-alpha.1"), release("")) == ((0, 169), None)
 
 
 def layers(user: str, *, managed: str = "") -> ConfigLayers:
@@ -348,7 +351,7 @@ def test_nothing_is_known_of_other_processes() -> None:
 
 def test_version_that_was_not_measured(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\napproval_policy = "never"\n', "utf-8")
-    found = read_request(parse_options(["-s", "workspace-write"]), str(tmp_path), "/w", "9.9.0", Path("/"))
+    found = read_request(parse_options(["-s", "workspace-write"]), str(tmp_path), "/w", "0.127.0", Path("/"))
     assert {origin.layer for origin in found.origins} == {RequestLayer.ARGV}
     assert found.given is None
 

@@ -56,12 +56,11 @@ def test_missing_home_and_later_codex(home: Path) -> None:
     missing, *_ = check_homes(CodexHome(home / "nothing"), probe.processes.values())
     assert (missing.level, "does not exist" in missing.detail) == ("warn", True)
     for path in home.rglob("*.jsonl"):
-        path.write_text(path.read_text().replace('"cli_version":"0.169.0"', '"cli_version":"0.170.2"'))
+        text = path.read_text().replace('"cli_version":"0.169.0"', '"cli_version":"0.175.2"')
+        path.write_text(text + '{"timestamp":"2026-11-20T00:00:00Z","type":"mood","payload":{}}\n')
     late = by_name(list(check_homes(CodexHome(home), probe.processes.values())))["codex home"]
-    assert (late.level, late.advice) == (
-        "warn",
-        "agentdash was tested up to 0.169: look for a newer agentdash",
-    )
+    assert (late.level, late.advice) == ("ok", None)
+    assert late.detail.endswith("later ones than 0.171 are read by its rules, lines of unknown kinds: 1 mood")
 
 
 def test_unreadable_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

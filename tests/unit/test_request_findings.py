@@ -75,7 +75,7 @@ def test_wider_and_narrower() -> None:
     )
     assert (wider.direction, wider.severity) == ("wider", "danger")
     assert (narrower.direction, narrower.severity) == ("narrower", "warning")
-    assert "No setting that was read explains it." in wider.message
+    assert "the rules of this version, or some of its settings, are not." in wider.message
     assert [(field.name, field.expected, field.actual) for field in wider.fields] == [
         ("files", "read-only", "unrestricted"),
         ("network", "off", "on"),
@@ -89,7 +89,7 @@ def test_winning_line_is_quoted() -> None:
 
 def test_winner_that_leads_elsewhere_is_none() -> None:
     request = given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
-    assert "No setting that was read explains it." in only(thread((6.0, FULL)), request).message
+    assert "No setting that was read explains it" in only(thread((6.0, FULL)), request).message
 
 
 def test_policy_before_the_process_is_not_compared() -> None:
@@ -133,7 +133,7 @@ def test_file_that_was_written_later_decides_nothing() -> None:
     typed = replace(asked(READ_ONLY), changed_files=("/c",))
     assert kinds(thread((6.0, FULL)), typed) == ["requested-not-configured"]
     explained = given(typed, FULL, RequestLayer.USER, "/c")
-    assert "No setting that was read explains it." in only(thread((6.0, FULL)), explained).message
+    assert "written since its start: /c." in only(thread((6.0, FULL)), explained).message
 
 
 def test_directory_that_was_asked_for() -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
 from agentdash.agents.claude.roles import read_role
+from agentdash.agents.claude.transcript.kinds import LAST_VERSION
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -24,6 +25,7 @@ from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
+from agentdash.model.versions import stand_in
 
 _MAX_LISTED: Final = 100
 """Entries of one list in a file."""
@@ -127,6 +129,8 @@ class ClaudeRequests:
         if home is None or not cwd:
             return None
         found = read_request(parse_arguments(process.argv), home, cwd, root)
+        version = thread.version if thread is not None else None
+        found = msgspec.structs.replace(found, rules_of=stand_in(version, LAST_VERSION))
         # it may write its settings itself as it starts (2.1.197), before the session begins
         begun = (thread.created_at or 0.0) if thread is not None else 0.0
         return _since(found, process.key.started, at, read_until=begun)
@@ -159,7 +163,8 @@ def request_of_transcript(path: Path, thread: Thread, at: float) -> Requested | 
         role = read_role(path, str(home.root), thread.cwd, root)
         return _since(role, thread.created_at, at) if role else None
     found = read_request(Arguments(), str(home.root), thread.cwd, root)
-    found = msgspec.structs.replace(found, are_arguments_known=False)
+    stands_in = stand_in(thread.version, LAST_VERSION)
+    found = msgspec.structs.replace(found, are_arguments_known=False, rules_of=stands_in)
     return _since(found, thread.created_at, at)
 
 

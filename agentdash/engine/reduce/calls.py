@@ -3,9 +3,7 @@ shows."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -24,6 +22,7 @@ from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import last_part
 from agentdash.model.thread import Call, Moment, Thread, Turn
+from agentdash.model.versions import is_before
 
 MAX_OBSERVATIONS: Final = 64
 """Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""
@@ -239,13 +238,7 @@ def _has_landlock(thread: Thread) -> bool:
     """Return whether the sandbox of a thread's commands can be Landlock: Linux, before bubblewrap (0.125)."""
     if thread.platform == "darwin":
         return False
-    return _is_before_bubblewrap(thread.version or "")
-
-
-@lru_cache(64)
-def _is_before_bubblewrap(version: str) -> bool:
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    return numbers is None or (int(numbers[1]), int(numbers[2])) < _FIRST_BUBBLEWRAP
+    return is_before(thread.version, _FIRST_BUBBLEWRAP) is not False
 
 
 def _logged_denials(violations: tuple[e.ViolationLogged, ...], call: str) -> tuple[Denial, ...]:

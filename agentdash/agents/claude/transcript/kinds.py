@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-LAST_VERSION: Final = "2.1.330"
+LAST_VERSION: Final = "2.1.332"
 """The newest Claude Code whose transcripts were tested; records of later ones may be unknown."""
 
 _RECORDS_SINCE: Final = {

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from agentdash.agents.codex.config.argv import Arguments
-from agentdash.agents.codex.config.files import ConfigFile
-from agentdash.agents.codex.config.layers import ConfigLayers
+from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
 from agentdash.agents.codex.config.precedence import Asked
 from agentdash.agents.codex.config.stack import statement
 from agentdash.agents.codex.config.versions import Rules
@@ -90,10 +89,10 @@ def _sandbox_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
 
 
 def _domain_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
-    name = given.policy.profile
-    keys = ("permissions", name or "", "network", "domains")
-    if given.policy.network is Network.ON and file.get(*keys):
-        yield _ineffective(file, keys, "it needs features.network_proxy (0.133+)")
+    for key in ("domains", "transparent_tcp"):
+        keys = ("permissions", given.policy.profile or "", "network", key)
+        if given.policy.network is Network.ON and file.get(*keys):
+            yield _ineffective(file, keys, "it needs features.network_proxy (0.133+)")
 
 
 def _approval_settings(file: ConfigFile, arguments: Arguments, given: Asked) -> Iterator[Ineffective]:

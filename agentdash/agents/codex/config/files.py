@@ -1,18 +1,32 @@
-"""Read configuration files of Codex: only what concerns the sandbox is kept, with the lines of its keys.
+"""Find and read the configuration files of one Codex: only what concerns the sandbox is kept, with the lines
+of its keys.
 
+| file | layer |
+|---|---|
+| `/etc/codex/config.toml` | system config |
+| `$CODEX_HOME/config.toml` | user config |
+| `$CODEX_HOME/NAME.config.toml` | profile (`-p NAME`, 0.134+) |
+| `.codex/config.toml`, from the project's root to the working directory | project config, if it is trusted |
+| `/etc/codex/managed_config.toml`, `/etc/codex/requirements.toml` | managed |
+
+A project is trusted by `[projects."DIR"] trust_level = "trusted"` in the user's file, for the working
+directory or the root of its repository. Managed settings from the cloud, or of a device, cannot be read.
 Values of other keys (providers, MCP servers, tokens) are dropped as soon as a file is parsed. `auth.json` is
 never opened.
 """
 
 from __future__ import annotations
 
+import posixpath
 import tomllib
-from collections.abc import Mapping
-from pathlib import Path, PurePath
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import msgspec
 
+from agentdash.agents.codex.config.argv import Arguments
+from agentdash.agents.codex.config.versions import Rules
 from agentdash.files import read_text
 from agentdash.model.requested import RequestLayer
 from agentdash.model.sanitize import clean_line
@@ -21,12 +35,12 @@ KEPT: Final = frozenset(
     (
         *("sandbox_mode", "sandbox_workspace_write", "approval_policy", "approvals_reviewer"),
         *("default_permissions", "permissions", "profile", "profiles", "projects", "project_root_markers"),
-        *("shell_environment_policy", "agents", "name"),
+        *("shell_environment_policy", "agents", "features"),
         *("allowed_sandbox_modes", "allowed_permission_profiles", "allowed_approval_policies"),
-        "allowed_approvals_reviewers",
+        *("allowed_approvals_reviewers", "experimental_network", "remote_sandbox_config"),
     )
 )
-"""Top-level keys that are kept. The last four are those of `requirements.toml`; `name` that of a role."""
+"""Top-level keys that are kept: all that the rules look up. The last six are of `requirements.toml`."""
 _POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
 """Parts of names by which an unknown key was meant to concern the sandbox."""
 _KNOWN_POLICY_KEYS: Final = frozenset(
@@ -160,6 +174,147 @@ def _without_secrets(kept: dict[str, Any]) -> dict[str, Any]:
     return kept | {"shell_environment_policy": policy | {"set": dict.fromkeys(policy["set"], "")}}
 
 
-def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is a folder or below it."""
-    return PurePath(path).is_relative_to(folder)
+# ---------------------------------------------------------------- which files count
+
+ETC: Final = "/etc/codex"
+_MAX_PARENTS: Final = 40
+"""Directories above the working directory in which a repository is looked for."""
+Trust = Literal["trusted", "untrusted"]
+
+
+class ConfigLayers(msgspec.Struct, frozen=True):
+    """The configuration files of one Codex."""
+
+    files: tuple[ConfigFile, ...] = ()
+    """Those that count, the weakest first; without managed ones."""
+    managed: tuple[ConfigFile, ...] = ()
+    """`managed_config.toml` and `requirements.toml`, as far as they exist."""
+    disabled: tuple[ConfigFile, ...] = ()
+    """Files of a project that is not trusted: they do not count."""
+    trust: Trust | None = None
+    """Of the project; None where it is not decided."""
+
+    @property
+    def all(self) -> tuple[ConfigFile, ...]:
+        """All files, the weakest first."""
+        return (*self.files, *self.disabled, *self.managed)
+
+    @property
+    def managed_config(self) -> ConfigFile | None:
+        """`managed_config.toml`."""
+        return next((file for file in self.managed if file.path.endswith("managed_config.toml")), None)
+
+    @property
+    def newest(self) -> float:
+        """When the newest of them was written (unix seconds)."""
+        return max((file.modified for file in (*self.files, *self.managed)), default=0.0)
+
+    def written_after(self, at: float) -> tuple[str, ...]:
+        """Return the files that were written after a time (unix seconds)."""
+        return tuple(file.path for file in self.all if file.modified > at)
+
+    @property
+    def are_certain(self) -> bool:
+        """Whether it is known which files count: all were read, and the trust of a project that has one, or
+        where its root is, does not depend on more."""
+        is_project_open = bool(self.disabled) and self.trust is None
+        has_markers = any(file.get("project_root_markers") is not None for file in self.files)
+        return not (self.problems or is_project_open or has_markers)
+
+    @property
+    def problems(self) -> tuple[ConfigFile, ...]:
+        """Those that could not be read."""
+        return tuple(file for file in self.all if file.problem)
+
+
+def read_layers(
+    home: str, cwd: str, arguments: Arguments, rules: Rules, *, root: Path = Path("/")
+) -> ConfigLayers:
+    """Read the configuration files of a Codex. Never raises.
+
+    Args:
+        root: where its file system is mounted: `/proc/PID/root` of a process in another mount namespace.
+    """
+
+    def read(path: str, layer: RequestLayer) -> ConfigFile | None:
+        return read_config(root / path.lstrip("/"), layer, path)
+
+    ignores_user = arguments.last("ignore-user-config") is not None
+    user = None if ignores_user else read(posixpath.join(home, "config.toml"), RequestLayer.USER)
+    trust = _trust(user, cwd, root)
+    projects = [
+        file
+        for folder in _project_folders(cwd, root)
+        if posixpath.join(folder, ".codex") != posixpath.normpath(home)
+        and (file := read(posixpath.join(folder, ".codex/config.toml"), RequestLayer.PROJECT)) is not None
+    ]
+    named = arguments.last("profile")
+    profile = None
+    if named is not None and not rules.profile_tables and "/" not in named.value:
+        profile = read(posixpath.join(home, f"{named.value}.config.toml"), RequestLayer.PROFILE)
+    managed = (
+        read(posixpath.join(ETC, name), RequestLayer.MANAGED)
+        for name in ("managed_config.toml", "requirements.toml")
+    )
+    system = read(posixpath.join(ETC, "config.toml"), RequestLayer.SYSTEM)
+    counting = (system, user, profile, *(projects if trust == "trusted" else ()))
+    return ConfigLayers(
+        files=tuple(file for file in counting if file is not None),
+        managed=tuple(file for file in managed if file is not None),
+        disabled=() if trust == "trusted" else tuple(projects),
+        trust=trust,
+    )
+
+
+def directory(arguments: Arguments, cwd: str) -> str:
+    """Return the workspace of a Codex that was started in a directory."""
+    option = arguments.last("cd")
+    return posixpath.normpath(posixpath.join(cwd, option.value)) if option and option.value else cwd
+
+
+def _trust(user: ConfigFile | None, cwd: str, root: Path) -> Trust | None:
+    if user is None:
+        return None
+    top = _repository(cwd, root)
+    for folder in dict.fromkeys((cwd, top, *_main_repository(top, root))):
+        level = user.get("projects", folder, "trust_level")
+        if level == "trusted":
+            return "trusted"
+        if level == "untrusted":
+            return "untrusted"
+    return None
+
+
+def _main_repository(top: str, root: Path) -> Iterator[str]:
+    """Yield the repository that a linked worktree belongs to: its `.git` is a file that names it."""
+    try:
+        text = read_text(root / top.lstrip("/") / ".git")
+    except (OSError, UnicodeDecodeError):
+        return
+    named = text.partition("gitdir:")[2].strip()
+    main = named.partition("/.git/worktrees/")
+    if main[1] and main[0].startswith("/"):
+        yield posixpath.normpath(main[0])
+
+
+def _repository(cwd: str, root: Path) -> str:
+    """Return the root of the repository of a directory; the directory itself without one."""
+    return next((folder for folder in _parents(cwd) if (root / folder.lstrip("/") / ".git").exists()), cwd)
+
+
+def _project_folders(cwd: str, root: Path) -> Sequence[str]:
+    """Return the directories from the root of the repository to the working directory."""
+    top = _repository(cwd, root)
+    folders = [
+        folder for folder in _parents(cwd) if folder == top or folder.startswith(top.rstrip("/") + "/")
+    ]
+    return folders[::-1]
+
+
+def _parents(cwd: str) -> Iterator[str]:
+    folder = posixpath.normpath(cwd)
+    for _ in range(_MAX_PARENTS):
+        yield folder
+        if folder == "/":
+            return
+        folder = posixpath.dirname(folder)

@@ -20,33 +20,66 @@ Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 7, 
 beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandboxes and approvals that
 are allowed. `codex exec` never asks, whatever `approval_policy` is set (but for `--approve-for-me`, an
 automatic reviewer, and managed settings).
+
+A permission profile (`default_permissions`, `[permissions.NAME]`; 0.130+) has `extends` (0.133+),
+`[permissions.NAME.filesystem]` with paths and special paths, each `read`, `write`, `deny`, or a table of
+paths below it, and `[permissions.NAME.network]`.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.codex.config.permission_profiles import (
-    FULL_ACCESS,
-    MODES,
-    builtin_profile,
-    custom_profile,
-    profile_chain,
-)
-from agentdash.agents.codex.config.stack import Setting, Stack, cap
+from agentdash.agents.codex.config.argv import Arguments, Option
+from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
+from agentdash.agents.codex.config.stack import Setting, Stack, cap, dropped_options, setting_of
 from agentdash.agents.codex.config.versions import Rules
-from agentdash.agents.codex.policy_formats import from_sandbox_policy
-from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
-from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
+from agentdash.agents.codex.policy_formats import classify, from_sandbox_policy
+from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 
-_FULL_ACCESS_MODE: Final = MODES[FULL_ACCESS]
+_READ_ONLY: Final = ":read-only"
+_WORKSPACE: Final = ":workspace"
+_FULL_ACCESS: Final = ":danger-full-access"
+_MODES: Final = {
+    _READ_ONLY: "read-only",
+    _WORKSPACE: "workspace-write",
+    _FULL_ACCESS: "danger-full-access",
+}
+"""The built-in profiles, and the `sandbox_mode` that does the same."""
+_ROOTS: Final = {":root": "/", "/": "/", ":tmpdir": TMPDIR, ":slash_tmp": "/tmp"}  # noqa: S108
+_WORKSPACES: Final = (":workspace_roots", ":project_roots", ":cwd")
+"""`:project_roots` until 0.131, `:workspace_roots` since."""
+_MINIMAL: Final = ":minimal"
+_SCAN_DEPTH: Final = "glob_scan_max_depth"
+_ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
+_MAX_EXTENDS: Final = 10
+
+_Look = Callable[..., Any]
+"""Looks a path of keys up in all layers: the highest that has it."""
+
+
+_FULL_ACCESS_MODE: Final = _MODES[_FULL_ACCESS]
 _AUTO_REVIEW: Final = "auto_review"
 _DEFAULT: Final = RequestLayer.DEFAULT
+_PERMISSIONS: Final = ("default_permissions",)
+_MODE: Final = ("sandbox_mode",)
+_NEVER: Final = Setting("never", _DEFAULT, "codex exec never asks")
+_PROXY: Final = ("features", "network_proxy")
+
+_TYPED: Final = ("sandbox", "bypass", "full-auto", "approve-for-me")
+_MODE_OF: Final = {
+    Filesystem.READ_ONLY: _MODES[_READ_ONLY],
+    Filesystem.WORKSPACE: _MODES[_WORKSPACE],
+    Filesystem.UNRESTRICTED: _MODES[_FULL_ACCESS],
+}
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -61,6 +94,55 @@ class Asked(msgspec.Struct, frozen=True):
         """Return where a part was set."""
         return next((origin for origin in self.origins if origin.field is field), None)
 
+    def decided(self, origin: RequestOrigin, **parts: Any) -> Asked:
+        """Return it with the parts of its policy that are decided elsewhere."""
+        others = tuple(each for each in self.origins if each.field is not origin.field)
+        return replace(self, policy=replace(self.policy, **parts), origins=(*others, origin))
+
+    def with_approvals_of(self, other: Asked) -> Asked:
+        """Return it with what the user is asked by another one, and who answers."""
+        kept = (RequestField.APPROVAL, RequestField.REVIEWER)
+        origins = (*self.origins, *(origin for origin in other.origins if origin.field in kept))
+        policy = replace(self.policy, approval=other.policy.approval, reviewer=other.policy.reviewer)
+        return Asked(policy, origins, self.refusal or other.refusal)
+
+
+def request(layers: ConfigLayers, arguments: Arguments, rules: Rules, *, cwd: str) -> tuple[Asked, Asked]:
+    """Return the policy that was asked for, and the one that Codex makes of it."""
+    decided = layers.trust is not None
+    wanted = ask(Stack(arguments, layers.files, rules), cwd=cwd, decided=decided)
+    stack = Stack(arguments, layers.files, rules, managed=layers.managed_config, honoured=True)
+    given = _constrain(ask(stack, cwd=cwd, decided=decided), stack, layers.managed, cwd)
+    return wanted, _with_dropped_options(wanted, given, dropped_options(arguments, rules))
+
+
+def _with_dropped_options(wanted: Asked, given: Asked, dropped: Sequence[Option]) -> Asked:
+    """Return a policy of which the origins name the options that this version leaves out."""
+    origins = {origin.field: origin for origin in given.origins}
+    for origin in wanted.origins:
+        options = [option.text for option in dropped if option.text in origin.text]
+        if origin.layer is not RequestLayer.ARGV or not options or origins.get(origin.field) == origin:
+            continue
+        why = f"this version drops {', '.join(options)} without a word"
+        other = origins.get(origin.field)
+        if other is None:
+            origins[origin.field] = RequestOrigin(origin.field, RequestLayer.DEFAULT, why)
+        else:
+            origins[origin.field] = replace(other, text=f"{other.text} ({why})")
+    return replace(given, origins=tuple(origins.values()))
+
+
+def requested(wanted: Asked, given: Asked | None) -> Requested:
+    """Return a request as the model has it: only what was asked for, not what is the default."""
+    kept = tuple(origin for origin in wanted.origins if origin.layer is not RequestLayer.DEFAULT)
+    result = given if given is not None and given.refusal is None else None
+    return Requested(
+        policy=wanted.policy,
+        origins=kept,
+        given=result.policy if result else None,
+        given_origins=result.origins if result else (),
+    )
+
 
 def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
     """Return the policy that the settings of a stack ask for.
@@ -69,20 +151,22 @@ def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
         decided: whether the project is marked as trusted or untrusted.
     """
     typed = _typed_mode(stack)
-    found = None if typed else stack.find_sandbox()
+    found = None if typed else stack.find_any(_PERMISSIONS, _MODE)
     if typed is not None:
         asked = _legacy(stack, typed, cwd)
     elif found is None:
         mode = "workspace-write" if decided else "read-only"
         asked = _legacy(stack, Setting(mode, _DEFAULT, "nothing is set"), cwd)
-    elif found[0] == "sandbox_mode":
+    elif found[0] == _MODE:
         asked = _legacy(stack, found[1], cwd)
     else:
-        asked = ask_profile(stack, found[1], cwd)
+        asked = _ask_profile(stack, found[1], cwd)
     if (refusal := stack.refusal()) is not None:
         asked = replace(asked, refusal=refusal)
-    with_mode = typed is not None or (found is not None and found[0] == "sandbox_mode")
-    return _with_approval(stack, with_proxy(stack, with_directories(stack, asked, cwd, with_mode=with_mode)))
+    with_mode = typed is not None or (found is not None and found[0] == _MODE)
+    return _with_approval(
+        stack, _with_proxy(stack, _with_directories(stack, asked, cwd, with_mode=with_mode))
+    )
 
 
 # ---------------------------------------------------------------- files and network
@@ -102,7 +186,7 @@ def _typed_mode(stack: Stack) -> Setting | None:
 
 def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     """Return the policy of a `sandbox_mode`."""
-    if mode.value not in MODES.values():
+    if mode.value not in _MODES.values():
         return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is no sandbox mode")
     table: dict[str, Any] = {"type": mode.value}
     network = roots = None
@@ -117,17 +201,17 @@ def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     return Asked(from_sandbox_policy(table, cwd), tuple(origins))
 
 
-def ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
+def _ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
     """Return the policy of a permission profile; one that is not understood asks for nothing that could be
     compared."""
     wanted, rules = str(name.value), stack.rules
     if not rules.builtin_profiles and stack.look("permissions") is None:
         return Asked(Policy(), refusal="this version needs a [permissions] table beside default_permissions")
-    if wanted == FULL_ACCESS and not rules.full_access_profile:
-        return Asked(Policy(), refusal=f"this version has no profile {FULL_ACCESS}")
-    policy = builtin_profile(wanted, cwd)
+    if wanted == _FULL_ACCESS and not rules.full_access_profile:
+        return Asked(Policy(), refusal=f"this version has no profile {_FULL_ACCESS}")
+    policy = _builtin_profile(wanted, cwd)
     if policy is None and not wanted.startswith(":"):
-        policy = custom_profile(wanted, stack.look, cwd, extends=rules.extends)
+        policy = _custom_profile(wanted, stack.look, cwd, extends=rules.extends)
         if policy is not None and (refusal := _unsupported(policy, rules, cwd)) is not None:
             return Asked(Policy(), refusal=refusal)
     if policy is None:
@@ -153,7 +237,7 @@ def _unsupported(policy: Policy, rules: Rules, cwd: str) -> str | None:
     return None
 
 
-def with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -> Asked:
+def _with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -> Asked:
     """Return a policy with the directories of `--add-dir`; they count where the workspace may be written."""
     added = [option for option in stack.options if option.name == "add-dir" and option.value]
     is_dropped = stack.honoured and with_mode and not stack.rules.add_dir_with_mode
@@ -165,51 +249,40 @@ def with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -
     origin = texts.origin(RequestField.WRITABLE_ROOTS)
     if roots is not None:
         origin = replace(origin, text=cap(f"{origin.text}; {roots}"))
-    others = tuple(each for each in asked.origins if each.field is not RequestField.WRITABLE_ROOTS)
-    policy = replace(asked.policy, rules=(*asked.policy.rules, *rules))
-    return replace(asked, policy=policy, origins=(*others, origin))
+    return asked.decided(origin, rules=(*asked.policy.rules, *rules))
 
 
-def with_proxy(stack: Stack, asked: Asked) -> Asked:
+def _with_proxy(stack: Stack, asked: Asked) -> Asked:
     """Return a policy of which the network is behind Codex's proxy, where that is asked for or started.
 
-    Listed domains ask for it. Codex starts it for any open network of a sandbox by `features.network_proxy`
-    (0.133+); without that the list has no effect, and every host can be reached. From 0.125 to 0.130 the list
-    alone starts it, and through 0.120 nothing does.
+    Listed domains and `transparent_tcp` (0.169+) of a permission profile ask for it. Codex starts it for any
+    open network of a sandbox by `features.network_proxy` (0.133+), `true` or a table with `enabled = true`;
+    without that they have no effect, and every host can be reached (0.171). From 0.125 to 0.130 the list of
+    domains alone starts it, and through 0.120 nothing does.
     """
-    policy, feature = asked.policy, stack.find("features", "network_proxy")
+    policy, found = asked.policy, stack.find_any((*_PROXY, "enabled"), _PROXY)
     if policy.network is not Network.ON or policy.enforced_by != "codex":
         return asked
-    if feature is not None and not isinstance(feature.value, bool):
-        return _with_network(asked, Network.UNKNOWN, None)
-    is_on = feature is not None and feature.value is True
-    domains = _domains(stack, policy.profile)
-    by_feature = feature if is_on else None
-    decisive = domains or by_feature
+    by_feature = found[1] if found is not None and found[1].value is True else None
+    by_profile = _of_profile(stack, policy.profile, "domains", "transparent_tcp")
+    decisive = by_profile or by_feature
     if stack.honoured:
-        by_list = domains if stack.rules.domains_start_proxy else None
+        by_list = _of_profile(stack, policy.profile, "domains") if stack.rules.domains_start_proxy else None
         decisive = by_feature if stack.rules.feature_starts_proxy else by_list
     if decisive is not None:
-        return _with_network(asked, Network.MEDIATED, decisive.origin(RequestField.NETWORK))
-    if domains is not None:
-        why = Setting(
-            None, _DEFAULT, "the list of domains has no effect without features.network_proxy (0.133+)"
-        )
-        return _with_network(asked, Network.ON, why.origin(RequestField.NETWORK))
+        return asked.decided(decisive.origin(RequestField.NETWORK), network=Network.MEDIATED)
+    if by_profile is not None:
+        why = f"{by_profile.text} has no effect without features.network_proxy (0.133+)"
+        return asked.decided(RequestOrigin(RequestField.NETWORK, _DEFAULT, why))
     return asked
 
 
-def _with_network(asked: Asked, network: Network, origin: RequestOrigin | None) -> Asked:
-    others = tuple(each for each in asked.origins if each.field is not RequestField.NETWORK)
-    origins = (*others, *([origin] if origin else []))
-    return replace(asked, policy=replace(asked.policy, network=network), origins=origins)
-
-
-def _domains(stack: Stack, profile: str | None) -> Setting | None:
-    """Return the list of domains of a permission profile, or of one that it extends."""
-    chain = [] if profile is None else profile_chain(profile, stack.look, extends=stack.rules.extends)
-    lists = (stack.find("permissions", name, "network", "domains") for name in chain)
-    return next((each for each in lists if each is not None and each.value), None)
+def _of_profile(stack: Stack, profile: str | None, *keys: str) -> Setting | None:
+    """Return the first of these settings of the network of a permission profile, or of one that it
+    extends."""
+    chain = [] if profile is None else _profile_chain(profile, stack.look, extends=stack.rules.extends)
+    found = (stack.find("permissions", name, "network", key) for key in keys for name in chain)
+    return next((each for each in found if each is not None and each.value), None)
 
 
 # ---------------------------------------------------------------- approval
@@ -219,15 +292,11 @@ def _with_approval(stack: Stack, asked: Asked) -> Asked:
     """Return a policy with the approvals that the settings ask for, and what answers them."""
     reviewer = _reviewer(stack)
     approval = _approval(stack, reviewer)
-    origins = [*asked.origins]
-    origins += [approval.origin(RequestField.APPROVAL)] if approval else []
-    origins += [reviewer.origin(RequestField.REVIEWER)] if reviewer else []
-    policy = replace(
-        asked.policy,
-        approval=approval_word(approval.value) if approval else None,
-        reviewer=str(reviewer.value) if reviewer else None,
-    )
-    return replace(asked, policy=policy, origins=tuple(origins))
+    if approval is not None:
+        asked = asked.decided(approval.origin(RequestField.APPROVAL), approval=_approval_word(approval.value))
+    if reviewer is not None:
+        asked = asked.decided(reviewer.origin(RequestField.REVIEWER), reviewer=str(reviewer.value))
+    return asked
 
 
 def _reviewer(stack: Stack) -> Setting | None:
@@ -247,7 +316,7 @@ def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
         is_reviewed = found is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
         if is_managed or (is_reviewed and stack.rules.exec_keeps_reviewed_approval):
             return found
-        return Setting("never", _DEFAULT, "codex exec never asks")
+        return _NEVER
     if (option := stack.option("approval")) is not None:
         return Setting(option.value, RequestLayer.ARGV, cap(option.text))
     if (option := stack.option("full-auto")) is not None:
@@ -255,6 +324,199 @@ def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
     return found
 
 
-def approval_word(value: Any) -> str:
+def _approval_word(value: Any) -> str:
     """Return an `approval_policy` in one word."""
     return "granular" if isinstance(value, Mapping) else cap(str(value))
+
+
+# ---------------------------------------------------------------- permission profiles
+
+
+def _builtin_profile(name: str, cwd: str) -> Policy | None:
+    """Return the policy of a built-in profile; None for another name."""
+    if name == _FULL_ACCESS:
+        return Policy(
+            filesystem=classify((PolicyRule("/", "write"),)), network=Network.ON, enforced_by="nobody"
+        )
+    if name not in _MODES:
+        return None
+    rules = tuple(_builtin_rules(name, cwd))
+    return Policy(filesystem=classify(rules), network=Network.OFF, rules=rules, profile=name)
+
+
+def _custom_profile(name: str, look: _Look, cwd: str, *, extends: bool) -> Policy | None:
+    """Return the policy of a profile of a configuration file; None where it is not wholly understood.
+
+    Args:
+        name: of the profile.
+        look: looks up keys in the configuration.
+        cwd: the workspace.
+        extends: whether this version has `extends`.
+    """
+    rules: list[PolicyRule] = []
+    network = Network.OFF
+    for each in reversed(_profile_chain(name, look, extends=extends)):
+        if each in (_READ_ONLY, _WORKSPACE):
+            rules += _builtin_rules(each, cwd)
+            continue
+        found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
+        if found is None:
+            return None
+        named = {rule.path for rule in found}
+        rules = [*(rule for rule in rules if rule.path not in named), *found]
+        enabled = look("permissions", each, "network", "enabled")
+        if isinstance(enabled, bool):
+            network = Network.ON if enabled else Network.OFF
+    return Policy(filesystem=classify(rules), network=network, rules=tuple(rules), profile=name)
+
+
+def _profile_chain(name: str, look: _Look, *, extends: bool) -> list[str]:
+    """Return a profile and those that it extends, the nearest first; a circle ends in a name without a
+    profile."""
+    chain = [name]
+    while extends and isinstance(parent := look("permissions", chain[-1], "extends"), str):
+        chain.append(parent if parent not in chain and len(chain) <= _MAX_EXTENDS else "")
+    return chain
+
+
+def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
+    yield PolicyRule("/", "read")
+    if name == _WORKSPACE:
+        yield from (PolicyRule(root, "write") for root in (cwd, "/tmp", TMPDIR))  # noqa: S108
+
+
+def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
+    """Return the rules of the `filesystem` table of a profile; None where an entry is not understood."""
+    table = look("permissions", name, "filesystem")
+    if table is None:
+        return []
+    if not isinstance(table, Mapping):
+        return None
+    found: list[PolicyRule | None] = []
+    path: str
+    for path, access in table.items():
+        if path in (_MINIMAL, _SCAN_DEPTH):
+            continue
+        root: str = cwd if path in _WORKSPACES else _ROOTS.get(path, path)
+        below = access if isinstance(access, Mapping) else {".": access}
+        found += [_rule(root, sub, mode) for sub, mode in below.items()]
+    known = [rule for rule in found if rule is not None]
+    return known if len(known) == len(found) else None
+
+
+def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
+    """Return the rule of a path; None where it is not understood. Patterns can be denied only, but for a
+    `/**` at the end, which means the directory (0.169)."""
+    access = _ACCESS.get(mode) if isinstance(mode, str) else None
+    path = root if sub == "." else posixpath.normpath(posixpath.join(root, sub))
+    if access is None or not path.startswith(("/", "$")):
+        return None
+    if access == "deny":
+        return PolicyRule(path, access, glob="*" in path)
+    path = path.removesuffix("/**")
+    return None if "*" in path else PolicyRule(path, access)
+
+
+# ---------------------------------------------------------------- managed settings
+
+
+def _constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], cwd: str) -> Asked:
+    """Return what `managed_config.toml` and `requirements.toml`, as far as they exist, make of a policy."""
+    for file in managed:
+        if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:
+            asked = _force_profile(asked, stack, file, cwd)
+    for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
+        asked = _restrict_approval(_restrict_reviewer(asked, stack, file), file)
+    for file in managed:
+        asked = _restrict_network(_restrict_modes(asked, stack, file, cwd), stack, file)
+    return asked
+
+
+def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
+    """Return the policy where an administrator lists the permission profiles that are allowed: sandbox modes
+    do not count any more, wherever they are set."""
+    listed = setting_of(file, ("allowed_permission_profiles",))
+    name = stack.find("default_permissions")
+    if listed is None:
+        return asked
+    if name is None or not isinstance(listed.value, Mapping) or listed.value.get(name.value) is not True:
+        default = setting_of(file, ("default_permissions",))
+        name = default or replace(listed, value=_WORKSPACE)
+    forced = _with_proxy(
+        stack, _with_directories(stack, _ask_profile(stack, name, cwd), cwd, with_mode=False)
+    )
+    return forced.with_approvals_of(asked)
+
+
+def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
+    """Return the policy where an administrator lists the sandbox modes that are allowed: another one becomes
+    read-only, or Codex does not start.
+
+    `sandbox_mode` in `managed_config.toml` is such a list, with `read-only` beside it.
+    """
+    allowed, keys = _of_this_host(file), ("remote_sandbox_config",)
+    if allowed is None:
+        allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
+    own = file.get("sandbox_mode")
+    if allowed is None and own is not None and stack.option(*_TYPED) is not None:
+        allowed, keys = ["read-only", own], ("sandbox_mode",)
+    mode, setting = _MODE_OF.get(asked.policy.filesystem), setting_of(file, keys)
+    if not isinstance(allowed, list) or mode is None or mode in allowed or setting is None:
+        return asked
+    is_refused = stack.rules.refuses_forced_sandbox and mode == _FULL_ACCESS_MODE
+    if is_refused and asked.policy.approval == "never":
+        refusal = f"{mode} is not allowed by {setting.file}:{setting.line}, and approvals are off"
+        return replace(asked, refusal=refusal)
+    origins = (setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK))
+    return Asked(from_sandbox_policy({"type": "read-only"}, cwd), origins).with_approvals_of(asked)
+
+
+def _of_this_host(file: ConfigFile) -> Any:
+    """Return the sandbox modes of the first `[[remote_sandbox_config]]` whose patterns match the name of this
+    machine; None without one."""
+    tables = file.get("remote_sandbox_config")
+    for table in tables if isinstance(tables, list) else ():
+        patterns = table.get("hostname_patterns") if isinstance(table, Mapping) else None
+        names = [each.lower() for each in patterns or () if isinstance(each, str)]
+        if any(fnmatchcase(socket.gethostname().lower(), name) for name in names):
+            return table.get("allowed_sandbox_modes")
+    return None
+
+
+def _restrict_network(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator has the network behind Codex's proxy (0.171)."""
+    if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
+        return asked
+    for keys in (_PROXY, ("experimental_network", "enabled")):
+        setting = setting_of(file, keys)
+        if setting is not None and setting.value is True and stack.rules.feature_starts_proxy:
+            return asked.decided(setting.origin(RequestField.NETWORK), network=Network.MEDIATED)
+    return asked
+
+
+def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator lists what may answer approval requests (0.171): the first one
+    takes the place of another, and of the user, who answers where nothing is set. `codex exec` then never
+    asks."""
+    setting = setting_of(file, ("allowed_approvals_reviewers",))
+    allowed = setting.value if setting is not None and isinstance(setting.value, list) else []
+    if setting is None or not allowed or (asked.policy.reviewer or "user") in allowed:
+        return asked
+    asked = asked.decided(setting.origin(RequestField.REVIEWER), reviewer=str(allowed[0]))
+    if stack.mode == "exec":
+        asked = asked.decided(_NEVER.origin(RequestField.APPROVAL), approval=str(_NEVER.value))
+    return asked
+
+
+def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
+    """Return the policy where an administrator lists the approval policies that are allowed: the first one
+    takes the place of another. `approval_policy` in `managed_config.toml` is such a list."""
+    allowed, keys = file.get("allowed_approval_policies"), ("allowed_approval_policies",)
+    if allowed is None and (own := file.get("approval_policy")) is not None:
+        allowed, keys = [own], ("approval_policy",)
+    setting = setting_of(file, keys)
+    if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
+        return asked
+    if setting is None:
+        return asked
+    return asked.decided(setting.origin(RequestField.APPROVAL), approval=_approval_word(allowed[0]))

@@ -1,26 +1,50 @@
-"""Read what a running Codex was asked for: from its arguments, environment and configuration files."""
+"""Read what a running Codex was asked for: from its arguments, environment and configuration files.
+
+The role of a sub-agent is a file `agents/NAME.toml` in the Codex home or in `.codex` of the project, or the
+`config_file` of `[agents.NAME]` in the user's configuration. Its `sandbox_mode` has no effect in 0.130 to
+0.171: a sub-agent has the policy of the thread that spawned it (openai/codex#45482, #33314; 0.114 has no
+roles to spawn).
+
+`[shell_environment_policy]` gives commands their variables: `inherit` (`all`, `core`, `none`), then `exclude`
+and `include_only` as patterns that ignore case; `set` adds variables, of which `include_only` removes some
+again. Codex adds its own `CODEX_THREAD_ID` and `CODEX_SANDBOX_NETWORK_DISABLED` after that, but neither
+`CODEX_HOME` nor `CODEX_SANDBOX` (0.169).
+"""
 
 from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
-from agentdash.agents.codex.config.layers import directory, read_layers, request, requested
-from agentdash.agents.codex.config.roles import read_role
-from agentdash.agents.codex.config.shell_environment import NEEDED, environment_rules
-from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
+from agentdash.agents.codex.config.files import ConfigFile, directory, read_config, read_layers
+from agentdash.agents.codex.config.precedence import ask, request, requested
+from agentdash.agents.codex.config.stack import Setting, Stack
+from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
 from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
-from agentdash.model.requested import Requested, RequestField, RequestLayer
+from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer
 from agentdash.model.thread import Thread
+from agentdash.model.versions import stand_in
 
+NEEDED: Final = ("PATH", "HOME", "CODEX_HOME")
+"""Variables by which commands find programs, worker CLIs their state, and agentdash the status file."""
+FLAGS: Final = ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED")
+_CORE: Final = frozenset(
+    (
+        *("HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"),
+        *("LANG", "LC_ALL", "LC_CTYPE", "TERM", "PWD"),
+    )
+)
+"""Variables that `inherit = "core"` keeps (seen in 0.169; `CODEX_HOME` is none of them)."""
+_TABLE: Final = "shell_environment_policy"
 _REREAD_S: Final = 2.0
 """Age after which configuration files are read again for past threads: one poll has many of them."""
 _CLOCK_TOLERANCE_S: Final = 1.0
@@ -110,8 +134,8 @@ def read_request(
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
-    Of a version that was not measured, or where not all files are known that count, only what its arguments
-    ask for is kept.
+    Only what its arguments ask for is kept of an old version that was not measured, where not all files are
+    known that count, and of a client of another Codex (`--remote`), which has a configuration of its own.
 
     Args:
         cwd: its workspace.
@@ -125,7 +149,7 @@ def read_request(
     layers = read_layers(home, cwd, arguments, rules, root=root)
     stack = Stack(arguments, layers.files, rules, managed=layers.managed_config)
     wanted, given = request(layers, arguments, rules, cwd=cwd)
-    is_certain = known is not None and layers.are_certain
+    is_certain = known is not None and layers.are_certain and arguments.last("remote") is None
     found = requested(wanted, given if is_certain else None)
     if not is_certain:
         typed = tuple(origin for origin in found.origins if origin.layer is RequestLayer.ARGV)
@@ -139,6 +163,7 @@ def read_request(
         environment=environment_rules(stack, needed),
         changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
         resumes=arguments.resumes,
+        rules_of=stand_in(version, LAST_MEASURED),
         is_fixed=arguments.mode == "exec",
     )
 
@@ -159,3 +184,110 @@ def codex_home(process: Process) -> str | None:
         return posixpath.join(process.cwd or "/", named)
     home = process.env.get("HOME")
     return posixpath.join(home, ".codex") if home else None
+
+
+# ---------------------------------------------------------------- roles of sub-agents
+
+
+def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: float) -> Requested | None:
+    """Return what the role of a sub-agent asks for; None where no file of it is found. Never raises.
+
+    Args:
+        role: its name (`agent_role`).
+        root: where its file system is mounted.
+        since: when it was started (unix seconds).
+        at: now.
+    """
+    file = _file(role, home, cwd, root)
+    if file is None or file.problem:
+        return None
+    is_newer = file.modified > since + _CLOCK_TOLERANCE_S
+    found = role_request(file, cwd=cwd)
+    return replace(
+        found,
+        since=since,
+        read_at=at if is_newer else None,
+        files_written=file.modified or None,
+        changed_files=(file.path,) if is_newer else (),
+    )
+
+
+def role_request(file: ConfigFile, *, cwd: str) -> Requested:
+    """Return what a role file asks for by itself: of files and network."""
+    asked = requested(ask(Stack(Arguments("tui"), (file,), latest_rules()), cwd=cwd, decided=True), None)
+    own = tuple(
+        origin
+        for origin in asked.origins
+        if origin.layer is RequestLayer.ROLE
+        and origin.field in (RequestField.FILESYSTEM, RequestField.NETWORK, RequestField.WRITABLE_ROOTS)
+    )
+    return replace(asked, origins=own)
+
+
+def _file(role: str, home: str, cwd: str, root: Path) -> ConfigFile | None:
+    """Return the file of a role: that of the project first."""
+    if "/" in role or role.startswith("."):
+        return None
+    for folder in (posixpath.join(cwd, ".codex"), home):
+        path = posixpath.join(folder, "agents", f"{role}.toml")
+        if (found := read_config(root / path.lstrip("/"), RequestLayer.ROLE, path)) is not None:
+            return found
+    user = read_config(root / home.lstrip("/") / "config.toml", RequestLayer.USER)
+    named = user.get("agents", role, "config_file") if user else None
+    if not isinstance(named, str):
+        return None
+    path = posixpath.join(home, named)
+    return read_config(root / path.lstrip("/"), RequestLayer.ROLE, path)
+
+
+# ---------------------------------------------------------------- variables of commands
+
+
+def environment_rules(stack: Stack, names: Iterable[str] = NEEDED) -> tuple[EnvironmentRule, ...]:
+    """Return the rules that keep needed variables from commands, and those that set sandbox flags."""
+    return (*_drops(stack, names), *_sets(stack))
+
+
+def _drops(stack: Stack, names: Iterable[str]) -> Iterator[EnvironmentRule]:
+    own = stack.find(_TABLE, "set")
+    set_names = _names(own.value if own else None)
+    by_setting: dict[tuple[str | None, int | None, str], list[str]] = {}
+    for name in names:
+        if (setting := _dropped_by(stack, name, set_names)) is not None:
+            by_setting.setdefault((setting.file, setting.line, setting.text), []).append(name)
+    for (file, line, text), dropped in by_setting.items():
+        yield EnvironmentRule(effect="drops", names=tuple(dropped), text=text, file=file, line=line)
+
+
+def _dropped_by(stack: Stack, name: str, set_names: tuple[str, ...]) -> Setting | None:
+    """Return the setting that keeps a variable from commands."""
+    only = stack.find(_TABLE, "include_only")
+    if only is not None and only.value and not _matches(name, only.value):
+        return only
+    if name in set_names:
+        return None
+    inherit = stack.find(_TABLE, "inherit")
+    if inherit is not None and (inherit.value == "none" or (inherit.value == "core" and name not in _CORE)):
+        return inherit
+    exclude = stack.find(_TABLE, "exclude")
+    return exclude if exclude is not None and _matches(name, exclude.value) else None
+
+
+def _sets(stack: Stack) -> Iterator[EnvironmentRule]:
+    for name in FLAGS:
+        setting = stack.find(_TABLE, "set", name)
+        if setting is not None:
+            text = f"{_TABLE}.set.{name}"
+            yield EnvironmentRule(
+                effect="sets", names=(name,), text=text, file=setting.file, line=setting.line
+            )
+
+
+def _matches(name: str, patterns: Any) -> bool:
+    if not isinstance(patterns, list):
+        return False
+    return any(fnmatchcase(name.upper(), each.upper()) for each in patterns if isinstance(each, str))
+
+
+def _names(table: Any) -> tuple[str, ...]:
+    return tuple(table) if isinstance(table, dict) else ()

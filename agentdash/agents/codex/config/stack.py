@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -72,19 +73,21 @@ class Stack:
 
     def find(self, *keys: str) -> Setting | None:
         """Return the strongest setting of a key."""
-        return next(self._settings(keys), None)
+        return next((found for layer in self._layers() if (found := layer(keys)) is not None), None)
 
     def look(self, *keys: str) -> Any:
         """Return the strongest value of a key."""
         found = self.find(*keys)
         return None if found is None else found.value
 
-    def find_sandbox(self) -> tuple[str, Setting] | None:
-        """Return the strongest of `default_permissions` and `sandbox_mode`, with its key."""
+    def find_any(self, *either: Keys) -> tuple[Keys, Setting] | None:
+        """Return the strongest value of keys that exclude each other, with its key; of one layer, the one
+        that is named first here."""
         for layer in self._layers():
-            for key in ("default_permissions", "sandbox_mode"):
-                if (found := layer((key,))) is not None:
-                    return key, found
+            for keys in either:
+                found = layer(keys)
+                if found is not None and not isinstance(found.value, Mapping):
+                    return keys, found
         return None
 
     def refusal(self) -> str | None:
@@ -99,27 +102,25 @@ class Stack:
             return f"-p {cap(named.value)} beside [profiles.{cap(named.value)}]: move it to a file of its own"
         return None
 
-    def _settings(self, keys: Keys) -> Iterator[Setting]:
-        for layer in self._layers():
-            if (found := layer(keys)) is not None:
-                yield found
-
-    def _layers(self) -> Iterator[Any]:
+    def _layers(self) -> Iterator[Callable[[Keys], Setting | None]]:
         """Yield a function for each layer that looks a key up in it, the strongest first."""
         if self._managed is not None:
-            yield _of_file(self._managed)
+            yield partial(setting_of, self._managed)
         if self._profile is not None:
             file, name = self._profile
             yield lambda keys: setting_of(file, ("profiles", name, *keys), RequestLayer.PROFILE)
-        if self._overrides:
-            yield self._of_overrides
+        yield self._of_overrides
         for file in reversed(self._files):
-            yield _of_file(file)
+            yield partial(setting_of, file)
 
     def _of_overrides(self, keys: Keys) -> Setting | None:
         """Look a key up in all `-c`: they are one layer, and the last one that sets it counts."""
-        each = (_of_override(one.keys, one.value, one.text)(keys) for one in reversed(self._overrides))
-        return next((found for found in each if found is not None), None)
+        for one in reversed(self._overrides):
+            rest = keys[len(one.keys) :]
+            found = look_up({"": one.value}, ("", *rest)) if keys == (*one.keys, *rest) else None
+            if found is not None:
+                return Setting(found, RequestLayer.ARGV, cap(one.text))
+        return None
 
     def _profile_table(self) -> tuple[ConfigFile, str] | None:
         """Return the file and the name of the `[profiles.NAME]` table that is selected."""
@@ -135,28 +136,12 @@ class Stack:
         return None if file is None else (file, name)
 
 
-def _of_file(file: ConfigFile) -> Any:
-    return lambda keys: setting_of(file, keys, file.layer)
-
-
-def setting_of(file: ConfigFile, keys: Keys, layer: RequestLayer) -> Setting | None:
-    """Return the setting of a key in a file; None where it has none."""
+def setting_of(file: ConfigFile, keys: Keys, layer: RequestLayer | None = None) -> Setting | None:
+    """Return the setting of a key in a file, as one of the file's own layer; None where it has none."""
     value = file.get(*keys)
     if value is None:
         return None
-    return Setting(value, layer, statement(keys, value), file.path, file.line(*keys))
-
-
-def _of_override(keys: Keys, value: Any, text: str) -> Any:
-    def look(wanted: Keys) -> Setting | None:
-        found = value
-        if wanted[: len(keys)] != keys:
-            return None
-        if len(wanted) > len(keys):
-            found = look_up(value, wanted[len(keys) :]) if isinstance(value, Mapping) else None
-        return None if found is None else Setting(found, RequestLayer.ARGV, cap(text))
-
-    return look
+    return Setting(value, layer or file.layer, statement(keys, value), file.path, file.line(*keys))
 
 
 def statement(keys: Keys, value: Any) -> str:

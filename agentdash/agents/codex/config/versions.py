@@ -1,20 +1,21 @@
 """What differs between versions of Codex in how settings become a policy, as data.
 
 Each fact was measured with real releases and a scripted model, by what a command could write and reach:
-0.114, 0.120, 0.125, 0.130, 0.133, 0.134, 0.138, 0.141, 0.145, 0.147, 0.150, 0.155, 0.160, 0.169
-(`tests/live/test_requested.py`).
+0.114, 0.120, 0.125, 0.130, 0.133, 0.134, 0.138, 0.141, 0.145, 0.147, 0.150, 0.155, 0.160, 0.169, 0.171
+(`tests/live/test_requested.py`). A newer version has the rules of the newest measured one.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
+
+from agentdash.model.versions import numbers_of, stand_in
 
 Release = tuple[int, int]
 """Major and minor number."""
 
 FIRST_MEASURED: Final[Release] = (0, 114)
-LAST_MEASURED: Final[Release] = (0, 169)
+LAST_MEASURED: Final = "0.171"
 
 
 class Rules(NamedTuple):
@@ -83,19 +84,13 @@ _BETWEEN: Final[tuple[tuple[Release, Release], ...]] = (
 """Gaps, both ends measured, in which something changed and no version was measured."""
 
 
-def release(version: str | None) -> Release | None:
-    """Return the release of a `cli_version`; None where it is no release (`0.0.0` of a development build)."""
-    match = re.match(r"(\d+)\.(\d+)\.", version or "")
-    found = (int(match.group(1)), int(match.group(2))) if match else None
-    return None if found in (None, (0, 0)) else found
-
-
 def rules_for(version: str | None) -> Rules | None:
-    """Return the rules of a version; None where it was not measured: older, newer, unknown, or in a gap."""
-    found = release(version)
-    if found is None or not FIRST_MEASURED <= found <= LAST_MEASURED:
-        return None
-    if any(low < found < high for low, high in _BETWEEN):
+    """Return the rules of a version, for one that is newer than all those of the newest; None where they were
+    not measured: of an older version, an unknown one, or one in a gap."""
+    found = numbers_of(version)[:2]
+    if stand_in(version, LAST_MEASURED) is not None:
+        return _LATEST
+    if not found or found < FIRST_MEASURED or any(low < found < high for low, high in _BETWEEN):
         return None
     rules = _LATEST
     for before, changes in _CHANGES:

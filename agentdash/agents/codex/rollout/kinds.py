@@ -123,7 +123,7 @@ def _name(tagged: bytes) -> bytes:
     return (_tagged.decode(tagged).type or "").encode()
 
 
-LAST_VERSION: Final = "0.169"
+LAST_VERSION: Final = "0.171"
 """The newest Codex whose files were tested; lines of later ones may be unknown."""
 
 # ---------------------------------------------------------------- known kinds that are not shown, by version

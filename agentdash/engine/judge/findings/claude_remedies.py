@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentdash.engine.judge.findings.overruled import instead_of_root
 from agentdash.engine.judge.findings.remedy_places import absolute, is_at_or_below, place_of
 from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.policy import Filesystem, Policy
@@ -49,6 +50,8 @@ def _filesystem_remedy(entry: LedgerEntry | Denial, policy: Policy, facts: PathF
         return Remedy(f"Claude Code keeps {path} read-only in every sandbox: write elsewhere, {_OUTSIDE}")
     if place.obstacle:
         return Remedy(f"write elsewhere below the working directory, {_OUTSIDE}: {place.obstacle}")
+    if (decides := instead_of_root(path, policy, facts)) is not None:
+        return Remedy(f"write elsewhere below the working directory, {_OUTSIDE}: {decides}")
     remedy = _settings({"filesystem": {"allowWrite": [place.directory]}}, facts)
     if not place.create:
         return remedy

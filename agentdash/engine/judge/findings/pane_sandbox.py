@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.blockers import DENIAL_KINDS
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
-from agentdash.engine.judge.findings.remedy_places import facts_of, place_of
+from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
 from agentdash.engine.judge.findings.worker_sandbox import worker_layers
 from agentdash.engine.judge.states.sandboxed_pane import (
     SandboxDenial,
@@ -116,9 +116,10 @@ def _remedy(fleet: FleetView, occupant: PaneOccupant, denial: Denial, process: P
     """Return the settings of the Codex whose sandbox it is; words where it may be another program's."""
     env = process.env or {}
     places = facts_of(fleet, None, [process])
-    places = replace(places, kinds={**places.kinds, **_state_paths(occupant)})
     is_codex = any(name in env for name in _CODEX_MARKS)
     thread = fleet.threads.get(env.get(_THREAD_VARIABLE, ""))
+    kinds = {**places.kinds, **_state_paths(occupant)}
+    places = replace(places, kinds=kinds, request=request_of(fleet, thread))
     policy = thread.policy if thread else None
     if denial.what == "network":
         outside = "start it from a shell outside of its sandbox, or let that sandbox reach the network"

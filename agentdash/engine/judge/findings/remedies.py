@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings import remedy_forms
+from agentdash.engine.judge.findings import overruled, remedy_forms
 from agentdash.engine.judge.findings.claude_remedies import claude_remedy
 from agentdash.engine.judge.findings.remedy_places import (
     PROTECTED_NAMES,
@@ -93,7 +93,7 @@ def remedy_for(
     if entry.what == "filesystem" and entry.nested not in (None, *_UNLISTED) and policy is not None:
         # its message names no file; what is known of the CLI does
         return _instead(
-            f"`agentdash check --worker {entry.nested}` lists the directories that it needs", policy
+            f"`agentdash check --worker {entry.nested}` lists the directories that it needs", policy, facts
         )
     return startup_remedy(entry.quote) if entry.what == "sandbox" else None
 
@@ -126,17 +126,21 @@ def filesystem_remedy(
     if policy is not None and not policy.writable_roots:
         is_workspace = any(is_at_or_below(path, workspace) for workspace in facts.workspaces)
         if is_workspace and not set(path.split("/")) & set(PROTECTED_NAMES):
+            if (decides := overruled.instead_of_workspace(facts)) is not None:
+                return _instead(decides, policy, facts)
             return remedy_forms.workspace_write(facts)
-        return _instead("a read-only sandbox writes nothing", policy, is_file=True)
+        return _instead("a read-only sandbox writes nothing", policy, facts, is_file=True)
     place = place_of(path, operation, facts)
     if place.obstacle:
-        return _instead(place.obstacle, policy, is_file=True)
+        return _instead(place.obstacle, policy, facts, is_file=True)
     if (
         policy is not None
         and policy.may_write(place.directory)
         and not _is_protected(place.directory, policy)
     ):
-        return _instead(f"{place.directory} is a writable directory already", policy, is_file=True)
+        return _instead(f"{place.directory} is a writable directory already", policy, facts, is_file=True)
+    if (decides := overruled.instead_of_root(path, policy, facts)) is not None:
+        return _instead(decides, policy, facts, is_file=True)
     return _opened(place, policy, facts)
 
 
@@ -144,7 +148,7 @@ def network_access_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | N
     """Return the remedy for a worker that needs hosts of the internet: its model."""
     if policy is not None and (policy.network is not Network.OFF or not policy.writable_roots):
         return None
-    return remedy_forms.network_access(policy, facts)
+    return _network_access(policy, facts)
 
 
 def _opened(place: Place, policy: Policy | None, facts: PathFacts) -> Remedy | None:
@@ -170,15 +174,22 @@ def _network_remedy(
         return _socket_remedy(policy, facts, script)
     host = _host(entry, mediated=policy.network is Network.MEDIATED)
     if host is None or entry.operation == "bind":
-        return _instead("no host is known that a setting could open", policy)
+        return _instead("no host is known that a setting could open", policy, facts)
     if _is_local(host):
-        return _instead(f"{host} is a service of this machine, which no setting opens alone", policy)
+        return _instead(f"{host} is a service of this machine, which no setting opens alone", policy, facts)
     if policy.network is Network.MEDIATED:
         if _PROXY_KEEPS_LOCAL.search(entry.quote):
-            return _instead(f"{host} has a private address, which the proxy never reaches", policy)
+            return _instead(f"{host} has a private address, which the proxy never reaches", policy, facts)
         return remedy_forms.network_domain(host, policy, facts)
     if not policy.writable_roots:
-        return _instead("a read-only sandbox has no network", policy)
+        return _instead("a read-only sandbox has no network", policy, facts)
+    return _network_access(policy, facts)
+
+
+def _network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
+    """Return the settings that turn the network on, unless they were asked for, or would have no effect."""
+    if (decides := overruled.instead_of_network(Network.ON, policy, facts)) is not None:
+        return _instead(decides, policy, facts)
     return remedy_forms.network_access(policy, facts)
 
 
@@ -190,7 +201,7 @@ def _socket_remedy(policy: Policy, facts: PathFacts, script: str) -> Remedy:
     rule = remedy_forms.command_rule(script, facts) if policy.approval == "never" else None
     if rule is not None:
         return rule
-    words = _instead("what the server of that socket does is in no sandbox", policy)
+    words = _instead("what the server of that socket does is in no sandbox", policy, facts)
     if "tmux" not in _programs(script):
         return words
     return replace(
@@ -200,14 +211,16 @@ def _socket_remedy(policy: Policy, facts: PathFacts, script: str) -> Remedy:
     )
 
 
-def _instead(reason: str, policy: Policy | None, *, is_file: bool = False) -> Remedy:
-    """Return what to do where no setting is narrow enough."""
+def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: bool = False) -> Remedy:
+    """Return what to do where no setting is narrow enough, or none would have an effect."""
     never_asks = policy is not None and policy.approval == "never"
     approve = (
         "start Codex with `-a on-request` and approve that command" if never_asks else "approve that command"
     )
-    choices = [approve, *(["write elsewhere below the working directory"] if is_file else [])]
-    return Remedy(f"{', '.join(choices)}, or run it yourself outside of the sandbox: {reason}")
+    choices = [approve] if overruled.can_be_asked(policy, facts) else []
+    choices += ["write elsewhere below the working directory"] if is_file else []
+    others = "".join(f"{choice}, " for choice in choices)
+    return Remedy(f"{others}{'or ' if choices else ''}run it yourself outside of the sandbox: {reason}")
 
 
 def _is_protected(path: str, policy: Policy) -> bool:

@@ -13,6 +13,7 @@ from agentdash.model.denials import Operation
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.process import Process
 from agentdash.model.remedies import PathFacts, PathKind
+from agentdash.model.requested import Requested
 from agentdash.model.thread import Thread
 
 REPOSITORY: Final = ".git"
@@ -61,6 +62,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     directories: list[str | None] = []
     if thread is not None:
         directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
+    request = request_of(fleet, thread)
     has_paths = thread is None or bool(thread.denials or thread.observations)
     return PathFacts(
         kinds=fleet.paths if has_paths else _NOTHING,
@@ -68,15 +70,21 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
         workspaces=tuple(dict.fromkeys(filter(None, directories))),
         codex_home=_codex_home(thread),
         claude_home=_claude_home(thread),
-        profile=_given_profile(fleet, thread),
+        profile=_given_profile(thread, request),
+        request=request,
     )
 
 
-def _given_profile(fleet: FleetView, thread: Thread | None) -> str | None:
+def request_of(fleet: FleetView, thread: Thread | None) -> Requested | None:
+    """Return what a thread was asked for last; None where its arguments are not known."""
+    found = newest_request(thread, fleet.requests.get(thread.id, ())) if thread is not None else None
+    return found if found is not None and found.are_arguments_known else None
+
+
+def _given_profile(thread: Thread | None, request: Requested | None) -> str | None:
     """Return the permission profile that a Codex was asked for; None where its policies state theirs."""
     if thread is None or any(period.policy.profile for period in thread.policies):
         return None
-    request = newest_request(thread, fleet.requests.get(thread.id, ()))
     return request.given.profile if request is not None and request.given is not None else None
 
 

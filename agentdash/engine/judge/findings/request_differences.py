@@ -40,6 +40,14 @@ class RequestTurn(msgspec.Struct, frozen=True):
     earlier: Requested | None
     """The request before."""
 
+    @property
+    def got(self) -> Policy:
+        """The policy that the thread has: Codex states a network behind its proxy as on (0.130 to 0.171)."""
+        policy, given = self.period.policy, self.request.given
+        if given is None or given.network is not Network.MEDIATED or policy.network is not Network.ON:
+            return policy
+        return replace(policy, network=Network.MEDIATED)
+
 
 class RequestDifference(msgspec.Struct, frozen=True):
     """One part of a policy that is not what was asked for."""
@@ -56,7 +64,7 @@ class RequestDifference(msgspec.Struct, frozen=True):
 
 def differences_of(turn: RequestTurn) -> Iterator[RequestDifference]:
     """Yield the parts that were asked for, and are otherwise in the policy that the thread stated."""
-    asked, got = turn.request.policy, turn.period.policy
+    asked, got = turn.request.policy, turn.got
     is_same_profile = asked.profile is not None and asked.profile == got.profile
     if (
         _is_known(asked.filesystem, got.filesystem)
@@ -76,11 +84,9 @@ def differences_of(turn: RequestTurn) -> Iterator[RequestDifference]:
 
 
 def _may_be_mediated(turn: RequestTurn) -> bool:
-    """Return whether the network may be behind the proxy that was asked for: Codex states it as on (0.130 to
-    0.169)."""
-    asked, given, got = turn.request.policy, turn.request.given, turn.period.policy
-    is_given = given is None or given.network is not Network.ON
-    return asked.network is Network.MEDIATED and got.network is Network.ON and is_given
+    """Return whether the network may be behind the proxy that was asked for, which is not stated."""
+    asked, given = turn.request.policy.network, turn.request.given
+    return asked is Network.MEDIATED and turn.got.network is Network.ON and given is None
 
 
 def _is_known(*values: str) -> bool:
@@ -139,13 +145,19 @@ def winner_of(turn: RequestTurn, field: RequestField) -> RequestOrigin | None:
     """Return what decided a part instead of the request, if the settings that were read lead to what the
     thread has."""
     given, changed = turn.request.given, turn.request.changed_files
-    if given is None or _value(given, field) != _value(turn.period.policy, field):
+    if given is None or _value(given, field) != _value(turn.got, field):
         return None
     origin = turn.request.given_origin(field)
     if origin is None or origin == turn.request.origin(field):
         return None
     is_uncertain = bool(changed) and (origin.layer is not RequestLayer.MANAGED or origin.file in changed)
     return None if is_uncertain else origin
+
+
+def decisive_request(turn: RequestTurn, field: RequestField) -> RequestOrigin | None:
+    """Return where a part was asked for, if the thread has it as it was asked for."""
+    is_met = _value(turn.request.policy, field) == _value(turn.period.policy, field)
+    return turn.request.origin(field) if is_met else None
 
 
 def _value(policy: Policy, field: RequestField) -> object:

@@ -21,9 +21,9 @@ from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.request_differences import (
     RequestDifference,
     RequestTurn,
+    decisive_request,
     differences_of,
     is_certain,
-    winner_of,
     with_parent,
 )
 from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
@@ -162,7 +162,7 @@ def _dropped(turn: RequestTurn) -> Finding | None:
     if not differences:
         return None
     won = [
-        replace(each, winner=winner_of(turn, each.field) or turn.request.origin(each.field))
+        each if each.winner else replace(each, winner=decisive_request(turn, each.field))
         for each in differences
     ]
     return _finding(lost, won, kind=FindingKind.RESUME_DROPPED_POLICY, reference="before")
@@ -183,7 +183,8 @@ def _is_typed(request: Requested, field: RequestField) -> bool:
 
 
 def _request_of(before: PolicyPeriod, request: Requested) -> Requested:
-    return replace(_as_request(before, request), changed_files=())
+    """Return the policy before as what a resumed thread was asked to keep."""
+    return replace(_as_request(before, request), given=request.given, given_origins=request.given_origins)
 
 
 def _finding(
@@ -203,7 +204,7 @@ def _finding(
         severity="danger" if direction == "wider" else FINDING_KINDS[kind].severity,
         configured="; ".join(_asked_in_words(each) for each in differences),
         got=f"{policy_in_words(period.policy)} ({period.place})",
-        message=_message(kind, differences),
+        message=_message(kind, differences, turn.request),
         since=period.since,
         last=period.since,
         count=1,
@@ -220,19 +221,28 @@ def _what(difference: RequestDifference) -> str:
     return "files" if difference.name is LayerField.FILES else difference.name.value
 
 
-def _message(kind: FindingKind, differences: Sequence[RequestDifference]) -> str:
+def _message(kind: FindingKind, differences: Sequence[RequestDifference], request: Requested) -> str:
     asked = ", ".join(f"{_what(each)} {each.asked}" for each in differences)
     got = ", ".join(f"{_what(each)} {each.got}" for each in differences)
     origins = ", ".join(dict.fromkeys(str(each.origin) for each in differences))
     winners = list(dict.fromkeys(str(each.winner) for each in differences if each.winner is not None))
-    because = "No setting that was read explains it."
-    if winners:
-        because = f"Decided by {', '.join(winners)}."
+    because = f"Decided by {', '.join(winners)}." if winners else _without_winner(request)
+    if winners and request.rules_of is not None:
+        because = f"{because[:-1]} (by the rules of {request.rules_of})."
     if kind is FindingKind.RESUME_DROPPED_POLICY:
         return f"The resumed thread had {asked}, and now has {got}: the policy was not kept. {because}"
     if kind is FindingKind.ROLE_POLICY_IGNORED:
         return f"The role asks for {asked} ({origins}), and the sub-agent has {got}. {because}"
     return f"Asked for: {asked} ({origins}). The thread has {got}. {because}"
+
+
+def _without_winner(request: Requested) -> str:
+    """Return why no setting is named as the one that decides."""
+    if request.changed_files:
+        return f"What decides it is not known: written since its start: {', '.join(request.changed_files)}."
+    if request.given is None:
+        return "What decides it is not known: the rules of this version, or some of its settings, are not."
+    return "No setting that was read explains it; those of a device or a cloud account cannot be read."
 
 
 def _evidence(turn: RequestTurn, differences: Sequence[RequestDifference]) -> Iterator[Evidence]:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
+from agentdash.engine.judge.findings.overruled import instead_of_network
 from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
 from agentdash.engine.judge.findings.remedy_forms import no_network_access
 from agentdash.engine.judge.findings.wording import policy_in_words
@@ -24,7 +25,7 @@ from agentdash.model.observation import Escape
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process
-from agentdash.model.remedies import PathFacts
+from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.thread import Call, Thread
 
 _OPENING_COMMANDS: Final = frozenset(
@@ -132,7 +133,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
             )
             for escape in thread.escapes
         ),
-        remedy=no_network_access(policy, places),
+        remedy=_without_network(policy, places),
         calls=tuple(escape.call for escape in thread.escapes),
         pids=tuple(escape.pid for escape in thread.escapes if escape.pid),
         fields=(
@@ -144,6 +145,14 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
                 actual_at=last.at,
             ),
         ),
+    )
+
+
+def _without_network(policy: Policy | None, places: PathFacts) -> Remedy | None:
+    """Return the settings that turn the network off, unless they were asked for, or would have no effect."""
+    decides = instead_of_network(Network.OFF, policy, places)
+    return (
+        no_network_access(policy, places) if decides is None else Remedy(f"the network stays on: {decides}")
     )
 
 

@@ -98,7 +98,7 @@ def judge_sandbox(
         evidence=tuple(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
-        unread=tuple(_not_observed(thread, own, awaits_request=awaits_request)),
+        unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=(ledger or Ledger()).entries(thread, places),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=_requested(thread, requests),
@@ -227,10 +227,15 @@ def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
     )
 
 
-def _not_observed(thread: Thread, own: list[SandboxObservation], *, awaits_request: bool) -> Iterator[str]:
+def _not_observed(
+    thread: Thread, own: list[SandboxObservation], requests: tuple[Requested, ...], *, awaits_request: bool
+) -> Iterator[str]:
     """Yield what could not be observed, and limits the verdict."""
     if awaits_request:
         yield "it has just started: what it was asked for is not read yet"
+    if requests and requests[-1].rules_of is not None:
+        rules = requests[-1].rules_of
+        yield f"{thread.version} was not measured: what was asked for is by the rules of {rules}"
     live = [s for s in own if s.source is EvidenceSource.ENVIRONMENT]
     if not own:
         yield "no command of it was seen alive, and none printed its flags"

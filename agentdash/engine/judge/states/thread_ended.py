@@ -13,6 +13,7 @@ from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread, Turn, without_record
+from agentdash.model.versions import is_before
 from agentdash.model.worker import Assessment
 
 _SLOW_ANSWER_S: Final = 10.0
@@ -138,11 +139,7 @@ def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
 
 def _records_errors(thread: Thread) -> bool:
     """Return whether this version of Codex writes a failed turn's error into its rollout."""
-    parts = (thread.version or "").split(".")
-    try:
-        return (int(parts[0]), int(parts[1])) >= _ERRORS_RECORDED_SINCE
-    except (IndexError, ValueError):
-        return False
+    return is_before(thread.version, _ERRORS_RECORDED_SINCE) is False
 
 
 def last_attempt_denied(facts: ThreadFacts) -> Assessment | None:

@@ -1,0 +1,98 @@
+"""Every key that the rules of Codex's configuration look up is kept when a file is parsed, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentdash.agents.codex.config.argv import parse_options
+from agentdash.agents.codex.config.files import KEPT, ConfigFile
+from agentdash.agents.codex.config.reader import read_request, read_role
+from agentdash.model.policy import Network
+from agentdash.report.check_config import check_config
+from tests.live.codex_settings import ALL, Settings
+
+VERSIONS = ("0.114.0", "0.130.0", "0.133.0", "0.171.0", "0.175.0")
+_ROLE = '[agents.tester]\nconfig_file = "tester.toml"\n'
+
+
+def write(settings: Settings, root: Path) -> None:
+    """Write the files of a row of the matrix that real programs are run with, and a role."""
+    trust = f'[projects."/w"]\ntrust_level = "{settings.trust}"\n' if settings.trust else ""
+    for path, text in {
+        "h/config.toml": settings.top + settings.tables + trust + _ROLE,
+        "h/tester.toml": 'name = "tester"\n',
+        "h/x.config.toml": settings.profile,
+        "w/.codex/config.toml": settings.project,
+        "etc/codex/requirements.toml": settings.requirements,
+        "etc/codex/managed_config.toml": settings.managed,
+        "etc/codex/config.toml": settings.system,
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text or "", "utf-8")
+
+
+def test_every_key_that_is_looked_up_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: set[str] = set()
+    get = ConfigFile.get
+
+    def recorded(self: ConfigFile, *keys: str) -> Any:
+        looked_up.add(keys[0])
+        return get(self, *keys)
+
+    monkeypatch.setattr(ConfigFile, "get", recorded)
+    for number, settings in enumerate(ALL):
+        root = tmp_path / str(number)
+        write(settings, root)
+        for version in VERSIONS:
+            read_request(parse_options(settings.args), "/h", "/w", version, root)
+        read_role("tester", home="/h", cwd="/w", root=root, since=0.0, at=1.0)
+    assert looked_up == KEPT
+
+
+@pytest.mark.parametrize(
+    ("text", "network", "line"),
+    [
+        ("[features]\nnetwork_proxy = true\n", Network.MEDIATED, 8),
+        ("[features.network_proxy]\nenabled = true\n", Network.MEDIATED, 8),
+        ("[features.network_proxy]\nallow_local_binding = true\n", Network.ON, 6),
+        ("[features]\nnetwork_proxy = false\n", Network.ON, 6),
+        ("transparent_tcp = true\n", Network.ON, None),
+        ("transparent_tcp = true\n[features]\nnetwork_proxy = true\n", Network.MEDIATED, 9),
+        ('[permissions.mine.network.domains]\n"example.com" = "allow"\n', Network.ON, None),
+        ("", Network.ON, 6),
+    ],
+)
+def test_proxy_of_a_file(text: str, network: Network, line: int | None, tmp_path: Path) -> None:
+    """What a command of `codex sandbox -P mine` had, with 0.171.0: `CODEX_NETWORK_PROXY_ACTIVE`, a network
+    namespace of its own, and with `transparent_tcp` a `codextun` and the resolver 127.0.0.53."""
+    profile = '[permissions.mine]\nextends = ":workspace"\n[permissions.mine.network]\nenabled = true\n'
+    (tmp_path / "config.toml").write_text(f'default_permissions = "mine"\n\n{profile}{text}', "utf-8")
+    report = check_config((), home=tmp_path, cwd=tmp_path, version=("0.171.0", "the test"))
+    (part,) = [each for each in report.parts if each.part == "network"]
+    assert part.value == network
+    if line is not None:
+        assert part.by.startswith(f"{tmp_path}/config.toml:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("option", "network"),
+    [
+        ("-c features.network_proxy=true", Network.MEDIATED),
+        ("--enable network_proxy", Network.MEDIATED),
+        ("-c features.network_proxy.enabled=true", Network.MEDIATED),
+        ("--disable network_proxy", Network.ON),
+        ("-c features.network_proxy=false", Network.ON),
+    ],
+)
+def test_proxy_of_an_option(option: str, network: Network, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        'sandbox_mode = "workspace-write"\n[sandbox_workspace_write]\nnetwork_access = true\n'
+        f"[features]\nnetwork_proxy = {'true' if network is Network.ON else 'false'}\n",
+        "utf-8",
+    )
+    found = read_request(parse_options(option.split()), str(tmp_path), "/w", "0.171.0", Path("/"))
+    assert found.given is not None
+    assert found.given.network is network
