@@ -67,6 +67,8 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Roots that the policy lets be written and the command's mounts do not."""
     exposed: tuple[str, ...] = ()
     """Paths that the policy keeps from being written and the command's mounts do not."""
+    lost: tuple[str, ...] = ()
+    """Such paths in a filesystem that its sandbox has for itself: what is written there is lost with it."""
     first: float = 0.0
     last: float = 0.0
     count: int = 1

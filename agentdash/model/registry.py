@@ -274,7 +274,12 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     Installed: {"workers": TextUse.PLAIN, "env": TextUse.PLAIN},
     Launcher: {"name": TextUse.PLAIN},
     Locks: {"holders": TextUse.PLAIN},
-    Mount: {"point": TextUse.PLAIN, "fstype": TextUse.PLAIN, "root": TextUse.PLAIN},
+    Mount: {
+        "point": TextUse.PLAIN,
+        "fstype": TextUse.PLAIN,
+        "root": TextUse.PLAIN,
+        "device": TextUse.PLAIN,
+    },
     Pane: {
         "session": TextUse.PLAIN,
         "window": TextUse.PLAIN,
@@ -332,6 +337,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "sandbox_flag": TextUse.PLAIN,
         "unwritable": TextUse.PLAIN,
         "exposed": TextUse.PLAIN,
+        "lost": TextUse.PLAIN,
         "calls": TextUse.PLAIN,
         "quote": TextUse.PLAIN,
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -111,20 +111,22 @@ def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:
     return found
 
 
-def with_tmpdir(applied: Applied | None, policy: Policy, tmpdir: str | None) -> Applied | None:
+def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str]) -> Applied | None:
     """Return a launcher's policy in which the temporary directory is named as in the policy in force.
 
     bubblewrap gets the target of a symbolic link: where `TMPDIR` is not among its arguments, the only
     directory that the policy does not name is taken for it.
+
+    Args:
+        temporary: the directories that it may be, the likeliest first.
     """
-    if applied is None or applied.policy is None or tmpdir is None or TMPDIR not in policy.writable_roots:
+    if applied is None or applied.policy is None or not temporary or TMPDIR not in policy.writable_roots:
         return applied
     gained = policy.grants_less_than(applied.policy)
-    if tmpdir not in gained:
-        if len(gained) != 1 or policy.may_write(tmpdir):
+    found = set(gained).intersection(temporary)
+    if not found:
+        if len(gained) != 1 or policy.may_write(temporary[0]):
             return applied
-        (tmpdir,) = gained
-    rules = tuple(
-        replace(rule, path=TMPDIR) if rule.path == tmpdir else rule for rule in applied.policy.rules
-    )
+        found = set(gained)
+    rules = tuple(replace(rule, path=TMPDIR) if rule.path in found else rule for rule in applied.policy.rules)
     return replace(applied, policy=replace(applied.policy, rules=rules))

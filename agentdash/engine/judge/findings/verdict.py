@@ -22,7 +22,12 @@ from agentdash.engine.judge.findings.requests import newest_request, request_fin
 from agentdash.engine.judge.findings.screen_labels import label_findings
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
-from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words, launcher_name
+from agentdash.engine.judge.findings.wording import (
+    kernel_in_words,
+    launcher_in_words,
+    launcher_name,
+    paths_in_words,
+)
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
@@ -217,6 +222,7 @@ def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
     facts = [observation.quote, *kernel_in_words(observation)]
     facts += [launcher_in_words(observation.applied)] if observation.applied else []
     facts += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
+    facts += [f"what it writes to {paths_in_words(observation.lost)} is lost"] if observation.lost else []
     times = f"{observation.count}x: " if observation.count > 1 else ""
     return Evidence(
         source=observation.source,
