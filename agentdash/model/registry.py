@@ -190,6 +190,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "script": TextUse.CONTEXT,
         "shell": TextUse.PLAIN,
         "cwd": TextUse.PLAIN,
+        "let_out_by": TextUse.CONTEXT,
     },
     e.CallEnded: {
         "thread": TextUse.PLAIN,
@@ -338,6 +339,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "unwritable": TextUse.PLAIN,
         "exposed": TextUse.PLAIN,
         "lost": TextUse.PLAIN,
+        "rule": TextUse.CONTEXT,
         "calls": TextUse.PLAIN,
         "quote": TextUse.PLAIN,
     },

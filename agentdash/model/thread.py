@@ -56,6 +56,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """The shell that runs it, by name; empty where it is not known."""
     cwd: str | None = None
     escalation: Escalation | None = None
+    let_out_by: str = ""
+    """The rule that may have let it run outside of the sandbox, `FILE:LINE`."""
     by_user: bool = False
     ended_at: float | None = None
     outcome: Outcome | None = None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect.denials import find_denials
 from agentdash.engine.detect.env_output import Flags, read_flags
-from agentdash.engine.detect.escalation import granted
+from agentdash.engine.detect.escalation import granted, rule_of
 from agentdash.engine.detect.platform import platform
 from agentdash.engine.detect.process_status import restraints
 from agentdash.engine.reduce.denial_ledger import record_denials
@@ -59,6 +59,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         shell=event.shell,
         cwd=event.cwd or thread.cwd,
         escalation=event.escalation,
+        let_out_by=event.let_out_by,
         by_user=event.by_user,
     )
     others = (other for other in thread.open_calls if other.id != call.id)
@@ -217,6 +218,8 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
         policy = _UNSTATED_SANDBOX
     if granted(thread, call) == "outside" or event.sandboxed is False:
         return ()
+    if rule_of(thread, call) and event.outcome != "denied":  # by Codex itself: then it ran inside
+        return ()
     found = find_denials(
         call.script or call.text,
         event.output,
@@ -282,6 +285,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         network_flag=shown.network,
         sandbox_flag=shown.sandbox,
         granted=granted(thread, call),
+        rule=rule_of(thread, call),
         by_user=call.by_user,
         seccomp=kernel.seccomp,
         no_new_privs=kernel.no_new_privs,

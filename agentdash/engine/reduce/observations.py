@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.detect.escalation import granted
+from agentdash.engine.detect.escalation import granted, rule_of
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.commands import find_launcher, is_command, thread_of, with_tmpdir
@@ -137,6 +137,7 @@ def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> Sand
         policy=policy,
         called=True,
         granted=granted(thread, call),
+        rule=rule_of(thread, call),
         by_user=call.by_user,
         **compared,
     )
@@ -188,6 +189,7 @@ def _observe(
         network_flag=env.get(NETWORK_FLAG) or UNSET,
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
         granted=granted(thread, call) if call else None,
+        rule=rule_of(thread, call) if call else "",
         by_user=call is not None and call.by_user,
         called=call is not None,
         seccomp=kernel.seccomp if kernel else None,

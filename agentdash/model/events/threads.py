@@ -135,6 +135,9 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     """Of a command: the shell that runs it, by name (`bash`); empty where it is not known."""
     cwd: str | None = None
     escalation: Escalation | None = None
+    let_out_by: str = ""
+    """`FILE:LINE` of the rule that lets it run outside of the sandbox, by the rules as they are now; empty:
+    none does."""
     by_user: bool = False
     """The user's own `!cmd`: runs without a sandbox under any policy."""
     changes: tuple[FileChange, ...] = ()

@@ -15,7 +15,7 @@ directory or the root of its repository. Managed settings from the cloud, or of 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -210,3 +210,12 @@ def _parents(cwd: str) -> Iterator[str]:
         if folder == "/":
             return
         folder = posixpath.dirname(folder)
+
+
+def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> list[str]:
+    """Return the directories of a trusted project, its root first, whose `.codex` counts and is wanted."""
+    wanted = [folder for folder in _project_folders(cwd, Path("/")) if is_wanted(folder)]
+    if not wanted:
+        return []
+    user = read_config(Path(home, "config.toml"), RequestLayer.USER)
+    return wanted if _trust(user, cwd, Path("/")) == "trusted" else []

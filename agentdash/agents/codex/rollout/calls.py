@@ -10,7 +10,7 @@ Then its output is all that was printed meanwhile.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -80,10 +80,12 @@ class CallTracker:
 
     Args:
         thread: the thread's id.
+        let_out_by: returns the rule that lets a script run outside of the sandbox, or an empty string.
     """
 
-    def __init__(self, thread: str) -> None:
+    def __init__(self, thread: str, let_out_by: Callable[[str], str] = lambda _: "") -> None:
         self._thread = thread
+        self._let_out_by = let_out_by
         self._open: dict[str, Tool] = {}
         self._running: dict[str, _Running] = {}
         """By session number."""
@@ -130,6 +132,7 @@ class CallTracker:
             shell=shell,
             cwd=tool.cwd,
             escalation=tool.escalation,
+            let_out_by="" if by_user or tool.kind != "command" else self._let_out_by(script or tool.text),
             by_user=by_user,
             changes=tool.changes,
         )

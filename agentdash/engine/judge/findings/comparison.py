@@ -67,8 +67,13 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """Whether the policy binds this command: its call is known, and nothing more was granted."""
-        return self.observation.called and self.observation.granted is None
+        """Whether the policy binds this command: its call is known, and nothing more was granted.
+
+        One that a rule may have let out is bound where the kernel shows that it was not.
+        """
+        observation = self.observation
+        is_inside = observation.granted == "rule" and bool(observation.sandboxed)
+        return observation.called and (observation.granted is None or is_inside)
 
     @property
     def lost_roots(self) -> tuple[str, ...]:
@@ -158,7 +163,14 @@ def _evidence(comparison: Comparison, kernel: str) -> Iterable[Evidence]:
         rule="policy-in-force",
         text=period_in_words(period) if period else "the file states no policy",
     )
-    if observation.granted:
+    if observation.rule:
+        yield Evidence(
+            source=EvidenceSource.CONFIG,
+            at=at,
+            rule="command-rule",
+            text=f"{observation.rule} may let it run outside of the sandbox",
+        )
+    elif observation.granted:
         outside = observation.granted == "outside"
         allowed = "to run outside of the sandbox" if outside else "additional permissions"
         yield Evidence(

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.judge.findings.requests import newest_request
+from agentdash.model.command_rules import codex_home_of
 from agentdash.model.denials import Operation
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.process import Process
@@ -84,9 +85,7 @@ def _codex_home(thread: Thread | None) -> str | None:
     """Return the Codex home that a thread's rollout lies in."""
     if thread is None:
         return None
-    path = thread.path or (thread.file.path if thread.file else "")
-    parts = ("/sessions/", "/archived_sessions/")
-    return next((path.partition(part)[0] for part in parts if part in path), None)
+    return codex_home_of(thread.path or (thread.file.path if thread.file else ""))
 
 
 def _claude_home(thread: Thread | None) -> str | None:

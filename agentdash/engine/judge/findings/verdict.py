@@ -146,6 +146,8 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
     """
     if observation.policy < 0 or _awaits_call(observation) or observation.recorded is not None:
         return False  # what the CLI states of itself is compared, and proves nothing
+    if observation.granted == "rule" and not observation.sandboxed:
+        return False
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
@@ -222,6 +224,7 @@ def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
     facts = [observation.quote, *kernel_in_words(observation)]
     facts += [launcher_in_words(observation.applied)] if observation.applied else []
     facts += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
+    facts += [f"{observation.rule} may let it run outside of the sandbox"] if observation.rule else []
     facts += [f"what it writes to {paths_in_words(observation.lost)} is lost"] if observation.lost else []
     times = f"{observation.count}x: " if observation.count > 1 else ""
     return Evidence(
@@ -242,6 +245,9 @@ def _not_observed(thread: Thread, own: list[SandboxObservation], *, awaits_reque
         yield "no command of it was seen alive, and none printed its flags"
     elif not live:
         yield "no command of it was seen alive: only printed output is known, and no kernel facts"
+    rules = dict.fromkeys(s.rule for s in own if s.rule and not s.sandboxed)
+    if rules:
+        yield f"whether commands ran in the sandbox that {', '.join(rules)} may have let out"
     if any(map(_awaits_call, live)):
         yield "the call that started some of its processes is not in its log yet"
     if any(s.sandboxed is None for s in live):
