@@ -43,6 +43,7 @@ _FIRST_BUBBLEWRAP: Final = (0, 125)
 """The first Codex that builds its sandbox on Linux by bubblewrap; later ones know Landlock on request."""
 _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
+_PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
 _T = TypeVar("_T")
 
 
@@ -106,6 +107,8 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         thread = replace(thread, platform=platform(event.output))
     if known.kind != "command":
         return thread
+    if "HOME=/" in event.output and (printed := _PRINTED_HOME.search(event.output)) is not None:
+        thread = replace(thread, home=printed[1])
     return _add_record(_observe_output(thread, known, event), known, event)
 
 

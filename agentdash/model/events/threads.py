@@ -8,7 +8,7 @@ import msgspec
 
 from agentdash.model.changes import FileChange
 from agentdash.model.events.base import Event
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Grant, Policy
 from agentdash.model.tokens import ModelUsage
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
@@ -159,6 +159,8 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
     changes: tuple[FileChange, ...] = ()
     """Of a patch: what it has changed, where the CLI states it."""
+    grant: Grant | None = None
+    """What `request_permissions` was granted (Codex 0.12x and newer)."""
 
 
 class CallsLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="calls-left-out"):

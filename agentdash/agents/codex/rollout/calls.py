@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from agentdash.agents.codex.policy_formats import parse_grant
 from agentdash.agents.codex.rollout import outputs
 from agentdash.agents.codex.rollout.command_lines import posix_shell
 from agentdash.agents.codex.rollout.outputs import Ending
@@ -164,6 +165,11 @@ class CallTracker:
             yield self._event(call, ending, at, line)
         elif tool is not None and tool.kind == "spawn":
             yield from self._spawn(call, ending, at, line)
+        elif tool is not None and tool.kind == "permission":
+            ended = self._end(call, ending, at, line)
+            yield msgspec.structs.replace(
+                ended, grant=parse_grant(output) if isinstance(output, str) else None
+            )
         else:
             yield self._end(call, ending, at, line)
 

@@ -78,7 +78,8 @@ class Comparison(msgspec.Struct, frozen=True):
     @property
     def lost_roots(self) -> tuple[str, ...]:
         """Roots that are writable under the policy, and not for the command."""
-        lost = self.applied.grants_less_than(self.policy) if self.applied is not None else ()
+        stated = self.period.stated if self.period else self.policy  # a grant may have ended
+        lost = self.applied.grants_less_than(stated) if self.applied is not None else ()
         return tuple(r for r in lost or self.observation.unwritable if not self.places.has_link(r))
 
     @property

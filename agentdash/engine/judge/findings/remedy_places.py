@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.judge.findings.requests import newest_request
+from agentdash.engine.link.commands import home_directory
 from agentdash.model.command_rules import codex_home_of
 from agentdash.model.denials import Operation
 from agentdash.model.fleet_draft import FleetView
@@ -61,6 +62,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     homes += [(process.env or {}).get("HOME") for process in processes]
     directories: list[str | None] = []
     if thread is not None:
+        homes += [home_directory(fleet, thread), thread.home]
         directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
     has_paths = thread is None or bool(thread.denials or thread.observations)
     return PathFacts(
@@ -180,6 +182,8 @@ def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
         return f"{directory} contains home directories" if directory != "/" else "it is the whole disk"
     if private := _private_part(directory, facts):
         return private
+    if any(_is_below(workspace, directory) for workspace in facts.workspaces):
+        return f"{directory} contains the working directory, and what lies beside it"
     if any(
         posixpath.relpath(directory, home) in _SHARED_IN_HOME for home in homes if _is_below(directory, home)
     ):
