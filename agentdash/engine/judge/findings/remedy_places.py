@@ -48,6 +48,7 @@ _SHELL_FILES: Final = re.compile(
     r"\.(?:bash\w*|profile|zsh\w*|zprofile|zlogin|login|inputrc|netrc|gitconfig)"
 )
 """Files that lie directly in a home directory."""
+_BELOW_HOME: Final = re.compile(r"(?<![\w/.])(?:~|\$HOME|\$\{HOME\})/([\w./@+-]+)")
 _NOTHING: Final[Mapping[str, PathKind]] = {}
 
 
@@ -62,7 +63,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     homes += [(process.env or {}).get("HOME") for process in processes]
     directories: list[str | None] = []
     if thread is not None:
-        homes += [home_directory(fleet, thread), thread.home]
+        homes += [home_directory(fleet, thread), thread.home, *_named_by_tilde(thread)]
         directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
     has_paths = thread is None or bool(thread.denials or thread.observations)
     return PathFacts(
@@ -73,6 +74,15 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
         claude_home=_claude_home(thread),
         profile=_given_profile(fleet, thread),
     )
+
+
+def _named_by_tilde(thread: Thread) -> Iterator[str]:
+    """Yield the home directories that scripts name: `~/x` was denied as `/srv/ann/x`."""
+    for call in thread.calls:
+        targets = [denial.target for denial in call.denials if denial.target and denial.target[0] == "/"]
+        for named in _BELOW_HOME.finditer(call.script or call.text) if targets else ():
+            end = f"/{named[1]}"
+            yield from (target.removesuffix(end) for target in targets if target.endswith(end))
 
 
 def _given_profile(fleet: FleetView, thread: Thread | None) -> str | None:
