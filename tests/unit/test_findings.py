@@ -270,7 +270,7 @@ def test_prefix_rule_of_an_escalation_covers_later_commands() -> None:
     found = worker(*story).sandbox
     assert (found.verdict, found.findings) == ("unverified", ())
     assert found.unread[-1] == (
-        "whether commands ran in the sandbox that the prefix_rule of call c0 may have let out"
+        "what the sandbox holds, by commands that the prefix_rule of call c0 may have let out of it"
     )
 
 

@@ -247,7 +247,7 @@ def _not_observed(thread: Thread, own: list[SandboxObservation], *, awaits_reque
         yield "no command of it was seen alive: only printed output is known, and no kernel facts"
     rules = dict.fromkeys(s.rule for s in own if s.rule and not s.sandboxed)
     if rules:
-        yield f"whether commands ran in the sandbox that {', '.join(rules)} may have let out"
+        yield f"what the sandbox holds, by commands that {', '.join(rules)} may have let out of it"
     if any(map(_awaits_call, live)):
         yield "the call that started some of its processes is not in its log yet"
     if any(s.sandboxed is None for s in live):
