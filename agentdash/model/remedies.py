@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 
 class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,6 +75,8 @@ class PathFacts(msgspec.Struct, frozen=True):
     profile: str | None = None
     """The permission profile that was asked for and is given by the rules of the CLI's version; for policies
     that do not state theirs (Codex 0.138 to 0.150)."""
+    excluded: tuple[str, ...] = ()
+    """Commands that are to run without the sandbox (Claude Code, `excludedCommands`)."""
 
     def has_link(self, path: str) -> bool:
         """Return whether a symbolic link is known at an absolute path or above it: the kernel, and the
@@ -85,6 +88,4 @@ class PathFacts(msgspec.Struct, frozen=True):
 
     def is_same(self, other: PathFacts) -> bool:
         """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
-        ours = (self.homes, self.workspaces, self.codex_home, self.claude_home, self.profile)
-        theirs = (other.homes, other.workspaces, other.codex_home, other.claude_home, other.profile)
-        return self.kinds is other.kinds and ours == theirs
+        return self.kinds is other.kinds and replace(self, kinds={}) == replace(other, kinds={})

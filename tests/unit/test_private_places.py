@@ -8,15 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.collect.processes import linux
+from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.link.commands import with_tmpdir
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
+from agentdash.model.denials import Denial
 from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import Mount, MountTable
 from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
+from agentdash.model.remedies import PathFacts
 from tests.unit.story import CWD, HOST, SANDBOXED, WORKSPACE, T, begun, called, ended, polled, process, worker
 
 DISK, TMPFS, BIND = "254:0", "0:44", "0:30"
@@ -255,3 +258,41 @@ def test_no_home_becomes_a_writable_root(
 )
 def test_other_directories_still_do(cwd: str, target: str, root: str) -> None:
     assert remedy(cwd, target, f"touch {target}") == f'[sandbox_workspace_write]\nwritable_roots = ["{root}"]'
+
+
+# ---------------------------------------------------------------- what no setting opens
+
+
+def test_git_directory_of_a_linked_worktree() -> None:
+    main = "/home/ann/main/.git"
+    policy = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule(main, "write")))
+    failed = f"fatal: Unable to create '{main}/worktrees/wt/index.lock': Read-only file system"
+    found = worker(
+        begun(policy=policy), called(text="git add f"), ended(output=failed, exit_code=128), polled(110)
+    )
+    (entry,) = found.sandbox.denials
+    assert entry.remedy is not None
+    assert entry.remedy.text == (
+        "approve that command, or run it yourself outside of the sandbox: Codex keeps the git directory of a"
+        " linked worktree read-only"
+    )
+
+
+@pytest.mark.parametrize(
+    ("excluded", "script", "is_named"),
+    [
+        ("git", "git init /x", True),
+        ("git *", "git init /x", True),
+        ("git init:*", "git init /x", True),
+        ("git push *", "git init /x", False),
+        ("gi", "git init /x", False),
+        ("*", "git init /x", False),
+    ],
+)
+def test_excluded_command_that_ran_inside(excluded: str, script: str, is_named: bool) -> None:
+    denial = Denial(
+        what="filesystem", operation="mkdir", certainty="certain", quote="EROFS", target="/x/.git"
+    )
+    found = remedy_for(denial, TOLD, PathFacts(excluded=(excluded,)), script=script)
+    assert found is not None
+    assert (f"`{excluded}`" in found.text) is is_named

@@ -87,7 +87,7 @@ def remedy_for(
     if policy is not None and not policy.has_agent_sandbox:
         return None
     if policy is not None and policy.enforced_by == "agent":
-        return claude_remedy(entry, policy, facts)
+        return claude_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.target:
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
     if entry.what == "network":

@@ -73,6 +73,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
         codex_home=_codex_home(thread),
         claude_home=_claude_home(thread),
         profile=_given_profile(fleet, thread),
+        excluded=_excluded(fleet, thread),
     )
 
 
@@ -91,6 +92,12 @@ def _given_profile(fleet: FleetView, thread: Thread | None) -> str | None:
         return None
     request = newest_request(thread, fleet.requests.get(thread.id, ()))
     return request.given.profile if request is not None and request.given is not None else None
+
+
+def _excluded(fleet: FleetView, thread: Thread | None) -> tuple[str, ...]:
+    """Return the commands that a Claude Code was to run without its sandbox."""
+    requests = fleet.requests.get(thread.id, ()) if thread is not None and thread.agent == "claude" else ()
+    return requests[-1].excluded if requests else ()
 
 
 def _codex_home(thread: Thread | None) -> str | None:
