@@ -69,19 +69,21 @@ _CODEX_HOME = "/.codex/"
 def home_directory(fleet: FleetView, thread: Thread) -> str | None:
     """Return the home directory of a thread's commands, by the best evidence; None where there is none.
 
-    That is `HOME` of its processes; else the one that its commands have printed; else the home that its
-    working directory lies in by custom; else the directory that has its `.codex`; else that of this machine's
+    That is `HOME` of its processes; else the home that its working directory lies in by custom; else the
+    directory that has its `.codex`; else the one that its commands have printed; else that of this machine's
     user, where its rollout lies in it.
     """
     for process in _processes(fleet, thread.id):
         home = (process.env or {}).get("HOME", "")
         if home.startswith("/"):
             return home.rstrip("/") or None
-    if found := thread.home or home_of(thread.cwd):
-        return found
+    if customary := home_of(thread.cwd):
+        return customary
     rollout = thread.file.path if thread.file else thread.path or ""
     if rollout.startswith("/") and _CODEX_HOME in rollout:
         return rollout.partition(_CODEX_HOME)[0] or None
+    if thread.home is not None:
+        return thread.home
     own = fleet.host.home if fleet.host else None
     return own if own and rollout.startswith(own.rstrip("/") + "/") else None
 

@@ -178,7 +178,8 @@ def _observe(
     env, kernel = process.env or {}, process.kernel
     baseline = _baseline(process, context)
     in_force = thread.policy_index_of(call) if call else thread.policy_index_at(process.key.started)
-    policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
+    period = thread.policies[in_force] if in_force >= 0 else None
+    policy = period.policy if period else Policy()
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
     probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
@@ -199,7 +200,7 @@ def _observe(
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
         applied=with_tmpdir(find_launcher(process, context.tree), policy, _temporary(process, context)),
-        unwritable=unwritable_roots(policy, context.tables, mounts),
+        unwritable=unwritable_roots(period.stated if period else policy, context.tables, mounts),
         exposed=exposed.paths,
         lost=exposed.lost,
         first=at,
