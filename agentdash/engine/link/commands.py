@@ -118,7 +118,7 @@ def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str
     """Return a launcher's policy in which the temporary directory is named as in the policy in force.
 
     bubblewrap gets the target of a symbolic link: where `TMPDIR` is not among its arguments, the only
-    directory that the policy does not name is taken for it.
+    directory that the policy does not name is taken for it, unless a root of the policy lies in it.
 
     Args:
         temporary: the directories that it may be, the likeliest first.
@@ -129,6 +129,8 @@ def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str
     found = set(gained).intersection(temporary)
     if not found:
         if len(gained) != 1 or policy.may_write(temporary[0]):
+            return applied
+        if any(root.startswith(f"{gained[0].rstrip('/')}/") for root in policy.writable_roots):
             return applied
         found = set(gained)
     rules = tuple(replace(rule, path=TMPDIR) if rule.path in found else rule for rule in applied.policy.rules)

@@ -219,9 +219,10 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
     policy = thread.policy_of(call)
     if policy is None and event.outcome == "denied":
         policy = _UNSTATED_SANDBOX
-    if granted(thread, call) == "outside" or event.sandboxed is False:
+    allowed = granted(thread, call)
+    if allowed == "outside" or event.sandboxed is False:
         return ()
-    if rule_of(thread, call) and event.outcome != "denied":  # by Codex itself: then it ran inside
+    if allowed == "rule" and event.outcome != "denied":  # by Codex itself: then it ran inside
         return ()
     found = find_denials(
         call.script or call.text,
