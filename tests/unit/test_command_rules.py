@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from agentdash.agents.codex.command_rules import command_rules, parse_rules, rule_files
+from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.session_logs import reader_of_log
 from agentdash.engine.reduce.fleet import reduce
@@ -19,6 +21,8 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
+from agentdash.report.diagnose_codex import check_rules
+from agentdash.store.digests import _rules_of, file_state
 from tests.unit.rollout_files import THREAD, event, line, only, response
 from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, polled, process, worker
 
@@ -287,3 +291,33 @@ def test_live_the_kernel_decides(
 def test_readers_without_a_home_know_no_rules() -> None:
     events = RolloutReader(THREAD).read(lines("printenv", ENV, 0))
     assert [each.let_out_by for each in only(e.CallStarted, events)] == [""]
+
+
+def test_doctor_says_what_is_not_understood(tmp_path: Path) -> None:
+    write(tmp_path / "rules/a.rules", f"{ONE}\n{ONE}\nP = 1\nload('x')\n")
+    write(tmp_path / "rules/b.rules", "prefix_rule(")
+    found = list(check_rules(CodexHome(tmp_path)))
+    assert [each.level for each in found] == ["warn", "warn", "ok"]
+    assert found[0].detail == f"{tmp_path}/rules/a.rules: 2 statements not understood, line 3 first"
+    assert found[1].detail.startswith(f"{tmp_path}/rules/b.rules: not understood: ")
+    assert found[2].detail == (
+        f"commands that 2 rules allow run outside of the sandbox; {tmp_path}/rules/a.rules:1 first"
+    )
+    assert list(check_rules(CodexHome(tmp_path / "none"))) == []
+
+
+def test_a_change_of_rules_makes_digests_void(tmp_path: Path) -> None:
+    path = tmp_path / f"sessions/rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
+    write(path, "x")
+    before, other = file_state(path), tmp_path / "more/sessions/x"
+    write(tmp_path / "more/rules/a.rules", ONE)
+    write(other, "x")
+    assert before is not None
+    assert file_state(path) == before
+    assert file_state(other) is not None
+    write(tmp_path / "rules/a.rules", ONE)
+    os.utime(tmp_path / "rules/a.rules", (1, 1))
+    _rules_of.cache_clear()
+    after = file_state(path)
+    assert after is not None
+    assert after.identity != before.identity
