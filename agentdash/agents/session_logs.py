@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -17,6 +17,9 @@ from agentdash.model.events import ThreadEvent
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
+
+if TYPE_CHECKING:
+    from agentdash.agents.codex.rollout.reader import RolloutReader
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"([0-9T:.Z+-]{10,40})"')
 _HEAD_LINES: Final = 10
@@ -84,7 +87,7 @@ class SessionLog(NamedTuple):
         """Return a reader for its lines; without counts of tokens it reads rollouts faster."""
         if self.agent == "claude":
             return _transcript_reader(self.thread, self.path)
-        return _rollout_reader(self.thread, counts_tokens=counts_tokens)
+        return rollout_reader(self.thread, self.path, counts_tokens=counts_tokens)
 
 
 def log_of(path: Path) -> SessionLog | None:
@@ -131,14 +134,16 @@ def _first_lines(path: Path) -> list[bytes]:
 
 def reader_of_log(path: Path, thread: str) -> LogReader:
     """Return a reader for a log; files of any other name are read as rollouts."""
-    return _transcript_reader(thread, path) if is_transcript(path) else _rollout_reader(thread)
+    return _transcript_reader(thread, path) if is_transcript(path) else rollout_reader(thread, path)
 
 
-def _rollout_reader(thread: str, *, counts_tokens: bool = True) -> LogReader:
+def rollout_reader(thread: str, path: Path, *, counts_tokens: bool = True) -> RolloutReader:
+    """Return a reader for a rollout, with the rules of the Codex home that it lies in."""
     # audits of files that have not changed read none
+    from agentdash.agents.codex.command_rules import rules_beside  # noqa: PLC0415
     from agentdash.agents.codex.rollout.reader import RolloutReader  # noqa: PLC0415
 
-    return RolloutReader(thread, counts_tokens=counts_tokens)
+    return RolloutReader(thread, counts_tokens=counts_tokens, rules=rules_beside(path))
 
 
 def _transcript_reader(thread: str, path: Path) -> LogReader:

@@ -32,6 +32,11 @@ class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
     Codex mounts one over `.git`, `.codex` ... where these are missing (mode 555) and over what is hidden from
     reading (mode 000).
     """
+    device: str = ""
+    """`254:0`: the device of its filesystem; empty in journals of 0.1.0."""
+    private: bool = False
+    """Whether it is a filesystem in memory, or an overlay, that is mounted nowhere in agentdash's namespace:
+    what is written there reaches no file of the user, and is lost with the namespace."""
 
 
 class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -66,6 +71,8 @@ class MountTable:
             if mount.point == "/" and (mount.parent == mount.id or mount.parent not in ids)
         )
         self._root = next(roots, None)
+        self.devices = frozenset(mount.device for mount in mounts)
+        """Those of all its filesystems."""
 
     def of(self, path: str) -> Mount | None:
         """Return the mount that a path lies on, existing or not; None where the table does not show it
@@ -92,3 +99,15 @@ class MountTable:
         """
         mount = self.of(path)
         return None if mount is None else not mount.read_only
+
+    def is_lost(self, path: str, host: MountTable | None) -> bool:
+        """Return whether what is written to a path stays in the namespace, and is lost with it.
+
+        Args:
+            path: absolute, free of symlinks as far as it exists.
+            host: the mounts that the program outside has; None: they are agentdash's own.
+        """
+        mount = self.of(path)
+        if mount is None or mount.read_only or not mount.private:
+            return False
+        return host is None or mount.device not in host.devices

@@ -13,9 +13,9 @@ UNSET = "unset"
 """The value of a variable that was looked for and is not set. (None: not looked for.)"""
 
 
-Granted = Literal["outside", "more"]
+Granted = Literal["outside", "more", "rule"]
 """What a command was allowed beyond the policy: to run outside of the sandbox, or inside with additional
-permissions."""
+permissions. `rule`: a rule may have let it run outside; which rules there were then is not known."""
 
 
 class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,6 +40,8 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     sandbox_flag: str | None = None
     """`CODEX_SANDBOX`, likewise."""
     granted: Granted | None = None
+    rule: str = ""
+    """The rule that may have let it run outside: `FILE:LINE`."""
     by_user: bool = False
     called: bool = True
     """Whether the call that started it is known: without one it may be the user's own command, which no
@@ -67,6 +69,8 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Roots that the policy lets be written and the command's mounts do not."""
     exposed: tuple[str, ...] = ()
     """Paths that the policy keeps from being written and the command's mounts do not."""
+    lost: tuple[str, ...] = ()
+    """Such paths in a filesystem that its sandbox has for itself: what is written there is lost with it."""
     first: float = 0.0
     last: float = 0.0
     count: int = 1

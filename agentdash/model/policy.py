@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -152,6 +153,37 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
             return name
         network = {"mediated": "filter", "unknown": "?"}.get(self.network, self.network.value)
         return f"{name}/{network}"
+
+
+class Grant(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a person granted on request, for a turn or for as long as the process of the thread lives."""
+
+    scope: Literal["turn", "session"]
+    network: bool = False
+    rules: tuple[PolicyRule, ...] = ()
+    earlier: bool = False
+    """Whether its turn is over: the thread may have been resumed since, and another process has no grants."""
+
+
+def with_grants(policy: Policy, grants: Sequence[Grant]) -> Policy:
+    """Return a policy with what was granted beyond it."""
+    if not policy.has_agent_sandbox or policy.filesystem is Filesystem.UNKNOWN:
+        return policy
+    network, filesystem = policy.network, policy.filesystem
+    opened = [grant for grant in grants if grant.network]
+    if opened and network is Network.OFF:
+        network = Network.UNKNOWN if all(grant.earlier for grant in opened) else Network.ON
+    rules = dict.fromkeys(rule for grant in grants for rule in grant.rules)
+    paths = {rule.path for rule in rules if rule.access == "write"}
+    kept = [rule for rule in policy.rules if rule.path not in paths]
+    if paths and filesystem is Filesystem.READ_ONLY:
+        filesystem = Filesystem.WORKSPACE
+    return msgspec.structs.replace(
+        policy,
+        network=network,
+        filesystem=filesystem,
+        rules=tuple(dict.fromkeys((*kept, *rules))) if rules else policy.rules,
+    )
 
 
 def _covered_depth(rule: PolicyRule, path: str, tmpdir: str | None) -> int:

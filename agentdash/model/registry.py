@@ -23,7 +23,7 @@ from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.observation import Applied, Escape, SandboxObservation
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.policy import Policy, PolicyRule
+from agentdash.model.policy import Grant, Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
 from agentdash.model.reach import Reach, Reached, ReachTarget
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
@@ -190,6 +190,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "script": TextUse.CONTEXT,
         "shell": TextUse.PLAIN,
         "cwd": TextUse.PLAIN,
+        "let_out_by": TextUse.CONTEXT,
     },
     e.CallEnded: {
         "thread": TextUse.PLAIN,
@@ -272,9 +273,15 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     Escape: {"call": TextUse.PLAIN, "pane": TextUse.PLAIN, "quote": TextUse.CONTEXT},
     FileChange: {"path": TextUse.CONTEXT, "diff": TextUse.DROPPED, "moved_to": TextUse.CONTEXT},
     Installed: {"workers": TextUse.PLAIN, "env": TextUse.PLAIN},
+    Grant: {},
     Launcher: {"name": TextUse.PLAIN},
     Locks: {"holders": TextUse.PLAIN},
-    Mount: {"point": TextUse.PLAIN, "fstype": TextUse.PLAIN, "root": TextUse.PLAIN},
+    Mount: {
+        "point": TextUse.PLAIN,
+        "fstype": TextUse.PLAIN,
+        "root": TextUse.PLAIN,
+        "device": TextUse.PLAIN,
+    },
     Pane: {
         "session": TextUse.PLAIN,
         "window": TextUse.PLAIN,
@@ -332,6 +339,8 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "sandbox_flag": TextUse.PLAIN,
         "unwritable": TextUse.PLAIN,
         "exposed": TextUse.PLAIN,
+        "lost": TextUse.PLAIN,
+        "rule": TextUse.CONTEXT,
         "calls": TextUse.PLAIN,
         "quote": TextUse.PLAIN,
     },

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.model.requested import Requested
 
@@ -78,6 +79,8 @@ class PathFacts(msgspec.Struct, frozen=True):
     that do not state theirs (Codex 0.138 to 0.150)."""
     request: Requested | None = None
     """What the thread was asked for last, and what its CLI makes of that; None: not known."""
+    excluded: tuple[str, ...] = ()
+    """Commands that are to run without the sandbox (Claude Code, `excludedCommands`)."""
 
     def has_link(self, path: str) -> bool:
         """Return whether a symbolic link is known at an absolute path or above it: the kernel, and the
@@ -89,5 +92,4 @@ class PathFacts(msgspec.Struct, frozen=True):
 
     def is_same(self, other: PathFacts) -> bool:
         """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
-        ours, theirs = (msgspec.structs.replace(each, kinds={}) for each in (self, other))
-        return self.kinds is other.kinds and ours == theirs
+        return self.kinds is other.kinds and replace(self, kinds={}) == replace(other, kinds={})

@@ -5,7 +5,7 @@ All structs are frozen: `engine.reduce` replaces them.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,8 +21,12 @@ from agentdash.model.events import (
     ViolationLogged,
 )
 from agentdash.model.observation import Escape, SandboxObservation
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Grant, Policy
 from agentdash.model.tokens import ModelUsage
+
+GRANT: Final = "request_permissions"
+GRANT_ENDED: Final = "end of the grant"
+"""Origins of policies that no line states."""
 
 
 class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,6 +38,18 @@ class PolicyPeriod(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the log; 0: not known, since a gap was left before it."""
     origin: str
     turn: str | None = None
+    base: Policy | None = None
+    """The policy as the log states it, where more was granted on request; None: nothing was."""
+
+    @property
+    def stated(self) -> Policy:
+        """The policy without what was granted on request."""
+        return self.policy if self.base is None else self.base
+
+    @property
+    def is_by_grant(self) -> bool:
+        """Whether it began with a grant or the end of one: the log states no other policy."""
+        return self.origin in (GRANT, GRANT_ENDED)
 
     @property
     def place(self) -> str:
@@ -56,6 +72,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """The shell that runs it, by name; empty where it is not known."""
     cwd: str | None = None
     escalation: Escalation | None = None
+    let_out_by: str = ""
+    """The rule that may have let it run outside of the sandbox, `FILE:LINE`."""
     by_user: bool = False
     ended_at: float | None = None
     outcome: Outcome | None = None
@@ -192,7 +210,11 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     last_prompt: str | None = None
     last_message: str | None = None
     model: str | None = None
+    home: str | None = None
+    """`HOME` as one of its commands printed it last."""
     policies: tuple[PolicyPeriod, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    """What was granted on request, and has not ended."""
     policy_lines: tuple[float, ...] = ()
     """When the newest lines that state a policy were written, also one that did not change (unix seconds);
     bounded."""

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.session_logs import log_of
 from agentdash.collect.sources.denied_paths import path_kinds
+from agentdash.model.command_rules import CommandRules
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.remedies import PathKind
 from agentdash.model.sanitize import clean_line
@@ -69,10 +70,12 @@ class Inputs(NamedTuple):
     memories: tuple[ThreadMemory, ...]
     """Of its threads and their parents."""
     kinds: tuple[tuple[str, PathKind], ...]
+    rules: tuple[CommandRules, ...] = ()
+    """Which commands may run outside of the sandbox."""
 
     def fingerprint(self) -> bytes:
         """Return what identifies the inputs; not by when files were read that have not changed."""
-        undated = (self.parents, tuple(map(_undated, self.memories)), self.kinds)
+        undated = (self.parents, tuple(map(_undated, self.memories)), self.kinds, self.rules)
         return hashlib.blake2b(_encode(undated), digest_size=16).digest()
 
 
@@ -122,7 +125,17 @@ def inputs_of(digest: AuditDigest, recall: Recall, known: Mapping[str, Thread]) 
             *(_memory_of(thread, recall) for thread in digest.threads),
         ),
         kinds=tuple(path_kinds(digest.denied).items()) if _is_any_here(digest.cwds) else (),
+        rules=tuple(filter(None, map(_rules_of, digest.threads))),
     )
+
+
+def _rules_of(thread: Thread) -> CommandRules | None:
+    if thread.agent != "codex" or thread.file is None:
+        return None
+    from agentdash.agents.codex.command_rules import rules_beside  # noqa: PLC0415 - as below
+
+    rules = rules_beside(Path(thread.file.path))
+    return rules(thread.cwd or "") if rules is not None else None
 
 
 def _is_any_here(cwds: Sequence[str]) -> bool:

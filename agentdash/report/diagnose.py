@@ -34,7 +34,7 @@ from agentdash.model.pane import NO_SERVER, tmux_source
 from agentdash.model.process import Kernel, Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
-from agentdash.report.diagnose_codex import check_config, check_homes
+from agentdash.report.diagnose_codex import check_config, check_homes, check_rules
 from agentdash.report.diagnose_hosts import check_hosts
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.store.digests import DigestStore
@@ -72,6 +72,7 @@ def diagnose(
         *_check_sandbox(sandbox, home, config),
         *check_homes(home, probe.processes.values()),
         *check_config(home, environ),
+        *check_rules(home),
         *_check_agents(),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(home, probe, sandbox),

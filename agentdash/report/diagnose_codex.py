@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from agentdash.agents.codex.command_rules import rule_files
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import read_layers
@@ -57,6 +58,24 @@ def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[Docto
     for other in sorted(used - {home.root, home.root.resolve()}):
         detail = f"a running Codex uses {other}, which is not watched"
         yield warn("other codex home", detail, f"agentdash --codex-home {other}")
+
+
+def check_rules(home: CodexHome) -> Iterator[DoctorCheck]:
+    """Yield how many rules a Codex would have here that let commands out of its sandbox, and what in their
+    files is not understood."""
+    files = rule_files(str(home.root.expanduser().absolute()), str(Path.cwd()))
+    for file in files:
+        trouble = f"{file.path}: {file.problem}" if file.problem else ""
+        if file.unknown:
+            statements = f"{len(file.unknown)} statement{'s' * (len(file.unknown) != 1)}"
+            trouble = f"{file.path}: {statements} not understood, line {file.unknown[0]} first"
+        if trouble:
+            yield warn("codex rules", trouble, "what these let out of the sandbox is not known")
+    allowing = [rule for file in files for rule in file.rules if rule.decision == "allow"]
+    if allowing:
+        those = f"{len(allowing)} rule{'s' * (len(allowing) != 1)}"
+        detail = f"commands that {those} allow run outside of the sandbox; {allowing[0].place} first"
+        yield ok("codex rules", detail)
 
 
 def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:

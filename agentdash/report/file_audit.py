@@ -15,10 +15,9 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.kinds import RECORD_START
-from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.rollout.sparse_reader import SparseReader
 from agentdash.agents.codex.rollout.suspicion import Suspicion
-from agentdash.agents.session_logs import SessionLog, log_of
+from agentdash.agents.session_logs import SessionLog, log_of, rollout_reader
 from agentdash.collect.sources.denied_paths import denied_paths
 from agentdash.engine.detect.plain import HINTS, may_report_denial, may_show_denial, may_show_sandbox
 from agentdash.engine.reduce.denial_ledger import words_of_past
@@ -100,7 +99,7 @@ def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
 
 def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
     """Return the fleet of a rollout, and the time of its last line. Calls that show nothing are left out."""
-    reader = SparseReader(RolloutReader(log.thread, counts_tokens=False), _SUSPICION)
+    reader = SparseReader(rollout_reader(log.thread, log.path, counts_tokens=False), _SUSPICION)
     thread = reduce_log(Thread(log.thread), [_file_seen(log)])  # its configuration lies beside it
     number = 1
     while batch := list(islice(lines, _BATCH_LINES)):

@@ -1,7 +1,8 @@
 """Keep digests of session files, so that what was read and judged once is known at once: one SQLite file.
 
 A digest belongs to a view (`check`, `library` ...: what one reader of it needs, encoded by that reader), and
-is valid for one file as it was: path, device, inode, size, times, and the rules of this agentdash. Whatever
+is valid for one file as it was: path, device, inode, size, times, the rules for commands beside it, and the
+rules of this agentdash. Whatever
 is doubted is as if it were not there: another owner, another version of the rules, a damaged row, a file that
 cannot be read. Then the session file is read again. Nothing here ever fails: `trouble` has the reason why
 digests are not used. Several processes may write at once.
@@ -19,11 +20,12 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.files import ensure_private_directory, open_regular, untrusted
+from agentdash.model.command_rules import codex_home_of
 
 NAME: Final = "digests.sqlite"
 """The file, in the state directory of agentdash."""
@@ -39,9 +41,11 @@ _BUSY_TIMEOUT_S: Final = 0.5
 _SETTLED_NS: Final = 100_000_000
 """A file that was changed less than this before it was read may change again within the same tick of the
 clock of its file system, with the same size: it gets no digest."""
+_REREAD_S: Final = 2.0
+"""Age after which the rules for commands are looked at again."""
 _KEYS_AT_ONCE: Final = 500
 """Paths in one query; with more of them all rows are read."""
-_IDENTITY: Final = struct.Struct("<8sQQQ16s16s")
+_IDENTITY: Final = struct.Struct("<8sQQQ8s16s16s")
 _TABLE: Final = f"""
 CREATE TABLE IF NOT EXISTS digest (
     view TEXT, path BLOB, identity BLOB, body BLOB, checksum INTEGER, written REAL,
@@ -200,6 +204,7 @@ def file_state(path: Path) -> FileState | None:
         found.st_dev,
         found.st_ino,
         found.st_size,
+        _rules_beside(os.path.abspath(path)),  # noqa: PTH100 - links are not resolved
         *(at.to_bytes(16, "little", signed=True) for at in (found.st_mtime_ns, found.st_ctime_ns)),
     )
     return FileState(identity, found.st_size, settled=time.time_ns() - changed > _SETTLED_NS)
@@ -208,6 +213,24 @@ def file_state(path: Path) -> FileState | None:
 def file_states(paths: Iterable[Path]) -> dict[Path, FileState]:
     """Return the states of those files that there are, to be taken before they are read."""
     return {path: state for path in paths if (state := file_state(path)) is not None}
+
+
+def _rules_beside(path: str) -> bytes:
+    """Return what identifies the rules for commands (`rules/*.rules`) of the Codex home that a file lies in:
+    denials are judged by them."""
+    home = codex_home_of(path)
+    return b"" if home is None else _rules_of(home, int(time.monotonic() / _REREAD_S))
+
+
+@lru_cache(maxsize=64)
+def _rules_of(home: str, _period: int) -> bytes:
+    try:
+        with os.scandir(f"{home}/rules") as listing:
+            files = [(each.name, each.stat()) for each in listing if each.name.endswith(".rules")]
+    except OSError:
+        return b""
+    known = sorted((name, found.st_size, found.st_mtime_ns) for name, found in files)
+    return hashlib.blake2b(repr(known).encode(), digest_size=8).digest() if known else b""
 
 
 def _is_unchanged(path: Path, before: FileState) -> bool:

@@ -374,10 +374,13 @@ def test_domain_of_the_network_proxy(box: Box, profile: str | None, form: str) -
 
 
 def test_rule_for_exactly_one_command(codex: OpenLab) -> None:
-    """The tmux socket: one command runs outside, another does not, and no network is turned on."""
+    """A socket: one command runs outside, another does not, and no network is turned on."""
     lab = codex({})
     lab.pane("sleep 1000")
-    wanted, another = (f"tmux -S {lab.tmux} new-window -d 'sleep {seconds}'" for seconds in (98, 99))
+    program = lab.workspace / "docker"
+    program.write_text(f"#!/bin/sh\nexec tmux -S {lab.tmux} new-window -d 'sleep 98'\n")
+    program.chmod(0o755)
+    wanted, another = "./docker ps", "./docker images"
     flag = 'echo "net=$CODEX_SANDBOX_NETWORK_DISABLED"'
     lab.model.script = {
         "work": [{"run": wanted}, {"run": another}, {"run": flag}, {"say": "done"}],

@@ -267,7 +267,11 @@ def test_prefix_rule_of_an_escalation_covers_later_commands() -> None:
         called("c1", "git push --tags", at=103),
         live(HOST, **NETWORK),
     )
-    assert [f.kind for f in worker(*story).sandbox.findings] == ["escalated-flag-left"]
+    found = worker(*story).sandbox
+    assert (found.verdict, found.findings) == ("unverified", ())
+    assert found.unread[-1] == (
+        "what the sandbox holds, by commands that the prefix_rule of call c0 may have let out of it"
+    )
 
 
 @pytest.mark.parametrize("call", ["u9", None])

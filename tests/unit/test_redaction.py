@@ -35,6 +35,7 @@ KEPT_OF_WORKER = {
     "calls.cwd",
     "calls.escalation.prefix_rule",
     "calls.id",
+    "calls.let_out_by",
     "calls.script",
     "calls.session",
     "calls.shell",

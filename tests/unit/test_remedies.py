@@ -331,14 +331,16 @@ def test_domains_for_the_proxy() -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("tmux new-window -d 'make all'", ["tmux", "new-window", "-d", "make all"]),
-        ("tmux new-window -d make | cat", None),
-        ("tmux new-window; echo rc=$?", None),
-        ("tmux new-window > log", None),
-        ("TMUX= tmux new-window", None),
-        ("tmux -L $name new-window", None),
-        ("bash -c 'tmux new-window'", None),
+        ("docker ps --filter 'name=a b'", ["docker", "ps", "--filter", "name=a b"]),
+        ("docker ps | cat", None),
+        ("docker ps; echo rc=$?", None),
+        ("docker ps > log", None),
+        ("X= docker ps", None),
+        ("docker -H $name ps", None),
+        ("bash -c 'docker ps'", None),
         ("docker ps", ["docker", "ps"]),
+        ("tmux new-window -d 'make all'", None),  # with further arguments it runs anything
+        ("/usr/bin/tmux ls", None),
     ],
 )
 def test_socket_gets_a_rule_where_codex_never_asks(script: str, words: list[str] | None) -> None:

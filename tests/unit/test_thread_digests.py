@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,9 @@ def read_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     original = RolloutReader.__init__
 
-    def begin(self: RolloutReader, thread: str, *, counts_tokens: bool) -> None:
+    def begin(self: RolloutReader, thread: str, **options: Any) -> None:
         found.append(thread)
-        original(self, thread, counts_tokens=counts_tokens)
+        original(self, thread, **options)
 
     monkeypatch.setattr(RolloutReader, "__init__", begin)
     return found

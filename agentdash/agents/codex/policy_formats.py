@@ -10,11 +10,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
+from agentdash.model.decoders import JsonDecoder
+from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Grant, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_line
 
 _SLASH_TMP: Final = "/tmp"  # noqa: S108 - a name in a policy, not a file to write
@@ -177,6 +178,40 @@ def _rules(entry: Any, workspaces: Sequence[str]) -> list[PolicyRule] | None:
     else:  # `minimal` is a set of system paths to read; a later kind that is not just read could be anything
         return [] if access == "read" else None
     return [PolicyRule(posixpath.join(root, sub) if sub else root, access) for root in roots]
+
+
+def parse_grant(output: str) -> Grant | None:
+    """Parse the output of `request_permissions`: what was granted of what was asked for; None: nothing.
+
+    `{"permissions": {"network": {"enabled": true}, "file_system": {"write": [...]}}, "scope": "turn"}`, with
+    null in the place of a part that was not granted, or `entries` of `{path, access}` (0.126 to 0.171).
+    """
+    try:
+        granted = _grant.decode(output)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    files = granted.permissions.file_system or {}
+    lists: list[tuple[AccessMode, Any]] = [("read", files.get("read")), ("write", files.get("write"))]
+    rules = [PolicyRule(path, access) for access, paths in lists for path in _texts(paths)]
+    entries = files.get("entries")
+    for entry in entries if isinstance(entries, list) else ():
+        rules += _rules(entry, ()) or ()
+    network = granted.permissions.network or {}
+    grant = Grant(granted.scope, network=network.get("enabled") is True, rules=tuple(rules))
+    return grant if grant.network or grant.rules else None
+
+
+class _Permissions(msgspec.Struct):
+    network: dict[str, Any] | None = None
+    file_system: dict[str, Any] | None = None
+
+
+class _Granted(msgspec.Struct):
+    permissions: _Permissions
+    scope: Literal["turn", "session"] = "turn"
+
+
+_grant: Final = JsonDecoder(_Granted)
 
 
 def classify(rules: Sequence[PolicyRule]) -> Filesystem:

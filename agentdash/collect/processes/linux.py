@@ -15,6 +15,7 @@ import time
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.model.mounts import Mount
@@ -176,7 +177,15 @@ def mounts(pid: int) -> tuple[Mount, ...] | None:
     """Return the mount table of a process (`/proc/PID/mountinfo`); None where it is unreadable, or too
     long."""
     text = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
-    return parse_mounts(text) if 0 < len(text) <= _MAX_MOUNTINFO_BYTES else None
+    if not 0 < len(text) <= _MAX_MOUNTINFO_BYTES:
+        return None
+    own = {device for device, _, _ in _mounted_places(os.getpid())}
+    return tuple(
+        replace(mount, private=True)
+        if mount.fstype in _IN_MEMORY and own and mount.device not in own
+        else mount
+        for mount in parse_mounts(text)
+    )
 
 
 def has_idmapped_mounts(pid: int) -> bool:
@@ -201,6 +210,8 @@ class Aliases:
         return _translated(path, self._own, self._inside)
 
 
+_IN_MEMORY: Final = ("tmpfs", "ramfs", "devtmpfs", "overlay", "fuse.fuse-overlayfs")
+"""Filesystems that a sandbox makes for itself: in memory, or over what the user has."""
 _Place = tuple[str, str, str]
 """Device, directory within its filesystem, mount point."""
 
@@ -280,7 +291,7 @@ def _parse_mount(line: bytes) -> Mount | None:
     line."""
     try:
         mount, _, filesystem = line.partition(b" - ")
-        ident, parent, _, root, point, options = mount.split(b" ")[:6]
+        ident, parent, device, root, point, options = mount.split(b" ")[:6]
         fstype, _, super_options = filesystem.split(b" ", 2)
         read_only = b"ro" in (*options.split(b","), *super_options.split(b","))
         mode = _MODE_OPTION.search(super_options)
@@ -293,6 +304,7 @@ def _parse_mount(line: bytes) -> Mount | None:
             fstype=clean_line(os.fsdecode(fstype)),
             root=_unescape(root),
             mask=mask,
+            device=clean_line(os.fsdecode(device)),
         )
     except ValueError:
         return None

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
+from agentdash.model.command_rules import allow
 from agentdash.model.observation import Granted
 from agentdash.model.thread import Call, Thread
 
 
 def granted(thread: Thread, call: Call) -> Granted | None:
-    """Return what a call was allowed beyond the policy: by its own request, or by a rule of an earlier one
-    (`prefix_rule`).
-
-    Rules that the user wrote into `rules/*.rules` are not known here.
-    """
+    """Return what a call was allowed beyond the policy: by its own request, or perhaps by a rule."""
     if call.escalation is not None:
         return "outside" if call.escalation.kind == "escalated" else "more"
-    if not (rules := list(_rules(thread, call))):  # as good as always: and splitting a command is slow
-        return None
-    words = _words(call.text)
-    return "outside" if any(words[: len(rule)] == rule for rule in rules) else None
+    return "rule" if rule_of(thread, call) else None
 
 
-def _rules(thread: Thread, call: Call) -> Iterator[list[str]]:
-    """Prefixes that were allowed before this call."""
+def rule_of(thread: Thread, call: Call) -> str:
+    """Return the rule that may have let a call run outside of the sandbox: `FILE:LINE`, or the `prefix_rule`
+    that an earlier call asked for. Empty: none, also where a policy hides paths from reading, which keeps all
+    commands inside (0.171)."""
+    if call.escalation is not None or call.kind != "command":
+        return ""
+    policy = thread.policy_of(call)
+    if policy is not None and (not policy.has_agent_sandbox or policy.has_deny):
+        return ""
+    script = call.script or call.text
+    found = (place for words, place in _proposed(thread, call) if allow(words, place).letting_out(script))
+    return call.let_out_by or next(found, "")
+
+
+def _proposed(thread: Thread, call: Call) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the prefixes that escalations before this call asked for, and were not refused."""
     for earlier in thread.calls:
         wish = earlier.escalation
         if (
@@ -33,11 +40,4 @@ def _rules(thread: Thread, call: Call) -> Iterator[list[str]]:
             and earlier.at < call.at
             and not (earlier.outcome or "").startswith("refused")
         ):
-            yield list(wish.prefix_rule)
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:  # an open quote: not a plain command line
-        return command.split()
+            yield wish.prefix_rule, f"the prefix_rule of call {earlier.id}"

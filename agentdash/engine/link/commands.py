@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -70,7 +70,8 @@ def home_directory(fleet: FleetView, thread: Thread) -> str | None:
     """Return the home directory of a thread's commands, by the best evidence; None where there is none.
 
     That is `HOME` of its processes; else the home that its working directory lies in by custom; else the
-    directory that has its `.codex`; else that of this machine's user, where its rollout lies in it.
+    directory that has its `.codex`; else the one that its commands have printed; else that of this machine's
+    user, where its rollout lies in it.
     """
     for process in _processes(fleet, thread.id):
         home = (process.env or {}).get("HOME", "")
@@ -81,6 +82,8 @@ def home_directory(fleet: FleetView, thread: Thread) -> str | None:
     rollout = thread.file.path if thread.file else thread.path or ""
     if rollout.startswith("/") and _CODEX_HOME in rollout:
         return rollout.partition(_CODEX_HOME)[0] or None
+    if thread.home is not None:
+        return thread.home
     own = fleet.host.home if fleet.host else None
     return own if own and rollout.startswith(own.rstrip("/") + "/") else None
 
@@ -111,20 +114,24 @@ def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:
     return found
 
 
-def with_tmpdir(applied: Applied | None, policy: Policy, tmpdir: str | None) -> Applied | None:
+def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str]) -> Applied | None:
     """Return a launcher's policy in which the temporary directory is named as in the policy in force.
 
     bubblewrap gets the target of a symbolic link: where `TMPDIR` is not among its arguments, the only
-    directory that the policy does not name is taken for it.
+    directory that the policy does not name is taken for it, unless a root of the policy lies in it.
+
+    Args:
+        temporary: the directories that it may be, the likeliest first.
     """
-    if applied is None or applied.policy is None or tmpdir is None or TMPDIR not in policy.writable_roots:
+    if applied is None or applied.policy is None or not temporary or TMPDIR not in policy.writable_roots:
         return applied
     gained = policy.grants_less_than(applied.policy)
-    if tmpdir not in gained:
-        if len(gained) != 1 or policy.may_write(tmpdir):
+    found = set(gained).intersection(temporary)
+    if not found:
+        if len(gained) != 1 or policy.may_write(temporary[0]):
             return applied
-        (tmpdir,) = gained
-    rules = tuple(
-        replace(rule, path=TMPDIR) if rule.path == tmpdir else rule for rule in applied.policy.rules
-    )
+        if any(root.startswith(f"{gained[0].rstrip('/')}/") for root in policy.writable_roots):
+            return applied
+        found = set(gained)
+    rules = tuple(replace(rule, path=TMPDIR) if rule.path in found else rule for rule in applied.policy.rules)
     return replace(applied, policy=replace(applied.policy, rules=rules))

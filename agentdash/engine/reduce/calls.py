@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect.denials import find_denials
 from agentdash.engine.detect.env_output import Flags, read_flags
-from agentdash.engine.detect.escalation import granted
+from agentdash.engine.detect.escalation import granted, rule_of
 from agentdash.engine.detect.platform import platform
 from agentdash.engine.detect.process_status import restraints
 from agentdash.engine.reduce.denial_ledger import record_denials
@@ -42,6 +42,7 @@ _FIRST_BUBBLEWRAP: Final = (0, 125)
 """The first Codex that builds its sandbox on Linux by bubblewrap; later ones know Landlock on request."""
 _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
+_PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
 _T = TypeVar("_T")
 
 
@@ -58,6 +59,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         shell=event.shell,
         cwd=event.cwd or thread.cwd,
         escalation=event.escalation,
+        let_out_by=event.let_out_by,
         by_user=event.by_user,
     )
     others = (other for other in thread.open_calls if other.id != call.id)
@@ -104,6 +106,8 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         thread = replace(thread, platform=platform(event.output))
     if known.kind != "command":
         return thread
+    if "HOME=/" in event.output and (printed := _PRINTED_HOME.search(event.output)) is not None:
+        thread = replace(thread, home=printed[1])
     return _add_record(_observe_output(thread, known, event), known, event)
 
 
@@ -214,7 +218,10 @@ def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | 
     policy = thread.policy_of(call)
     if policy is None and event.outcome == "denied":
         policy = _UNSTATED_SANDBOX
-    if granted(thread, call) == "outside" or event.sandboxed is False:
+    allowed = granted(thread, call)
+    if allowed == "outside" or event.sandboxed is False:
+        return ()
+    if allowed == "rule" and event.outcome != "denied":  # by Codex itself: then it ran inside
         return ()
     found = find_denials(
         call.script or call.text,
@@ -275,6 +282,7 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         network_flag=shown.network,
         sandbox_flag=shown.sandbox,
         granted=granted(thread, call),
+        rule=rule_of(thread, call),
         by_user=call.by_user,
         seccomp=kernel.seccomp,
         no_new_privs=kernel.no_new_privs,

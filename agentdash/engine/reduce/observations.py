@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from itertools import takewhile
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.detect.escalation import granted
+from agentdash.engine.detect.escalation import granted, rule_of
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.commands import find_launcher, is_command, thread_of, with_tmpdir
@@ -28,6 +29,8 @@ _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"
 """`1` in the environment of commands whose network goes through Codex's own proxy."""
 _PROXY_PORT: Final = "CLAUDE_CODE_HOST_HTTP_PROXY_PORT"
 """In the environment of commands whose network goes through the proxy of Anthropic's sandbox runtime."""
+_CLAUDE_TMPDIR: Final = "CLAUDE_CODE_TMPDIR"
+_CLAUDE_TMP: Final = re.compile(r"claude-\d+")
 _CALL_VARIABLE: Final = "CODEX_TOOL_CALL_ID"
 """In the environment of commands (0.163+): the id of their call in the rollout."""
 _LOG_DELAY_S: Final = 10.0
@@ -128,12 +131,13 @@ def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> Sand
     """Return an observation under the call that it belongs to; what was compared with another policy is left
     out."""
     policy = thread.policy_index_of(call)
-    compared = {} if policy == observed.policy else {"unwritable": (), "exposed": ()}
+    compared = {} if policy == observed.policy else {"unwritable": (), "exposed": (), "lost": ()}
     return replace(
         observed,
         policy=policy,
         called=True,
         granted=granted(thread, call),
+        rule=rule_of(thread, call),
         by_user=call.by_user,
         **compared,
     )
@@ -174,15 +178,19 @@ def _observe(
     env, kernel = process.env or {}, process.kernel
     baseline = _baseline(process, context)
     in_force = thread.policy_index_of(call) if call else thread.policy_index_at(process.key.started)
-    policy = thread.policies[in_force].policy if in_force >= 0 else Policy()
+    period = thread.policies[in_force] if in_force >= 0 else None
+    policy = period.policy if period else Policy()
     # mounts that its Codex has, too, were not made for this command
     mounts = kernel.mnt if kernel and kernel.mnt != baseline.mnt else None
+    probes = ("/", env.get("HOME"), posixpath.dirname(thread.cwd) if thread.cwd else None)
+    exposed = exposed_paths(policy, context.tables, mounts, baseline.mnt, probes)
     return SandboxObservation(
         source=EvidenceSource.ENVIRONMENT,
         policy=in_force,
         network_flag=env.get(NETWORK_FLAG) or UNSET,
         sandbox_flag=env.get(SANDBOX_FLAG) or UNSET,
         granted=granted(thread, call) if call else None,
+        rule=rule_of(thread, call) if call else "",
         by_user=call is not None and call.by_user,
         called=call is not None,
         seccomp=kernel.seccomp if kernel else None,
@@ -191,9 +199,10 @@ def _observe(
         mediated=env.get(_PROXY_FLAG) == "1" or _PROXY_PORT in env,
         sandboxed=_is_sandboxed(kernel, baseline),
         nested=_is_nested(process, context.tree),
-        applied=with_tmpdir(find_launcher(process, context.tree), policy, _tmpdir(process, context)),
-        unwritable=unwritable_roots(policy, context.tables, mounts),
-        exposed=exposed_paths(policy, context.tables, mounts, env.get("HOME"), thread.cwd),
+        applied=with_tmpdir(find_launcher(process, context.tree), policy, _temporary(process, context)),
+        unwritable=unwritable_roots(period.stated if period else policy, context.tables, mounts),
+        exposed=exposed.paths,
+        lost=exposed.lost,
         first=at,
         last=at,
         calls=_ids(thread, env, call),
@@ -202,11 +211,24 @@ def _observe(
     )
 
 
-def _tmpdir(process: Process, context: ProcessContext) -> str | None:
-    """Return the `TMPDIR` of the Codex above a command, which fills it into its policy, or else its own."""
-    above = (p.env for p in context.tree.above(process) if is_codex(p) and p.env)
-    path = next(above, process.env or {}).get("TMPDIR")
-    return posixpath.normpath(path) if path and path.startswith("/") else None
+def _temporary(process: Process, context: ProcessContext) -> tuple[str, ...]:
+    """Return the directories that `$TMPDIR` in a policy stands for, the likeliest first.
+
+    Codex fills in its own `TMPDIR`. Claude Code makes a directory `claude-UID` below /tmp, and another below
+    `CLAUDE_CODE_TMPDIR`, which its commands have with that name added; both are writable (2.1.332).
+    """
+    own = process.env or {}
+    cli = next((p for p in context.tree.above(process) if p.agent or is_codex(p)), None)
+    above = (cli.env if cli is not None else None) or own
+    paths = [(above if cli is None or is_codex(cli) else own).get("TMPDIR")]
+    if cli is not None and cli.agent == "claude":
+        given = [path for name in ("TMPDIR", _CLAUDE_TMPDIR) if (path := own.get(name))]
+        made = [path for path in given if _CLAUDE_TMP.fullmatch(posixpath.basename(path))]
+        bases = (above.get(_CLAUDE_TMPDIR), above.get("TMPDIR"), "/tmp", "/private/tmp")  # noqa: S108
+        names = {posixpath.basename(path) for path in made}
+        paths += made + [posixpath.join(base, name) for base in bases if base for name in sorted(names)]
+    absolute = (posixpath.normpath(path) for path in paths if path and path.startswith("/"))
+    return tuple(dict.fromkeys(absolute))
 
 
 def _ids(thread: Thread, env: Mapping[str, str], call: Call | None) -> tuple[str, ...]:

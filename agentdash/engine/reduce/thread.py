@@ -17,13 +17,15 @@ from agentdash.engine.reduce.calls import (
 )
 from agentdash.model import events as e
 from agentdash.model.activity import counted
-from agentdash.model.policy import Policy
-from agentdash.model.thread import Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
+from agentdash.model.policy import Policy, with_grants
+from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
 
 _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""
 _MAX_SKIP_REASONS: Final = 20
 """Counted separately: a damaged or hostile file names a new type in each line."""
+_MAX_GRANTS: Final = 64
+"""Kept of a thread, the newest."""
 _OTHER_REASONS: Final = "for other reasons"
 
 _ACTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged)
@@ -67,17 +69,17 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
         case e.ThreadStarted():
             return _start(thread, event)
         case e.TurnStarted():
-            thread = _apply_choice(thread, event)
+            thread = _end_grants(_apply_choice(thread, event), event)
             thread = replace(thread, turn=Turn(event.at, event.turn, line=event.line), turns=thread.turns + 1)
             return add_moment(thread, Moment(event.at, "turn", "started"))
         case e.TurnEnded():
-            return _apply_choice(_end_turn(thread, event), event)
+            return _end_grants(_apply_choice(_end_turn(thread, event), event), event)
         case e.PolicySet():
             return _set_policy(thread, event)
         case e.CallStarted():
             return start_call(thread, event)
         case e.CallEnded():
-            return end_call(thread, event, home)
+            return _grant(end_call(thread, event, home), event)
         case e.CallsLeftOut(policy_at=policy_at):
             lines = (*thread.policy_lines, *policy_at)[-_MAX_POLICY_LINES:]
             return replace(add_left_out(thread, event), policy_lines=lines)
@@ -179,7 +181,8 @@ def _set_policy(thread: Thread, event: e.PolicySet) -> Thread:
     if event.policy is None:
         return thread
     if event.origin == "thread_settings_applied" and turn is not None and turn.has_context:
-        chosen = None if event.policy == thread.policy else event.policy
+        stated = thread.policies[-1].stated if thread.policies else None
+        chosen = None if event.policy == stated else event.policy
         return replace(thread, turn=replace(turn, next_policy=chosen))
     return _begin_period(thread, event, policy=event.policy, origin=event.origin)
 
@@ -193,14 +196,39 @@ def _apply_choice(thread: Thread, event: e.TurnStarted | e.TurnEnded) -> Thread:
     return _begin_period(thread, event, policy=turn.next_policy, origin="thread_settings_applied")
 
 
-def _begin_period(thread: Thread, event: e.ThreadEvent, *, policy: Policy, origin: str) -> Thread:
-    before = thread.policy
-    if policy == before:
+def _grant(thread: Thread, event: e.CallEnded) -> Thread:
+    """Add what was granted on request to the policy in force."""
+    if event.grant is None or not thread.policies:
         return thread
+    thread = replace(thread, grants=(*thread.grants, event.grant)[-_MAX_GRANTS:])
+    return _begin_period(thread, event, policy=thread.policies[-1].stated, origin=GRANT)
+
+
+def _end_grants(thread: Thread, event: e.TurnStarted | e.TurnEnded) -> Thread:
+    """End the grants of the turn that is over; all of them where its process ended in it.
+
+    Those of the session end with its process (0.171), which the log does not show.
+    """
+    turn = thread.turn
+    if not thread.grants or not thread.policies:
+        return thread
+    has_died = isinstance(event, e.TurnStarted) and turn is not None and turn.ended_at is None
+    kept = () if has_died else tuple(grant for grant in thread.grants if grant.scope == "session")
+    thread = replace(thread, grants=tuple(replace(grant, earlier=True) for grant in kept))
+    return _begin_period(thread, event, policy=thread.policies[-1].stated, origin=GRANT_ENDED)
+
+
+def _begin_period(thread: Thread, event: e.ThreadEvent, *, policy: Policy, origin: str) -> Thread:
+    """Begin a period with a policy that the log states, and with what was granted beyond it."""
+    before = thread.policy
+    stated, policy = policy, with_grants(policy, thread.grants)
+    if policy == before and stated == thread.policies[-1].stated:
+        return thread
+    base = None if policy == stated else stated
     turn = thread.turn.id if thread.turn else None
     known = (period.policy for period in thread.policies if period.policy == policy)
     policy = next(known, policy)  # of many changes there and back few policies are kept
-    period = PolicyPeriod(since=event.at, policy=policy, line=event.line, origin=origin, turn=turn)
+    period = PolicyPeriod(since=event.at, policy=policy, line=event.line, origin=origin, turn=turn, base=base)
     thread = replace(thread, policies=(*thread.policies, period))
     if before is None:
         return thread

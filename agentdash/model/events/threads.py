@@ -8,7 +8,7 @@ import msgspec
 
 from agentdash.model.changes import FileChange
 from agentdash.model.events.base import Event
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Grant, Policy
 from agentdash.model.tokens import ModelUsage
 
 CallKind = Literal["command", "poll", "patch", "question", "permission", "spawn", "wait", "other"]
@@ -135,6 +135,9 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     """Of a command: the shell that runs it, by name (`bash`); empty where it is not known."""
     cwd: str | None = None
     escalation: Escalation | None = None
+    let_out_by: str = ""
+    """`FILE:LINE` of the rule that lets it run outside of the sandbox, by the rules as they are now; empty:
+    none does."""
     by_user: bool = False
     """The user's own `!cmd`: runs without a sandbox under any policy."""
     changes: tuple[FileChange, ...] = ()
@@ -156,6 +159,8 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
     changes: tuple[FileChange, ...] = ()
     """Of a patch: what it has changed, where the CLI states it."""
+    grant: Grant | None = None
+    """What `request_permissions` was granted (Codex 0.12x and newer)."""
 
 
 class CallsLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="calls-left-out"):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import posixpath
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -318,3 +318,12 @@ def _parents(cwd: str) -> Iterator[str]:
         if folder == "/":
             return
         folder = posixpath.dirname(folder)
+
+
+def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> list[str]:
+    """Return the directories of a trusted project, its root first, whose `.codex` counts and is wanted."""
+    wanted = [folder for folder in _project_folders(cwd, Path("/")) if is_wanted(folder)]
+    if not wanted:
+        return []
+    user = read_config(Path(home, "config.toml"), RequestLayer.USER)
+    return wanted if _trust(user, cwd, Path("/")) == "trusted" else []

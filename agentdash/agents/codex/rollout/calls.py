@@ -10,11 +10,12 @@ Then its output is all that was printed meanwhile.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from agentdash.agents.codex.policy_formats import parse_grant
 from agentdash.agents.codex.rollout import outputs
 from agentdash.agents.codex.rollout.command_lines import posix_shell
 from agentdash.agents.codex.rollout.outputs import Ending
@@ -80,10 +81,12 @@ class CallTracker:
 
     Args:
         thread: the thread's id.
+        let_out_by: returns the rule that lets a script run outside of the sandbox, or an empty string.
     """
 
-    def __init__(self, thread: str) -> None:
+    def __init__(self, thread: str, let_out_by: Callable[[str], str] = lambda _: "") -> None:
         self._thread = thread
+        self._let_out_by = let_out_by
         self._open: dict[str, Tool] = {}
         self._running: dict[str, _Running] = {}
         """By session number."""
@@ -130,6 +133,7 @@ class CallTracker:
             shell=shell,
             cwd=tool.cwd,
             escalation=tool.escalation,
+            let_out_by="" if by_user or tool.kind != "command" else self._let_out_by(script or tool.text),
             by_user=by_user,
             changes=tool.changes,
         )
@@ -161,6 +165,11 @@ class CallTracker:
             yield self._event(call, ending, at, line)
         elif tool is not None and tool.kind == "spawn":
             yield from self._spawn(call, ending, at, line)
+        elif tool is not None and tool.kind == "permission":
+            ended = self._end(call, ending, at, line)
+            yield msgspec.structs.replace(
+                ended, grant=parse_grant(output) if isinstance(output, str) else None
+            )
         else:
             yield self._end(call, ending, at, line)
 

@@ -6,7 +6,7 @@ a copied history is in progress. That state is kept in a `LineHandler`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from agentdash.agents.codex.rollout.lineage import OwnLineFilter, thread_started
 from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
 from agentdash.agents.codex.rollout.tool import Tool
 from agentdash.agents.line_events import LineEvents
+from agentdash.model.command_rules import CommandRules
 from agentdash.model.events import (
     CallsLeftOut,
     ChildSpawned,
@@ -42,10 +43,20 @@ class LineHandler(LineEvents):
         thread: the thread's id, from the file's name.
         counts_tokens: whether tokens are counted; otherwise events of token lines are without counts, one for
             all of those that are read at once.
+        rules: returns the rules that decide on commands, by the directory that a thread began in; None: they
+            are not known.
     """
 
-    def __init__(self, thread: str, *, counts_tokens: bool = True) -> None:
+    def __init__(
+        self,
+        thread: str,
+        *,
+        counts_tokens: bool = True,
+        rules: Callable[[str], CommandRules] | None = None,
+    ) -> None:
         super().__init__(thread, uuid_time(thread) or 0.0)
+        self._rules = rules
+        self._cwd = ""
         self._counts_tokens = counts_tokens
         self._uncounted: TokensCounted | None = None
         """The newest token line, where tokens are not counted."""
@@ -62,7 +73,7 @@ class LineHandler(LineEvents):
         """Whether this turn has a prompt, to which a message is the answer."""
         self._has_result = False
         self._own_lines = OwnLineFilter(thread)
-        self._calls = CallTracker(thread)
+        self._calls = CallTracker(thread, self._let_out_by)
         self._tokens = TokenCounter()
         self._has_gap = False
         """Whether a part of the file was left out."""
@@ -109,7 +120,7 @@ class LineHandler(LineEvents):
         if meta.forked_from_id or meta.subagent_history_start_ordinal is not None:
             self._tokens.begin_fork()
         event = thread_started(self._thread, meta, created, self._number)
-        self._path = event.path
+        self._path, self._cwd = event.path, event.cwd or ""
         self._events.append(event)
 
     def _turn_context(self, payload: msgspec.Raw) -> None:
@@ -240,6 +251,11 @@ class LineHandler(LineEvents):
             self._emit(MessageLogged, role="agent", text=clean_block(text))
 
     # ------------------------------------------------------------ tool calls
+
+    def _let_out_by(self, script: str) -> str:
+        """Return the rule that lets a script run outside of the sandbox, now that it is read."""
+        found = self._rules(self._cwd).letting_out(script) if self._rules is not None else None
+        return found.place if found is not None else ""
 
     def _tool_call(self, call: records.ToolCall) -> None:
         if call.input is not None:

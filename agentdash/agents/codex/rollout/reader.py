@@ -39,6 +39,8 @@ class RolloutReader(LineHandler):
         thread: the thread's id, from the file's name.
         counts_tokens: whether tokens are counted; otherwise events of token lines are without counts, one for
             all of those that are read at once.
+        rules: returns the rules that decide on commands, by the directory that a thread began in; None: they
+            are not known.
     """
 
     @property

@@ -23,19 +23,35 @@ _INEXACT: Final = ("…", "\ufffd")
 _OUTSIDE: Final = "or run it yourself outside of the sandbox"
 
 
-def claude_remedy(entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts) -> Remedy | None:
+def claude_remedy(
+    entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts, script: str = ""
+) -> Remedy | None:
     """Return the remedy for a denial by the sandbox of Claude Code; None where none is known to work.
 
     Args:
         entry: the denial, or its entry in the ledger.
         policy: the one in force.
         facts: what is known of the disk, and where the configuration is.
+        script: of the denied call.
     """
+    named = next((pattern for pattern in facts.excluded if _names(pattern, script)), None)
+    if named is not None:
+        return Remedy(
+            f"run it yourself outside of the sandbox: `sandbox.excludedCommands` has `{named}`,"
+            " and the command ran inside all the same"
+        )
     if entry.what == "filesystem" and entry.target:
         return _filesystem_remedy(entry, policy, facts)
     if entry.what == "network" and entry.target and "/" not in entry.target:
         return _settings({"network": {"allowedDomains": [entry.target]}}, facts)
     return None
+
+
+def _names(pattern: str, script: str) -> bool:
+    """Return whether an entry of `excludedCommands` (`git`, `git *`, `docker:*`) names a script."""
+    words, named = script.split(), pattern.replace(":*", " *").split()
+    fixed = named[:-1] if named[-1:] == ["*"] else named
+    return bool(fixed) and words[: len(fixed)] == fixed
 
 
 def _filesystem_remedy(entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts) -> Remedy | None:

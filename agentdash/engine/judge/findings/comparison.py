@@ -67,13 +67,19 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """Whether the policy binds this command: its call is known, and nothing more was granted."""
-        return self.observation.called and self.observation.granted is None
+        """Whether the policy binds this command: its call is known, and nothing more was granted.
+
+        One that a rule may have let out is bound where the kernel shows that it was not.
+        """
+        observation = self.observation
+        is_inside = observation.granted == "rule" and bool(observation.sandboxed)
+        return observation.called and (observation.granted is None or is_inside)
 
     @property
     def lost_roots(self) -> tuple[str, ...]:
         """Roots that are writable under the policy, and not for the command."""
-        lost = self.applied.grants_less_than(self.policy) if self.applied is not None else ()
+        stated = self.period.stated if self.period else self.policy  # a grant may have ended
+        lost = self.applied.grants_less_than(stated) if self.applied is not None else ()
         return tuple(r for r in lost or self.observation.unwritable if not self.places.has_link(r))
 
     @property
@@ -158,7 +164,14 @@ def _evidence(comparison: Comparison, kernel: str) -> Iterable[Evidence]:
         rule="policy-in-force",
         text=period_in_words(period) if period else "the file states no policy",
     )
-    if observation.granted:
+    if observation.rule:
+        yield Evidence(
+            source=EvidenceSource.CONFIG,
+            at=at,
+            rule="command-rule",
+            text=f"{observation.rule} may let it run outside of the sandbox",
+        )
+    elif observation.granted:
         outside = observation.granted == "outside"
         allowed = "to run outside of the sandbox" if outside else "additional permissions"
         yield Evidence(

@@ -35,7 +35,7 @@ class ParentPolicy(msgspec.Struct, frozen=True):
 
     def policy_at(self, at: float) -> PolicyPeriod | None:
         """Return the parent's policy in force at a time (unix seconds); None before the first."""
-        before = [period for period in self.policies if period.since <= at]
+        before = [period for period in _stated(self.policies) if period.since <= at]
         return before[-1] if before else None
 
 
@@ -50,7 +50,7 @@ def parent_policy(parent: Thread | None) -> ParentPolicy | None:
 
 def inheritance_findings(thread: Thread, parent: ParentPolicy) -> Iterator[Finding]:
     """Yield how a child differs from its parent: in its policies, and in the network of its commands."""
-    for period in thread.policies:
+    for period in _stated(thread.policies):
         above = parent.policy_at(period.since)
         if above is None:
             continue
@@ -63,7 +63,7 @@ def inheritance_findings(thread: Thread, parent: ParentPolicy) -> Iterator[Findi
 
 def policy_changes(thread: Thread) -> Iterator[Finding]:
     """Yield one finding for all changes of a thread's own policy, and one for each change of its reviewer."""
-    known = [period for period in thread.policies if _is_known(period.policy)]
+    known = [period for period in _stated(thread.policies) if _is_known(period.policy)]
     pairs = list(pairwise(known))
     changes = [(was, now) for was, now in pairs if _differs(was.policy, now.policy)]
     if changes:
@@ -71,6 +71,12 @@ def policy_changes(thread: Thread) -> Iterator[Finding]:
     for was, now in pairs:
         if _reviewer_differs(was.policy, now.policy):
             yield _reviewer_drift(now, was, "before")
+
+
+def _stated(periods: tuple[PolicyPeriod, ...]) -> list[PolicyPeriod]:
+    """Return the policies that the log states: a grant is for its thread alone (0.171)."""
+    own = (period for period in periods if not period.is_by_grant)
+    return [msgspec.structs.replace(period, policy=period.stated) for period in own]
 
 
 # ---------------------------------------------------------------- comparing policies

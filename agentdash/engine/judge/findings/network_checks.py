@@ -95,7 +95,7 @@ def unrecorded_permission(seen: Comparison) -> str:
     if seen.may_be_retry:
         approval = seen.policy.approval
         return f" Under approval {approval} this may be a retry that was allowed: no file records it."
-    return " A rule in rules/*.rules that allows it would look the same."
+    return " A rule in rules/*.rules that allowed it then would look the same."
 
 
 def _flag_field(seen: Comparison, *, expected: str) -> DifferingField:

@@ -54,6 +54,8 @@ _SOCKET_PROGRAMS: Final = frozenset(
 _SOCKET_WORDS: Final = re.compile(
     r"\.sock\b|unix[- ]socket|unix://|/tmux-\d+/|error connecting to /|/ssh-\w+/agent"
 )
+_WORKTREE: Final = "/.git/worktrees/"
+"""Also with `--add-dir MAIN/.git` it is read-only, though the policy lets it be written (0.171)."""
 _LOCAL_NAMES: Final = ("localhost", "ip6-localhost", "host.docker.internal")
 _PROXY_KEEPS_LOCAL: Final = re.compile(r"local/private|not_allowed_local")
 """Codex's proxy refuses private addresses whatever its list of domains has."""
@@ -85,7 +87,7 @@ def remedy_for(
     if policy is not None and not policy.has_agent_sandbox:
         return None
     if policy is not None and policy.enforced_by == "agent":
-        return claude_remedy(entry, policy, facts)
+        return claude_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.target:
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
     if entry.what == "network":
@@ -120,6 +122,8 @@ def filesystem_remedy(
     if policy is not None and policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN):
         return None
     if policy is not None and policy.may_write(path) and not _is_protected(path, policy):
+        if _WORKTREE in path:
+            return _instead("Codex keeps the git directory of a linked worktree read-only", policy)
         return None
     if policy is not None and any(rule.access == "deny" and _covers(rule, path) for rule in policy.rules):
         return Remedy(f"the permission profile denies {path}: remove its `deny` entry, if that is meant")

@@ -22,8 +22,11 @@ _BUILT_IN_WORKSPACE: Final = ":workspace"
 _EXTENDED: Final = "workspace-extended"
 """Name of a profile that extends it."""
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
-_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "xargs", "sudo"))
-"""Programs that run their arguments: a rule for them would allow more than one command."""
+_SHELLS: Final = frozenset(
+    ("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "xargs", "sudo", "tmux", "screen", "zellij")
+)
+"""Programs that run their arguments: a rule for them would allow more than one command. It would with tmux:
+`tmux ls ';' new-window COMMAND` begins with `tmux ls`."""
 
 
 def writable_root(root: str, policy: Policy | None, facts: PathFacts, *, assumed: bool) -> Remedy | None:

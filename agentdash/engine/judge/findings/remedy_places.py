@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.judge.findings.requests import newest_request
+from agentdash.engine.link.commands import home_directory
+from agentdash.model.command_rules import codex_home_of
 from agentdash.model.denials import Operation
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.process import Process
@@ -47,6 +49,7 @@ _SHELL_FILES: Final = re.compile(
     r"\.(?:bash\w*|profile|zsh\w*|zprofile|zlogin|login|inputrc|netrc|gitconfig)"
 )
 """Files that lie directly in a home directory."""
+_BELOW_HOME: Final = re.compile(r"(?<![\w/.])(?:~|\$HOME|\$\{HOME\})/([\w./@+-]+)")
 _NOTHING: Final[Mapping[str, PathKind]] = {}
 
 
@@ -61,6 +64,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     homes += [(process.env or {}).get("HOME") for process in processes]
     directories: list[str | None] = []
     if thread is not None:
+        homes += [home_directory(fleet, thread), thread.home, *_named_by_tilde(thread)]
         directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
     request = request_of(fleet, thread)
     has_paths = thread is None or bool(thread.denials or thread.observations)
@@ -72,13 +76,23 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
         claude_home=_claude_home(thread),
         profile=_given_profile(thread, request),
         request=request,
+        excluded=_excluded(fleet, thread),
     )
 
 
 def request_of(fleet: FleetView, thread: Thread | None) -> Requested | None:
-    """Return what a thread was asked for last; None where its arguments are not known."""
+    """Return what a thread was asked for last, or None if its arguments are not known."""
     found = newest_request(thread, fleet.requests.get(thread.id, ())) if thread is not None else None
     return found if found is not None and found.are_arguments_known else None
+
+
+def _named_by_tilde(thread: Thread) -> Iterator[str]:
+    """Yield the home directories that scripts name: `~/x` was denied as `/srv/ann/x`."""
+    for call in thread.calls:
+        targets = [denial.target for denial in call.denials if denial.target and denial.target[0] == "/"]
+        for named in _BELOW_HOME.finditer(call.script or call.text) if targets else ():
+            end = f"/{named[1]}"
+            yield from (target.removesuffix(end) for target in targets if target.endswith(end))
 
 
 def _given_profile(thread: Thread | None, request: Requested | None) -> str | None:
@@ -88,13 +102,17 @@ def _given_profile(thread: Thread | None, request: Requested | None) -> str | No
     return request.given.profile if request is not None and request.given is not None else None
 
 
+def _excluded(fleet: FleetView, thread: Thread | None) -> tuple[str, ...]:
+    """Return the commands that a Claude Code was to run without its sandbox."""
+    requests = fleet.requests.get(thread.id, ()) if thread is not None and thread.agent == "claude" else ()
+    return requests[-1].excluded if requests else ()
+
+
 def _codex_home(thread: Thread | None) -> str | None:
     """Return the Codex home that a thread's rollout lies in."""
     if thread is None:
         return None
-    path = thread.path or (thread.file.path if thread.file else "")
-    parts = ("/sessions/", "/archived_sessions/")
-    return next((path.partition(part)[0] for part in parts if part in path), None)
+    return codex_home_of(thread.path or (thread.file.path if thread.file else ""))
 
 
 def _claude_home(thread: Thread | None) -> str | None:
@@ -189,6 +207,8 @@ def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
         return f"{directory} contains home directories" if directory != "/" else "it is the whole disk"
     if private := _private_part(directory, facts):
         return private
+    if any(_is_below(workspace, directory) for workspace in facts.workspaces):
+        return f"{directory} contains the working directory, and what lies beside it"
     if any(
         posixpath.relpath(directory, home) in _SHARED_IN_HOME for home in homes if _is_below(directory, home)
     ):

@@ -70,7 +70,8 @@ def newest_request(thread: Thread, requests: Sequence[Requested]) -> Requested |
         return request
     if request.is_fixed or request.since is None:
         return request
-    changes = [period for period in thread.policies if period.since >= request.since]
+    own = [period for period in thread.policies if not period.is_by_grant]
+    changes = [period for period in own if period.since >= request.since]
     if not changes or (
         len(changes) == 1 and not _was_stated_between(thread, request.since, changes[0].since)
     ):
@@ -110,10 +111,14 @@ def _turns(thread: Thread, requests: Sequence[Requested]) -> Iterator[RequestTur
         before = thread.policy_index_at(request.since)
         yield RequestTurn(
             request=request,
-            period=thread.policies[index],
-            before=thread.policies[before] if before >= 0 else None,
+            period=_without_grants(thread.policies[index]),
+            before=_without_grants(thread.policies[before]) if before >= 0 else None,
             earlier=requests[number - 1] if number else None,
         )
+
+
+def _without_grants(period: PolicyPeriod) -> PolicyPeriod:
+    return replace(period, policy=period.stated, base=None)
 
 
 def _was_stated_between(thread: Thread, start: float, end: float) -> bool:
@@ -123,7 +128,7 @@ def _was_stated_between(thread: Thread, start: float, end: float) -> bool:
 def _as_request(period: PolicyPeriod, request: Requested) -> Requested:
     """Return a policy that was chosen in the running CLI as a request."""
     text = period.place
-    policy = period.policy
+    policy = period.stated
     stated = {
         RequestField.FILESYSTEM: policy.filesystem is not Filesystem.UNKNOWN,
         RequestField.NETWORK: policy.network is not Network.UNKNOWN,

@@ -22,7 +22,12 @@ from agentdash.engine.judge.findings.requests import newest_request, request_fin
 from agentdash.engine.judge.findings.screen_labels import label_findings
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
-from agentdash.engine.judge.findings.wording import kernel_in_words, launcher_in_words, launcher_name
+from agentdash.engine.judge.findings.wording import (
+    kernel_in_words,
+    launcher_in_words,
+    launcher_name,
+    paths_in_words,
+)
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
@@ -141,6 +146,8 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
     """
     if observation.policy < 0 or _awaits_call(observation) or observation.recorded is not None:
         return False  # what the CLI states of itself is compared, and proves nothing
+    if observation.granted == "rule" and not observation.sandboxed:
+        return False
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
@@ -217,6 +224,8 @@ def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
     facts = [observation.quote, *kernel_in_words(observation)]
     facts += [launcher_in_words(observation.applied)] if observation.applied else []
     facts += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
+    facts += [f"{observation.rule} may let it run outside of the sandbox"] if observation.rule else []
+    facts += [f"what it writes to {paths_in_words(observation.lost)} is lost"] if observation.lost else []
     times = f"{observation.count}x: " if observation.count > 1 else ""
     return Evidence(
         source=observation.source,
@@ -241,6 +250,9 @@ def _not_observed(
         yield "no command of it was seen alive, and none printed its flags"
     elif not live:
         yield "no command of it was seen alive: only printed output is known, and no kernel facts"
+    rules = dict.fromkeys(s.rule for s in own if s.rule and not s.sandboxed)
+    if rules:
+        yield f"what the sandbox holds, by commands that {', '.join(rules)} may have let out of it"
     if any(map(_awaits_call, live)):
         yield "the call that started some of its processes is not in its log yet"
     if any(s.sandboxed is None for s in live):

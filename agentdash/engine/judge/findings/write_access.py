@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from agentdash.model.mounts import Mount, MountTable
 from agentdash.model.policy import Filesystem, Policy
@@ -47,13 +48,35 @@ def unwritable_roots(policy: Policy, tables: MountTables, namespace: int | None)
     return tuple(root for root in roots if root == "/" or posixpath.basename(root) not in possible_targets)
 
 
+class Exposed(NamedTuple):
+    """Which of `/`, the home and the parent of the workspace only the mounts make writable."""
+
+    paths: tuple[str, ...] = ()
+    """Those of the user."""
+    lost: tuple[str, ...] = ()
+    """Those in a filesystem that the sandbox has for itself: what is written there is lost with it."""
+
+
 def exposed_paths(
-    policy: Policy, tables: MountTables, namespace: int | None, home: str | None, cwd: str | None
-) -> tuple[str, ...]:
-    """Return which of `/`, the home and the parent of the workspace only the mounts make writable."""
+    policy: Policy,
+    tables: MountTables,
+    namespace: int | None,
+    host: int | None,
+    probes: Iterable[str | None],
+) -> Exposed:
+    """Return which paths only the mounts make writable.
+
+    Args:
+        namespace: the inode of the command's mount namespace.
+        host: that of its CLI's.
+        probes: absolute paths; None in the place of an unknown one.
+    """
     table = tables.of(namespace)
     if table is None or policy.filesystem is Filesystem.UNKNOWN:
-        return ()
-    probes = ("/", home, posixpath.dirname(cwd) if cwd else None)
-    exposed = (p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
-    return tuple(dict.fromkeys(exposed))
+        return Exposed()
+    open_paths = [p for p in probes if p and policy.may_write(p) is False and table.may_write(p)]
+    lost = [path for path in open_paths if table.is_lost(path, tables.of(host))]
+    return Exposed(
+        paths=tuple(dict.fromkeys(path for path in open_paths if path not in lost)),
+        lost=tuple(dict.fromkeys(lost)),
+    )

@@ -1,0 +1,185 @@
+"""What was allowed in a real Codex 0.171 is no danger: by a rule, by a grant, and in memory of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentdash.agents.codex.command_rules import parse_rules
+from agentdash.collect.processes import linux
+from agentdash.config import Config
+from agentdash.model.command_rules import CommandRules
+from agentdash.model.mounts import MountTable
+from agentdash.model.worker import Worker
+from tests.live.codex import UNTIL_LET_GO, Lab, install, new_root
+from tests.live.watched import Watched, watching_config
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
+
+VERSION = "0.171.0"
+OpenLab = Callable[..., Lab]
+RULES = 'prefix_rule(pattern=["tail"], decision="allow")\nprefix_rule(pattern=["git", ["fetch", "pull"]])\n'
+
+
+@asynccontextmanager
+async def watching(lab: Lab) -> AsyncIterator[Watched]:
+    async with watching_config(Config(codex_home=lab.home, socket_paths=(lab.tmux,))) as watched:
+        yield watched
+
+
+def kinds(worker: Worker) -> set[str]:
+    return {finding.kind for finding in worker.sandbox.findings}
+
+
+def is_seen(worker: Worker) -> bool:
+    """Return whether a command of a thread was seen alive."""
+    return worker.kind == "codex-thread" and worker.sandbox.got.sandboxed is not None
+
+
+@pytest.mark.parametrize(
+    ("command", "is_out", "verdict"), [("tail -f x", True, "unverified"), ("tail -f x | cat", False, "match")]
+)
+async def test_rules(codex: OpenLab, command: str, is_out: bool, verdict: str) -> None:
+    lab = codex({"p": [{"run": command}, {"say": "done"}]}, version=VERSION)
+    (lab.workspace / "x").touch()
+    (lab.home / "rules").mkdir()
+    (lab.home / "rules/default.rules").write_text(RULES)
+    async with watching(lab) as watched:
+        lab.exec("[[p]] go")
+        worker = await watched.until(lambda each: is_seen(each) and bool(each.sandbox.requested))
+        assert worker.sandbox.got.sandboxed is not is_out
+        assert (worker.sandbox.verdict, kinds(worker)) == (verdict, set())
+        place = f"{lab.home}/rules/default.rules:1"
+        assert any(place in each.text for each in worker.sandbox.evidence) is is_out
+
+
+async def test_grants(codex: OpenLab) -> None:
+    board = new_root()
+    wanted = {"network": {"enabled": True}, "file_system": {"write": [str(board)]}}
+    ask = {"tool": "request_permissions", "args": {"reason": "to fetch", "permissions": wanted}}
+    script = {
+        "p": [ask, {"run": f"touch {board}/x; {UNTIL_LET_GO}"}, {"say": "one"}],
+        "q": [{"run": "rm go; " + UNTIL_LET_GO}, {"say": "two"}],
+    }
+    features = "features.request_permissions_tool = true\nsuppress_unstable_features_warning = true"
+    lab = codex(script, features, version=VERSION)
+    async with watching(lab) as watched:
+        pane = await lab.tui()
+        pane.submit("[[p]] go")
+        await pane.answer("Would you like to grant these permissions?", "y")
+        worker = await watched.until(is_seen)
+        told = worker.sandbox.configured
+        assert told is not None
+        assert (told.network, told.may_write(f"{board}/y"), kinds(worker)) == ("on", True, set())
+        assert (board / "x").exists()
+        lab.let_go()
+        ended = await watched.until(lambda each: each.kind == "codex-thread" and len(each.policies) == 3)
+        assert [period.origin for period in ended.policies[1:]] == ["request_permissions", "end of the grant"]
+        pane.submit("[[q]] go")
+        again = await watched.until(
+            lambda each: is_seen(each) and each.sandbox.got.network_namespace == "own"
+        )
+        assert kinds(again) == set()
+    (board / "x").unlink()
+    board.rmdir()
+
+
+@pytest.mark.parametrize("version", ["0.169.0", VERSION])
+async def test_a_root_in_memory_is_no_danger(codex: OpenLab, version: str) -> None:
+    lab = codex(
+        {"p": [{"run": f"echo x > $HOME/lost; {UNTIL_LET_GO}"}, {"say": "done"}]},
+        'default_permissions = "rw"',
+        version=version,
+    )
+    readable = (install(version).parents[2], lab.home / "tmp")
+    with (lab.home / "config.toml").open("a") as config:
+        config.write('[permissions.rw.filesystem]\n":minimal" = "read"\n')
+        config.writelines(f'"{path}" = "read"\n' for path in readable)
+        config.write('[permissions.rw.filesystem.":workspace_roots"]\n"." = "write"\n')
+    async with watching(lab) as watched:
+        lab.exec("[[p]] go", "--color", "never")
+        worker = await watched.until(is_seen)
+        assert (worker.sandbox.verdict, kinds(worker)) == ("match", set())
+        assert any("is lost" in each.text for each in worker.sandbox.evidence)
+        lab.let_go()
+    assert not (lab.user / "lost").exists()
+
+
+# ---------------------------------------------------------------- against what is measured
+
+GIT = 'prefix_rule(pattern=["git"])\n'
+OPT = GIT + 'host_executable(name="git", paths=["/opt/git"])'
+DECIDED = [
+    ('prefix_rule(pattern=["git", ["fetch", "pull"]])', "git pull -v"),
+    ('prefix_rule(pattern=["git", ["fetch", "pull"]])', "git push"),
+    (GIT + 'prefix_rule(pattern=["git", "push"], decision="prompt")', "git push"),
+    (GIT + 'prefix_rule(pattern=["git", "push"], decision="forbidden")', "git push"),
+    (GIT, "/usr/bin/git x"),
+    (OPT, "/usr/bin/git x"),
+    (OPT, "/opt/git x"),
+    ('prefix_rule(pattern=["/usr/bin/git"])', "git x"),
+    ('prefix_rule(pattern=["git", "a", "b"])', "git a"),
+]
+
+
+def test_decisions_are_those_of_codex(tmp_path: Path) -> None:
+    """`codex execpolicy check` decides on words; what a script is divided into was measured by running it."""
+    check = [install(VERSION), "execpolicy", "check", "--resolve-host-executables", "--rules"]
+    for number, (text, command) in enumerate(DECIDED):
+        file = tmp_path / f"{number}.rules"
+        file.write_text(text)
+        argv = [*check, file, *command.split()]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+        read = parse_rules(text, str(file))
+        found = CommandRules(read.rules, read.programs).letting_out(command)
+        assert (found is not None) is (json.loads(done.stdout).get("decision") == "allow"), (text, command)
+
+
+@contextmanager
+def namespace(script: str) -> Iterator[int]:
+    """Run a script in mount and user namespaces of its own; yield its pid once it has printed a line."""
+    argv = ["unshare", "-r", "-m", "--propagation", "private", "sh", "-ec", f"{script}; echo ready; exec cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process.pid
+        process.stdin.close()
+
+
+OVERLAY = "lowerdir=D,upperdir=U/up,workdir=U/work"
+
+
+@pytest.mark.parametrize(
+    ("mounting", "is_lost"),
+    [
+        ("mount -t tmpfs x D", True),
+        (f"mount -t tmpfs x U && mkdir U/up U/work && mount -t overlay x -o {OVERLAY} D", True),
+        ("mount --bind U D", False),
+        ("mount --bind S D", False),  # of a tmpfs that the user has: /dev/shm
+        ("true", False),
+    ],
+)
+def test_what_is_lost(tmp_path: Path, mounting: str, is_lost: bool) -> None:
+    place, other = tmp_path / "place", tmp_path / "other"
+    place.mkdir()
+    other.mkdir()
+    shared = Path(f"/dev/shm/agentdash-{os.getpid()}")
+    shared.mkdir()
+    script = mounting.replace("D", str(place)).replace("U", str(other)).replace("S", str(shared))
+    try:
+        with namespace(f"{script} && echo x > {place}/made") as pid:
+            table = MountTable(linux.mounts(pid) or ())
+            assert table.is_lost(f"{place}/made", None) is is_lost
+        kept = [folder for folder in (place, other, shared) if (folder / "made").exists()]
+        assert bool(kept) is not is_lost
+    finally:
+        (shared / "made").unlink(missing_ok=True)
+        shared.rmdir()
