@@ -58,9 +58,10 @@ _SUDO: Final = (
 _NAME: Final = r"(?:password|passphrase|passwd|pass|token|secret|key|pin|auth)"
 _READER: Final = Pattern(
     rf"(?P<line>{_SUDO}|{_BEGIN}su(?=\s))"
-    r"|(?:(?<![\w./-])|(?<=bin/)|(?<=\\n))(?:(?:ch|smb|ldap|slap|k|mk)?passwd|cryptsetup|kinit|sshpass|systemd-creds"
-    r"|secret-tool|keyring|zfs\s+load-key|wg\s+(?:set|pubkey)|pass\s+insert|htpasswd\s+-\w*i)(?![\w.=:/-])"
-    rf"|{_NAME}(?:-?file)?[-_](?:on-)?(?:stdin|fd)\b|{_NAME}(?:-?file|-string)?[\s=]+(?:(?:-|(?:file://)?/dev/stdin)(?![\w/-])|(?=<[(<]))"
+    r"|(?<!getent )(?:(?<![\w./-])|(?<=bin/)|(?<=\\n))(?:(?:ch|smb|ldap|slap|k|mk)?passwd"
+    r"|cryptsetup|kinit|sshpass|systemd-creds|secret-tool|keyring|zfs\s+load-key|wg\s+(?:set|pubkey)|pass\s+insert|htpasswd\s+-\w*i)(?![\w.=:/-])"
+    rf"|{_NAME}(?:-?file)?[-_](?:on-)?(?:stdin|fd)\b"
+    rf"|{_NAME}(?:-?file|-string)?[\s=]+(?:(?:-|(?:file://)?/dev/stdin)(?![\w/-])|(?=<[(<]))"
     r"|\s-pass(?:in|out|word)?[\s=]+(?:stdin|fd:)|--askpass[\s=]+stdin|--with-token\b|\s--?secret(?=\s|\Z)"
     r"|\b(?:secrets?|kv|credentials?|env)[\s:]+(?:versions\s+)?(?:create|set|put|add|import|update|write)\b"
     r"|\bcreate\s+secret\b|\bauth\s+login\b|\boperator\s+unseal\b"
@@ -68,8 +69,12 @@ _READER: Final = Pattern(
     r"|\b(?i:convertto-securestring)\b"
 )
 """A program that reads a secret from its standard input; in the group `line`, one that reads it first."""
-_ASKING: Final = Pattern(r"\b(?:mysql|mariadb)\w*\b[^|;&\n]*?\s-p(?=\s|\Z)|\bpsql\b[^|;&\n]*?\s-W\b")
-"""A program that may read a password: a word is one, a statement in SQL is none."""
+_ASKING: Final = Pattern(
+    rf"{_BEGIN}(?:(?:mysql|mariadb)\w*\b[^|;&\n]{{0,200}}?\s-p(?=\s|\Z)|psql\b[^|;&\n]{{0,200}}?\s-W\b"
+    r"|base64\b(?!\s+-[-dD]))"
+)
+"""A program that may read a password: a word with a digit is one; prose, and a statement in SQL, are none."""
+_PASSWORD: Final = Pattern(r"[\"'\\]*(?=[^\s\d]*\d)(?=[^\sA-Za-z]*[A-Za-z])\S{6,}")
 _PIPELINE: Final = Pattern(rf"(?:{_quoted('mark')}|[^;&\n\"'\\>]++|\\[\s\S]|&>|>&?)*")
 """The rest of a pipeline."""
 
@@ -83,15 +88,15 @@ class _Readers:
 
     def __init__(self, text: str) -> None:
         self._found = list(_READER.finditer(text))
-        self._asking = list(_ASKING.finditer(text)) if "sql" in text or "maria" in text else []
+        self._asking = list(_ASKING.finditer(text))
 
     def __bool__(self) -> bool:
         return bool(self._found or self._asking)
 
-    def between(self, start: int, stop: int, fed: str = " ") -> re.Match[str] | None:
+    def between(self, start: int, stop: int, fed: str = "") -> re.Match[str] | None:
         """Return the first reader in a part of the text, of what is fed to it."""
         found = _first(self._found, start, stop)
-        return found or (None if re.search(r"\s", fed) else _first(self._asking, start, stop))
+        return found or (_first(self._asking, start, stop) if _PASSWORD.fullmatch(fed) else None)
 
 
 def _first(matches: list[re.Match[str]], start: int, stop: int) -> re.Match[str] | None:
@@ -162,7 +167,8 @@ def _piped(text: str, readers: _Readers) -> Iterator[tuple[int, int]]:
         arguments.update(start for start, _ in words)
         pipe = _PIPE.match(text, fed.end(), fed.end() + _REACH)
         end = pipe and _PIPELINE.match(text, pipe.end(), pipe.end() + _REACH)
-        if pipe and end and readers.between(pipe.end(), end.end(), fed[group].strip()) is not None:
+        said = " ".join(text[slice(*word)] for word in words if text[word[0]] != "-")
+        if pipe and end and readers.between(pipe.end(), end.end(), said) is not None:
             yield from words
 
 

@@ -398,7 +398,7 @@ SHAPES: Final = (
     ),
     _shape(
         r"\b(?:(?:set\s+)?password(?:\s+for\s+\S+)?\s*(?:=\s*(?:password\s*\()?|\s)"
-        rf"|identified\s+(?:with\s+\S+\s+)?(?:by|as)\s+)\s*{_PLAIN}(?P<secret>{_QUOTED})",
+        rf"|identified\s+(?:by|with\s+\S+\s+(?:by|as))\s+)\s*{_PLAIN}(?P<secret>{_QUOTED})",
         *("password '", 'password "', "set password", "identified "),
     ),
     _shape(  # auth=('u', 'x'), HTTPBasicAuth('u', 'x'), NetworkCredential("u", "x"), smtp.login('u', 'x')

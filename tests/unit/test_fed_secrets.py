@@ -42,6 +42,8 @@ printf %s hunter2 | docker login --password-stdin -u me
 gh auth login --with-token <<< hunter2
 echo hunter2 | vault kv put secret/x password=-
 echo hunter2 | mysql -u root -p db
+mysql -u root -p <<< hunter2
+echo -n hunter2 | base64
 openssl enc -aes-256-cbc -pass stdin <<< hunter2
 gcloud secrets versions add x --data-file=- <<< hunter2
 wg set wg0 private-key <(echo hunter2)
@@ -106,6 +108,10 @@ echo 'u:x' | sudo tee -a /etc/passwd
 echo "SELECT 1 FROM t" | mysql -u root -p$PW db
 mysql -u root -p db <<< "SELECT 1"
 echo yes | sudo -S ls
+echo hello | base64
+echo aGVsbG8x | base64 -d
+getent passwd bob; cat <<EOF > f↵hello↵EOF
+identified as "hello"
 echo foo | sudo grep -S x
 echo hello | ssh h sudo tee f
 psql -c 'SELECT 1' <<< hello
