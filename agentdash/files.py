@@ -7,10 +7,13 @@ or have side effects, so that the type is checked before a file is opened, and a
 from __future__ import annotations
 
 import errno
+import fcntl
+import glob
 import os
 import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -25,6 +28,10 @@ _MAX_UNPACKED_FACTOR: Final = 1_000
 _UNPACKED_IN_ANY_CASE_BYTES: Final = 1 << 30
 _UNPACK_STEP_BYTES: Final = 1 << 10
 """Decompressed at once: the most hostile input of this size becomes 32 MiB."""
+_TEMPORARY: Final = ".new"
+"""The end of the name under which a file is written before it takes its place."""
+_UNLOCKED_S: Final = 1.0
+"""Longer than it takes to lock a file that was just created."""
 TORN: Final = "ends in the middle of a line"
 """What is wrong with a compressed file that does not end with a whole line: it is written at once."""
 _record: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -168,7 +175,8 @@ def is_record(data: bytes | bytearray) -> bool:
 
 
 def write_file(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write a file whole: on an error there is no new file, and an old one keeps its content.
+    """Write a file that the user named, whole: on an error there is no new file, and an old one keeps its
+    content. Others may not read a new one; one that is replaced keeps its permissions.
 
     Args:
         content: of the file.
@@ -177,21 +185,89 @@ def write_file(path: Path, content: bytes, *, replace: bool) -> None:
     Raises:
         OSError: it exists, or cannot be written.
     """
-    target = path.resolve() if replace else path
-    if replace and target.exists():
-        _check_regular(target.stat(), path)
-    written = target.with_name(f".{target.name}.{os.getpid()}") if replace else target
-    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    if not replace:
+        with _created(path) as descriptor:
+            _write_all(descriptor, content)
+        return
+    target = path.resolve()
+    mode = 0o600
+    if target.exists():
+        _check_regular(found := target.stat(), path)
+        mode = stat.S_IMODE(found.st_mode)
+    _remove_abandoned(target.parent, f".{glob.escape(target.name)}.*{_TEMPORARY}")
+    _replace(target, content, mode)
+
+
+def write_private(path: Path, content: bytes) -> os.stat_result:
+    """Replace a file of agentdash's own directory, whatever it is; only this user may read it.
+
+    What killed writers left in the directory is removed: hidden files there are temporary.
+
+    Returns:
+        The new file: its inode and time of change.
+
+    Raises:
+        OSError: it cannot be written, or the directory is not private.
+    """
+    ensure_private_directory(path.parent)
+    _remove_abandoned(path.parent, ".*")
+    return _replace(path, content, 0o600)
+
+
+def is_abandoned(path: Path) -> bool:
+    """Return whether a temporary file or directory of agentdash has lost its writer, who holds a lock on it
+    while it lives."""
     try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[file.write(rest) :]
-        if replace:
-            written.replace(target)
+        descriptor = os.open(path, _FLAGS | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return found.st_uid == os.geteuid() and time.time() - found.st_mtime > _UNLOCKED_S
+
+
+def _remove_abandoned(folder: Path, pattern: str) -> None:
+    for path in folder.glob(pattern):
+        if is_abandoned(path):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _replace(path: Path, content: bytes, mode: int) -> os.stat_result:
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_TEMPORARY}")
+    with _created(temporary) as descriptor:
+        with suppress(OSError):  # file systems without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _write_all(descriptor, content)
+        os.fchmod(descriptor, mode)
+        written = os.fstat(descriptor)
+        temporary.replace(path)
+    return written
+
+
+@contextmanager
+def _created(path: Path) -> Iterator[int]:
+    """Create a file of mode 0600, as a descriptor for the block; remove it if that fails."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        yield descriptor
     except BaseException:
-        written.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def create_private_directory(path: Path) -> None:

@@ -7,7 +7,6 @@ import gc
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Annotated, Any, Final, TypeVar
 
 import click
@@ -17,8 +16,10 @@ from pydantic import Field
 from rich.console import Console
 
 from agentdash.agents.codex.home import CodexHome, default_home
-from agentdash.cli.fleet_access import read_fleet, via_report
+from agentdash.cli.fleet_access import FleetView, read_fleet, via_report
+from agentdash.cli.targets import with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
+from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config, state_folder
 from agentdash.model.attention import Group
 from agentdash.model.engine_failure import EngineFailedError
@@ -27,7 +28,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot
-from agentdash.report.audit import audit, find_rollouts
+from agentdash.report.audit import audit, find_rollouts, thread_rollouts
 from agentdash.report.brief import brief_json, brief_report
 from agentdash.report.check import ThreadReport, denial_line
 from agentdash.report.explain import print_explained
@@ -69,7 +70,7 @@ class Tools:
         """State of the coding agents that run on this machine: what each does, why, whether it needs its
         user, and whether its sandbox is the one it was promised. JSON, at most 400 bytes a worker, the most
         urgent first. Past sessions are left out unless they are asked for by id."""
-        view = await _in_thread(lambda: read_fleet(self._config, target))
+        view = await _in_thread(lambda: self._read(target))
         return brief_json(brief_report(_chosen(view.snapshot, target, limit), via_report(view.via))).decode()
 
     async def wait(
@@ -88,6 +89,7 @@ class Tools:
         except ValueError as error:
             raise ToolError(f"{error}: choose from {', '.join(State)}") from error
         wanted = states or tuple(state for state in State if state not in WORKING_STATES)
+        self._check_server(target)
         with _expected_errors():
             report = await wait_for(self._config, target, wanted, timeout_seconds)
         return _short(wait_line(report))
@@ -95,7 +97,7 @@ class Tools:
     async def explain(self, target: Target) -> str:
         """Explain the state of a worker and the verdict on its sandbox: all evidence, what disagrees, what
         was denied, and the narrowest change that would help."""
-        view = await _in_thread(lambda: read_fleet(self._config, target))
+        view = await _in_thread(lambda: self._read(target))
         out = io.StringIO()
         print_explained(
             view.snapshot, Console(file=out, width=_ANSWER_COLUMNS, soft_wrap=True, highlight=False)
@@ -117,15 +119,31 @@ class Tools:
         """The newest Codex sessions: id, begin, directory and first prompt. JSON."""
         return await _in_thread(lambda: _short(self._sessions(limit)))
 
+    def _read(self, target: str | None) -> FleetView:
+        """Return the fleet, or what matches a target."""
+        self._check_server(target)
+        return read_fleet(self._config, target)
+
+    def _check_server(self, target: str | None) -> None:
+        """Check that a target is on a tmux server that is watched in any case: a model chooses no socket.
+
+        Raises:
+            ToolError: it names another server.
+        """
+        watched, named = (
+            servers(config.socket_names, config.socket_paths, default=True)
+            for config in (self._config, with_server_of(self._config, target))
+        )
+        if not set(named) <= set(watched):
+            raise ToolError(f"{clean_line(target or '')!r} is on a tmux server that is not watched")
+
     def _check(self, thread: str | None, newest: int) -> str:
         home = CodexHome(self._config.codex_home or default_home())
-        if thread is not None and "/" in thread:  # a tool of a model audits sessions, not any file
-            raise ToolError(f"{clean_line(thread)!r} is no thread id: see the tool sessions")
-        try:
-            found = find_rollouts(home, [thread] if thread else ())
+        try:  # a tool of a model audits sessions, not any file
+            found = find_rollouts(home, ()) if thread is None else thread_rollouts(home, thread)
         except LookupError as error:
-            raise ToolError(str(error)) from error
-        paths = found.paths if thread else list(islice(found.paths, newest))
+            raise ToolError(f"{error}: see the tool sessions") from error
+        paths = found.paths[:newest] if thread is None else found.paths
         report = audit(paths, unreadable=found.unreadable, digests=DigestStore(state_folder()))
         lines = [line for each in report.threads for line in _thread_lines(each)]
         totals = report.totals

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 import msgspec
@@ -20,7 +20,10 @@ from agentdash.cli.options import (
     options,
 )
 from agentdash.config import state_folder
-from agentdash.files import ensure_private_directory, read_text
+from agentdash.files import MAX_TEXT_FILE_BYTES, read_bytes, write_private
+
+_LAYOUT_FILE: Final = "split.json"
+"""In the state directory."""
 
 
 class _SplitLayout(msgspec.Struct):
@@ -83,18 +86,14 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
 
 
 def _load_layout() -> _SplitLayout:
+    path = state_folder() / _LAYOUT_FILE
     try:
-        return msgspec.json.decode(read_text(state_folder() / "split.json"), type=_SplitLayout)
+        return msgspec.json.decode(read_bytes(path, MAX_TEXT_FILE_BYTES, follow=False), type=_SplitLayout)
     except (OSError, ValueError, msgspec.DecodeError, RecursionError):
         return _SplitLayout()
 
 
 def _save_layout(layout: _SplitLayout) -> None:
     """Save the layout; ignore errors, since the split is open already and the layout is a convenience."""
-    folder = state_folder()
     with suppress(OSError):
-        ensure_private_directory(folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOFOLLOW
-        descriptor = os.open(folder / "split.json", flags, 0o600)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a file descriptor, not a path
-            file.write(msgspec.json.encode(layout))
+        write_private(state_folder() / _LAYOUT_FILE, msgspec.json.encode(layout))

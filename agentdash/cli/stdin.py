@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,10 +12,15 @@ from typing import Final
 
 import click
 
+from agentdash.files import is_abandoned
+
 STDIN: Final = "-"
 """The argument that stands for the standard input."""
 STDIN_NAME: Final = "<stdin>"
 """The file of a session log from the standard input, in messages and documents."""
+_PREFIX: Final = "agentdash-stdin-"
+"""Of the names of directories with such a copy."""
+_NAMES: Final = ("stdin.jsonl", "stdin.jsonl.zst")
 _MAX_BYTES: Final = 4 << 30
 """Larger than any session log; an endless stream must not fill the disk."""
 _BLOCK_BYTES: Final = 1 << 20
@@ -49,16 +55,40 @@ def log_from_stdin() -> Iterator[Path]:
     """
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError("- reads a session log from the standard input, which is a terminal")
+    with _temporary_folder() as folder:
+        yield _copy(folder)
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Make a private directory for the block, and remove those of killed processes."""
     import tempfile  # few commands have this argument
 
-    with tempfile.TemporaryDirectory(prefix="agentdash-") as folder:
-        yield _copy(Path(folder))
+    for abandoned in filter(is_abandoned, Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")):
+        _remove(abandoned)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # file systems without locks
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield folder
+    finally:
+        _remove(folder)
+        os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a directory with copies of the standard input, and nothing else."""
+    with suppress(OSError):
+        for name in _NAMES:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _copy(folder: Path) -> Path:
     source = sys.stdin.buffer
     block = source.read(_BLOCK_BYTES)
-    path = folder / ("stdin.jsonl.zst" if block.startswith(_ZSTD_MAGIC) else "stdin.jsonl")
+    path = folder / _NAMES[block.startswith(_ZSTD_MAGIC)]
     copied = 0
     with path.open("wb") as file:
         while block:

@@ -49,6 +49,20 @@ _ASCII_ESCAPE_SEQUENCE = re.compile(
 """The same in ASCII text: beginning with a character, it is found three times as fast."""
 
 
+_CONTROL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
+"""JSON escapes of control characters, except a line break."""
+
+
+def is_clean_json(content: bytes) -> bool:
+    """Return whether all texts in JSON that agentdash wrote are clean: else others have changed it.
+
+    Raises:
+        UnicodeDecodeError: it is not valid UTF-8.
+    """
+    text = content.decode()
+    return _CONTROL_ESCAPE.search(text) is None and clean_block(text, len(text)) == text
+
+
 def clean_block(text: str, cap: int = MAX_BLOCK_CHARS) -> str:
     """Return `text` with its line breaks, and without everything else that controls a terminal."""
     if len(text) > cap:

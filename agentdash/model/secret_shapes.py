@@ -166,7 +166,7 @@ TOKENS: Final[tuple[Token, ...]] = (
     *_token("hooks.zapier.com/hooks/catch/", r"[\w/]{8,}"),
     *_token("mfa.", rf"{_DIGIT}[\w-]{{60,}}"),  # Discord
     *_token("RWRTY0Iy RWQAAEIy", r"[\w+/]{8,}=*"),  # minisign: Ed, Sc or none, B2
-    *_token(":AA", r"[\w-]{20,}", prefix=r"\d{8,10}:AA", back=10),
+    *_token(":AA", r"[\w-]{20,}", prefix=r"(?:bot)?\d{8,10}:AA", back=13),  # Telegram
     # clouds
     *_token("AKIA ASIA ABIA ACCA", r"[A-Z0-9]{12,}"),
     *_token("ya29. GOCSPX-", r"[\w-]{8,}"),
@@ -250,10 +250,57 @@ def _shape(pattern: str, *literals: str, flags: int = re.IGNORECASE) -> Shape:
     return Shape(Pattern(pattern, flags), literals)
 
 
+_OPTIONS: Final = (
+    (
+        r"-p",
+        *("login", "sshpass", "mongo", "cqlsh", "rdesktop", "evil-winrm", "twine", "usermod", "useradd"),
+        *("crackmapexec", "netexec", "psexec"),
+    ),
+    (r"-P", "sqlcmd", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool", "bcp"),
+    (r"(?:-a|(?i:auth)\s)", "redis-cli"),
+    (r"-w", "ldap", "add-generic-password", "add-internet-password"),
+    (r"-k\s", "openssl"),
+    (r"-t\s", "doctl"),
+    (r"-[AX]\s", "snmp"),
+    (r"/p:", "freerdp", "xfreerdp", "wlfreerdp"),
+    (r"/(?i:rp)\s", "schtasks"),
+    (r"--value[\s=]", "put-parameter", "keyvault"),
+    (r"pass(?:word)?[\s=]", "nmcli", "mysqladmin", "rclone"),
+)
+"""Options of programs that take a secret, which no name of a secret tells."""
+_POSITIONS: Final = {
+    "set": rf"(?<!-)setx?\s+(?:-\w+\s+)?[\w./:-]{{0,60}}?(?:{STRONG_NAME}|(?<![A-Za-z]){WEAK_NAME})\s"
+    r"(?!\s*(?:for\s|=))",
+    "$env:": rf"\$env:\w{{0,60}}?(?:{STRONG_NAME}|(?<![A-Za-z]){WEAK_NAME})\s*=",
+    "login": r"login\s+\S+\s+password\s|(?:vault|cargo)\s+login\s",
+    "unseal": r"unseal\s",
+    "bw": r"bw\s+(?:unlock|login\s+\S+)\s",
+    "obscure": r"rclone\s+obscure\s",
+    "encrypt_string": r"encrypt_string\s",
+    "htpasswd": r"htpasswd\s+-\w*b\w*\s+\S+\s+\S+\s",
+    "alias": r"mc\s+alias\s+set\s+\S+\s+\S+\s+\S+\s",
+    "env": r"(?-i:ENV\s+\w{0,60}?(?:TOKEN|PASSWORD|SECRET|API_?KEY)\s)",
+    "wpa_passphrase": r"wpa_passphrase\s+\S+\s",
+    "set_network": r"set_network\s+\d+\s+(?:psk|password|wep_key\d)\s",
+    "ftp": r"l?ftp\b[^\n|;&]{0,200}?\s-u\s*[\w.@-]+,",
+    "secret": r"secret\s+set\s+\S+[^\n|;&]{0,80}?\s(?:-b|--body)",
+    "authtoken": r"(?:add-)?authtoken\s",
+    "pypi-token.": r"pypi-token\.\S+\s",
+    "http-basic.": r"http-basic\.\S+\s+\S+\s",
+    "net": r"net1?(?:\.exe)?\s+user\s+\S+\s+(?![*/])(?=\S+\s*(?:/\w|['\"|;&]|$))"
+    r"|net1?(?:\.exe)?\s+use\s[^\n|;&]{0,200}?(?:\\\\\S+\s+(?=\S+\s+/u)|/user:\S+[^\S\n]+(?=\S))(?![*/])",
+    "convertto-": r"convertto-securestring\s+(?:-(?:asplaintext|force|string)\s+)*",
+}
+"""What stands before a secret that is an argument of a command, by what is in it, in lower case."""
+_IN_COMMANDS: Final = (
+    *_POSITIONS.values(),
+    *(rf"(?:{'|'.join(programs)})\w*\b[^\n|;&]{{0,200}}?\s(?-i:{option})" for option, *programs in _OPTIONS),
+)
 STRONG_NAMES: Final = Pattern(STRONG_NAME)
 """Names in a text in lower case."""
 AFTER_NAME: Final = Pattern(
     rf"{QUOTE}\s*(?::|=>|=)\s*{_PLAIN}(?![\[{{>=])(?P<member>{_VALUE})"
+    rf"|{QUOTE}\]\s*=\s*[bruf]?{_PLAIN}(?P<subscript>{_QUOTED})"
     rf"|=(?!=|>){_PLAIN}(?P<assigned>{_VALUE})"
     rf"|\s+:?=\s+{_PLAIN}(?P<spaced>{_QUOTED}|(?=\S*\d)[^\s;&|'\"\\,()$]{{8,}})"
     rf"|:\s?+{_PLAIN}(?P<set>{_OPENED}{_QUOTED}"
@@ -262,8 +309,7 @@ AFTER_NAME: Final = Pattern(
     rf"|{QUOTE}?(?:[\s,;]|\\+n)*{QUOTE}?value{QUOTE}?\s*[:=]\s*{_PLAIN}(?P<value>{_VALUE})"
     r"|(?:\s(?:is|was|ist|war):?|:)\s+[`*]*"
     rf"{_PLAIN}(?P<said>(?=[^\s'\"`]*\d)[^\s'\"`,;]{{6,}})"
-    rf"|[ \t\x1f]+(?P<bare>{_RANDOM})"
-    rf"|[^\n|;&<>'\"]{{0,60}}+<<<\s*{_PLAIN}(?P<here>{_VALUE})",
+    rf"|[ \t\x1f]+(?P<bare>{_RANDOM})",
     re.IGNORECASE,
 )
 """What follows a strong name, at whose end it is tried."""
@@ -323,42 +369,14 @@ SHAPES: Final = (
         flags=0,
     ),
     _shape(
-        rf"(?:(?<![\w-])setx?\s+(?:-\w+\s+)?[\w./:-]{{0,60}}?(?:{STRONG_NAME}|(?<![A-Za-z]){WEAK_NAME})\s"
-        r"|\blogin\s+\S+\s+password\s|\b(?:login|sshpass|mongo\w*)\b[^\n|;&]{0,200}?\s-p"
-        r"|\bredis-cli\b[^\n|;&]{0,200}?\s(?:-a|auth\s)|\bldap\w+\b[^\n|;&]{0,200}?\s-w"
-        r"|\b(?:vault|cargo)\s+login\s"
-        r"|\bunseal\s|\bbw\s+(?:unlock|login\s+\S+)\s|\brclone\s+obscure\s|\bencrypt_string\s"
-        r"|\b(?:cqlsh|rdesktop|evil-winrm)\b[^\n|;&]{0,200}?\s(?-i:-p)"
-        r"|\b(?:sqlcmd|zip|unzip)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s"
-        r"|\bopenssl\b[^\n|;&]{0,200}?\s-k\s|\bmc\s+alias\s+set\s+\S+\s+\S+\s+\S+\s"
-        r"|(?-i:\bENV\s+\w{0,60}?(?:TOKEN|PASSWORD|SECRET|API_?KEY)\s)"
-        r"|\bput-parameter\b[^\n|;&]{0,200}?\s--value[\s=]"
-        r"|\b(?:mosquitto_(?:pub|sub)|ipmitool|bcp)\b[^\n|;&]{0,200}?\s(?-i:-P)|\bwpa_passphrase\s+\S+\s"
-        r"|\bnmcli\b[^\n|;&]{0,200}?\spassword\s|\bl?ftp\b[^\n|;&]{0,200}?\s-u\s*[\w.@-]+,"
-        r"|\bsecret\s+set\s+\S+[^\n|;&]{0,80}?\s(?:-b|--body))"
-        rf"\s*{_PLAIN}(?!-)(?P<secret>{_VALUE})",
-        *(
-            "set ",
-            "setx ",
-            "set\x1f",
-            "setx\x1f",
-            "login ",
-            "login\x1f",
-            "sshpass",
-            "mongo",
-            "redis-cli",
-            "ldap",
-        ),
-        *("sqlcmd", "zip ", "zip\x1f", "htpasswd", "openssl", "mosquitto", "wpa_passphrase", "nmcli", "ftp"),
-        *("put-parameter", "env ", "env\x1f", "unseal", "bw ", "bw\x1f", "obscure"),
-        *("encrypt_string", "cqlsh", "rdesktop", "evil-winrm", "ipmitool", "bcp"),
+        rf"(?:\b|(?<=\\n)|(?=\$))(?:{'|'.join(_IN_COMMANDS)})\s*{_PLAIN}(?!-)(?P<secret>{_VALUE})",
+        *_POSITIONS,
+        *(program for _, *programs in _OPTIONS for program in programs),
+        flags=re.IGNORECASE | re.MULTILINE,
     ),
     _shape(
-        rf"\b(?:echo|printf)\s+(?:-[ne]+\s+|'?%s'?\s+)?{_PLAIN}(?P<secret>{_VALUE})"
-        r"(?=\s*\|(?:[^\n]{0,200}(?:(?:password|token|secret|key)-stdin|secret\s+set|auth\s+login"
-        r"|passphrase-fd)|\s*(?:sudo\s+(?:-\w+\s+)*-\w*S"
-        r"|(?:sudo\s+)?(?:passwd|smbpasswd|cryptsetup|kinit))\b))",
-        *("-stdin", "secret set", "auth login", "sudo ", "passphrase-fd", "passwd", "cryptsetup", "kinit"),
+        r"(?:^|\s)[\w.-]+/[\w.-]+:(?!\$|…)(?P<secret>[^\s@/:]+)@",
+        *("impacket", "psexec", "secretsdump", "wmiexec", "smbexec"),
     ),
     _shape(rf"(?<!\S)-[NP]\s+{_PLAIN}(?P<secret>{_VALUE})", "ssh-keygen", flags=0),
     _shape(  # --password-command "echo x", RESTIC_PASSWORD_COMMAND='printf x'
@@ -370,11 +388,6 @@ SHAPES: Final = (
             for end in ("-command", "_command", "-cmd", "_cmd", "-file", "_file")
         ),
     ),
-    _shape(
-        r"\b(?:echo|printf)\s+['\"]?[\w.-]{1,40}:(?!\$|…)"
-        r"(?P<secret>[^\s'\"|]+)['\"]?\s*\|\s*(?:sudo\s+)?chpasswd",
-        "chpasswd",
-    ),
     _shape(rf"\bcurl\b[^\n|;&]{{0,200}}?\s-b\s*{QUOTE}?[\w.-]{{1,60}}={_PLAIN}(?P<secret>[^\s'\"]+)", "curl"),
     _shape(
         r"(?<!\S)-p(?=['\"]?[^\s'\":=/]{0,40}?[A-Z0-9])(?!\d+(?::\d+)*(?!\S)|[\d.]+:)"
@@ -384,9 +397,21 @@ SHAPES: Final = (
         flags=0,
     ),
     _shape(
-        rf"\b(?:password|identified\s+by)\s+{_PLAIN}(?P<secret>{_QUOTED})",
-        *("password '", 'password "', "identified by"),
+        r"\b(?:(?:set\s+)?password(?:\s+for\s+\S+)?\s*(?:=\s*(?:password\s*\()?|\s)"
+        rf"|identified\s+(?:by|with\s+\S+\s+(?:by|as))\s+)\s*{_PLAIN}(?P<secret>{_QUOTED})",
+        *("password '", 'password "', "set password", "identified "),
     ),
+    _shape(  # auth=('u', 'x'), HTTPBasicAuth('u', 'x'), NetworkCredential("u", "x"), smtp.login('u', 'x')
+        rf"\b(?:auth\w*\s*=\s*|\w*(?:basicauth|credentials?(?:\]::new)?|\.login))\(\s*"
+        rf"[bruf]?(?:{_QUOTED}|{QUOTE}{QUOTE})\s*,\s*[bruf]?{_PLAIN}(?P<secret>{_QUOTED})",
+        *("auth=(", "auth = (", "basicauth(", "credential(", "credentials(", ".login(", "credential]::new("),
+    ),
+    _shape(
+        rf"\b(?:setdefault|putenv|setenv|SetEnvironmentVariable)\(\s*{QUOTE}\w{{0,60}}?{STRONG_NAME}{QUOTE}\s*,"
+        rf"\s*{_PLAIN}(?P<secret>{_QUOTED})",
+        *("setdefault(", "putenv(", "setenv(", "setenvironmentvariable("),
+    ),
+    _shape(rf"(?:\b|(?<=\\n))_auth\s*=\s*{_PLAIN}(?=\S*\d)(?P<secret>{_VALUE})", "_auth"),  # .npmrc
     _shape(  # ~/.pgpass
         r"(?<![^\s'\"`])[\w.*-]+:(?:5432|5433|6432|\*):[\w*-]+:[\w*-]+:(?!…)(?P<secret>[^\s'\"`]+)",
         *(":5432:", ":5433:", ":6432:", ":*:"),

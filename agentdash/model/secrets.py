@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from agentdash.model.path_names import is_path_name
+from agentdash.model.secret_input import FEED_LITERALS, fed_secrets
 from agentdash.model.secret_shapes import (
     AFTER_NAME,
     MASK,
@@ -43,7 +44,13 @@ _DIRECTORY_NAMES: Final = frozenset(("PWD", "OLDPWD", "pwd"))
 _SHAPE_LITERALS: Final = tuple(dict.fromkeys(literal for shape in SHAPES for literal in shape.literals))
 _LITERALS: Final = tuple(
     dict.fromkeys(
-        (*PRIVATE_KEY_LITERALS, *NAME_LITERALS, *_SHAPE_LITERALS, *(token.literal for token in TOKENS))
+        (
+            *PRIVATE_KEY_LITERALS,
+            *FEED_LITERALS,
+            *NAME_LITERALS,
+            *_SHAPE_LITERALS,
+            *(token.literal for token in TOKENS),
+        )
     )
 )
 """One of these is in the lower case of every text with a secret."""
@@ -200,6 +207,9 @@ def _spans(text: str, lower: str) -> Iterator[tuple[int, int]]:
     if not literals.isdisjoint(PRIVATE_KEY_LITERALS):
         yield from (match.span(match.lastgroup or 0) for match in PRIVATE_KEY.finditer(text))
     yield from _tokens(text, lower, literals)
+    if not literals.isdisjoint(FEED_LITERALS):
+        for place in fed_secrets(text):
+            yield from _unquoted(text, *place)
     end = 0
     for start, stop in _lines_with(literals.intersection(NAME_LITERALS), lower):
         for name in STRONG_NAMES.finditer(lower, start, stop):
@@ -292,12 +302,16 @@ def _logical_line(text: str, at: int) -> tuple[int, int]:
 
 
 def _value(match: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the place of a value, as `_unquoted`."""
+    yield from _unquoted(match.string, *match.span(match.lastgroup or 0))
+
+
+def _unquoted(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Yield the place of a value, without the quotation marks around it; nothing if it is empty."""
-    start, stop = match.span(match.lastgroup or 0)
-    opening = _OPENING.match(match.string, start, stop)
+    opening = _OPENING.match(text, start, stop)
     if opening is not None:
         start = opening.end()
-        closing = _CLOSING.search(match.string, start, stop)
+        closing = _CLOSING.search(text, start, stop)
         stop = closing.start() if closing is not None else stop
     if stop > start:
         yield start, stop

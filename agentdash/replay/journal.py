@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from calendar import timegm
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ from agentdash.model.fleet import Fleet, RecordingEnded
 from agentdash.model.known import known_of
 from agentdash.model.limits import READ_BLOCK_BYTES
 from agentdash.model.registry import EVENT_ORIGINS, Origin
-from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
 from agentdash.replay.streams import OVERHANG_S, FileStream
@@ -31,9 +30,6 @@ from agentdash.store.journal import HEADER_DECODER, LINE_DECODER, PART_NAME, Jou
 
 JOURNAL_SOURCE: Final = "journal"
 """The name of the source under which the health of a journal is shown."""
-_CONTROL_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[bfrtu]")
-"""JSON escapes of control characters. Recorded texts are clean, so a line with one was not written by
-agentdash."""
 _MAX_HEADER_BYTES: Final = 1 << 20
 """Longest header that is read."""
 _MAX_WRITE_PAUSE_S: Final = 30.0
@@ -226,8 +222,7 @@ class JournalReader:
         try:
             if number == 1:
                 return self._parse_header(line)
-            text = line.decode()
-            if _CONTROL_ESCAPE.search(text) or clean_block(text, len(text)) != text:
+            if not is_clean_json(line):
                 raise msgspec.DecodeError("not clean")
             event = LINE_DECODER.decode(line)
             if possible_time(event.at) is None:

@@ -41,7 +41,7 @@ from agentdash.store.digests import DigestStore, FileState, file_states
 if TYPE_CHECKING:
     from agentdash.report.file_audit import FileRead
 
-__all__ = ["FoundRollouts", "Recall", "audit", "find_rollouts"]
+__all__ = ["FoundRollouts", "Recall", "audit", "find_rollouts", "thread_rollouts"]
 
 _VIEW: Final = "check"
 """The view of the digests of audits."""
@@ -95,13 +95,29 @@ def _matching(home: CodexHome, target: str, on_error: Callable[[OSError], None])
         folders = os.walk(path, onerror=on_error)
         files = (Path(folder, name) for folder, _, names in folders for name in names)
         return sorted(file for file in files if thread_of_log(file) or _may_be_log(file))
-    if path.exists():
-        return [path]
-    if len(target) < _MIN_PREFIX_CHARS:
+    return [path] if path.exists() else _of_thread(home, target, on_error)
+
+
+def thread_rollouts(home: CodexHome, thread: str) -> FoundRollouts:
+    """Return the files of a thread in the homes, by its id or a prefix of it, which is never taken for a
+    path.
+
+    Raises:
+        LookupError: none is found; the message names the id.
+    """
+    errors: list[OSError] = []
+    found = _of_thread(home, thread, errors.append)
+    if not found:
+        raise LookupError(f"{clean_line(thread)!r} is no thread in {clean_line(str(home.root))}")
+    return FoundRollouts(found, list(map(unreadable, errors)))
+
+
+def _of_thread(home: CodexHome, thread: str, on_error: Callable[[OSError], None]) -> list[Path]:
+    if len(thread) < _MIN_PREFIX_CHARS:
         return []
-    rollouts = [file for file in home.rollouts(on_error) if (thread_of_log(file) or "").startswith(target)]
+    rollouts = [file for file in home.rollouts(on_error) if (thread_of_log(file) or "").startswith(thread)]
     transcripts = ClaudeHome(default_claude_home()).transcripts(on_error)
-    return rollouts or [file for file in transcripts if (thread_of_log(file) or "").startswith(target)]
+    return rollouts or [file for file in transcripts if (thread_of_log(file) or "").startswith(thread)]
 
 
 def _may_be_log(file: Path) -> bool:

@@ -6,15 +6,15 @@ change, so that several dashboards add to each other.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from agentdash.files import MAX_TEXT_FILE_BYTES, ensure_private_directory, read_bytes
+from agentdash.files import MAX_TEXT_FILE_BYTES, read_bytes, write_private
 from agentdash.model.attention import Acknowledgement, Attention
+from agentdash.model.sanitize import is_clean_json
 
 NAME: Final = "attention.json"
 """The file, in agentdash's state directory."""
@@ -83,30 +83,21 @@ class AttentionFile:
 
     def _read(self) -> _Content:
         try:
-            return msgspec.json.decode(read_bytes(self.path, MAX_TEXT_FILE_BYTES), type=_Content)
+            content = read_bytes(self.path, MAX_TEXT_FILE_BYTES, follow=False)
+            if not is_clean_json(content):
+                raise msgspec.DecodeError("it has control characters")
+            return msgspec.json.decode(content, type=_Content)
         except FileNotFoundError:
             return _Content()
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise OSError(f"{self.path} is not a file of agentdash: {error}") from error
 
     def _change(self, change: Callable[[Attention], Attention]) -> Attention:
         content = self._read()
         known = change(content.homes.get(self._home, Attention()))
-        self._write(_Content({**content.homes, self._home: known}))
+        new = _Content({**content.homes, self._home: known})
+        write_private(self.path, msgspec.json.encode(new))
         return known
-
-    def _write(self, content: _Content) -> None:
-        import tempfile  # noqa: PLC0415 - seldom written, and a slow import
-
-        ensure_private_directory(self.path.parent)
-        descriptor, temporary = tempfile.mkstemp(prefix=".attention-", dir=self.path.parent)  # 0600
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(content))
-            Path(temporary).replace(self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
 
 
 def _bounded(known: Attention, now: float) -> Attention:

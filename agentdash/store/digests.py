@@ -19,13 +19,13 @@ import sys
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agentdash.files import ensure_private_directory, open_regular, untrusted
 from agentdash.model.command_rules import codex_home_of
+from agentdash.store.database import COMPANIONS, ForeignFileError, reading, writing
 
 NAME: Final = "digests.sqlite"
 """The file, in the state directory of agentdash."""
@@ -33,11 +33,11 @@ _VERSION: Final = 2
 """Of the table."""
 _MAX_BYTES: Final = 192 << 20
 """Of the file: digests of about 100,000 sessions. Of a larger one the older half is dropped."""
+_MAX_FILE_BYTES: Final = 2 * _MAX_BYTES
+"""Size above which the file is not ours."""
 _MAX_BODY_BYTES: Final = 2 << 20
 """Of one digest: a larger one costs more than it saves."""
 _KEPT_S: Final = 90 * 86_400.0
-_BUSY_TIMEOUT_S: Final = 0.5
-"""For another writer; then the digests are not kept."""
 _SETTLED_NS: Final = 100_000_000
 """A file that was changed less than this before it was read may change again within the same tick of the
 clock of its file system, with the same size: it gets no digest."""
@@ -120,6 +120,9 @@ class DigestStore:
             self._give_up(error)
             if not isinstance(error, sqlite3.OperationalError):  # damaged: the next run begins anew
                 self._remove()
+        except ForeignFileError as error:
+            self._give_up(error)
+            self._remove()
         except OSError as error:
             self._give_up(error)
 
@@ -150,15 +153,10 @@ class DigestStore:
             return []
 
     def _write(self, rows: Sequence[tuple[object, ...]], now: float) -> None:
-        ensure_private_directory(self.path.parent)
-        _create(self.path)
-        if (problem := untrusted(self.path)) is not None:
-            raise OSError(problem)
-        with closing(sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_S)) as database:
+        with writing(self.path, _TABLE, _MAX_FILE_BYTES) as database:
             version = database.execute("PRAGMA user_version").fetchone()[0]
             if version != _VERSION:
                 database.executescript(f"DROP TABLE IF EXISTS digest; {_TABLE}")
-            database.execute("PRAGMA synchronous = OFF")  # a row that a crash damaged is not believed
             with database:
                 database.executemany("INSERT OR REPLACE INTO digest VALUES (?, ?, ?, ?, ?, ?)", rows)
                 database.execute("DELETE FROM digest WHERE written < ?", (now - _KEPT_S,))
@@ -168,21 +166,14 @@ class DigestStore:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
         """Open the file for reading; None where there is none of this version."""
-        if not os.path.lexists(self.path):
-            yield None
-            return
-        if (problem := untrusted(self.path)) is not None:
-            raise OSError(problem)
-        with open_regular(self.path, follow=False):
-            pass  # SQLite would open a pipe or a device
-        uri = f"{self.path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)) as database:
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            yield database if version == _VERSION else None
+        with reading(self.path, _TABLE, _MAX_FILE_BYTES) as database:
+            is_ours = database and database.execute("PRAGMA user_version").fetchone()[0] == _VERSION
+            yield database if is_ours else None
 
     def _remove(self) -> None:
         try:
-            self.path.unlink(missing_ok=True)
+            for suffix in ("", *COMPANIONS):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
         except OSError as error:
             self._give_up(error)
 
@@ -261,16 +252,6 @@ def _key(path: Path) -> bytes:
 
 def _checksum(view: str, key: bytes, identity: bytes, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(identity, zlib.crc32(key, zlib.crc32(view.encode()))))
-
-
-def _create(path: Path) -> None:
-    """Create the file with mode 0600 where it is missing; never follow a link or open a device."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is not a regular file")
-    finally:
-        os.close(descriptor)
 
 
 def _drop_older_half(database: sqlite3.Connection) -> None:

@@ -81,25 +81,13 @@ def line_path(status_file: Path) -> Path:
     return status_file.with_suffix(SUFFIX)
 
 
-def write_line_file(path: Path, facts: LineFacts) -> None:
-    """Replace the file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+def line_content(facts: LineFacts) -> bytes:
+    """Return the content of a line file."""
     lines = [SCHEMA, f"written_at {facts.written_at!r}", f"boot {facts.boot}", f"home {facts.home}"]
     lines += [f"waiting_since {facts.waiting_since!r}"] if facts.waiting_since is not None else []
     lines += ["failed 1"] if facts.failed else []
     lines += [f"count.{name} {number}" for name, number in facts.counts.items()]
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-    )
-    try:
-        os.write(descriptor, "\n".join((*lines, "")).encode("utf-8", "replace"))
-    finally:
-        os.close(descriptor)
-    temporary.replace(path)
+    return "\n".join((*lines, "")).encode("utf-8", "replace")
 
 
 def read_line_files() -> list[LineFacts]:
@@ -152,7 +140,7 @@ def _read(path: str) -> LineFacts | None:
             return None
         first, *lines = read_small(path).decode("utf-8").splitlines()
         values = dict(line.partition(" ")[::2] for line in lines)
-        if first != SCHEMA:
+        if first != SCHEMA or not all(map(str.isprintable, lines)):
             return None
         since = values.get("waiting_since")
         return LineFacts(

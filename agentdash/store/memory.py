@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.files import ensure_private_directory, open_regular, untrusted
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import Escape
 from agentdash.model.pane import PaneKey
 from agentdash.model.requested import Requested
+from agentdash.model.sanitize import is_clean_json
 from agentdash.model.secrets import mask_fields
+from agentdash.store.database import ForeignFileError, reading, writing
 
 NAME: Final = "memory.sqlite"
 """The file, in agentdash's state directory."""
@@ -37,8 +37,6 @@ _MAX_ROWS: Final = 20_000
 """Of observations, and of escapes; about 10 MB."""
 _MAX_PANES: Final = 500
 """Rows of panes: all of them are read at each start, in 2 ms."""
-_BUSY_TIMEOUT_S: Final = 0.5
-"""For another writer; then the write is put off to the next time."""
 _MAX_BYTES: Final = 64 << 20
 """A larger file was not written by this module."""
 _SEEN_INTERVAL_S: Final = 30.0
@@ -216,44 +214,28 @@ class Memory:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        with self._errors():
-            if not os.path.lexists(self.path):
-                yield None
-                return
-            self._check_file()
-            uri = f"{self.path.absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)) as database:
+        with self._errors(), reading(self.path, _TABLES, _MAX_BYTES) as database:
+            if database is not None:
                 _check_version(database, self.path)
-                yield database
+            yield database
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._errors():
-            ensure_private_directory(self.path.parent)
-            _create(self.path)
-            self._check_file()
-            with closing(sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_S)) as database:
-                if database.execute("PRAGMA user_version").fetchone()[0] == 0:
-                    database.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
-                _check_version(database, self.path)
-                if database.execute(_HAS_REQUESTS).fetchone() is None:
-                    database.executescript(_TABLES)
-                database.execute("PRAGMA synchronous = OFF")  # losing a second costs less than a slow disk
-                with database:
-                    yield database
-
-    def _check_file(self) -> None:
-        """Check that nothing else than agentdash may have written the file: SQLite would open anything."""
-        if (problem := untrusted(self.path)) is not None:
-            raise MemoryFileError(f"not believed: {problem}")
-        with open_regular(self.path, follow=False) as descriptor:
-            if os.fstat(descriptor).st_size > _MAX_BYTES:
-                raise MemoryFileError(f"{self.path} is not a file of agentdash")
+        with self._errors(), writing(self.path, _TABLES, _MAX_BYTES) as database:
+            if database.execute("PRAGMA user_version").fetchone()[0] == 0:
+                database.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
+            _check_version(database, self.path)
+            if database.execute(_HAS_REQUESTS).fetchone() is None:
+                database.executescript(_TABLES)
+            with database:
+                yield database
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
+        except ForeignFileError as error:
+            raise MemoryFileError(f"not believed: {self.path}: {error}") from error
         except (sqlite3.Error, OSError) as error:
             raise MemoryFileError(f"{self.path} cannot be used: {error}") from error
 
@@ -267,16 +249,6 @@ def _is_writable(folder: Path) -> bool:
     """Return whether files can be created in a directory, or the directory itself can be created."""
     existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     return os.access(existing, os.W_OK)
-
-
-def _create(path: Path) -> None:
-    """Create the file with mode 0600 where it is missing; never follow a link or open a device."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise MemoryFileError(f"{path} is not a regular file")
-    finally:
-        os.close(descriptor)
 
 
 def _check_version(database: sqlite3.Connection, path: Path) -> None:
@@ -303,8 +275,8 @@ def _essence(known: RememberedObservation) -> bytes:
 
 
 def _decoded(fact: bytes, kind: type[_T]) -> _T | None:
-    """Decode a fact; None where another version wrote it."""
+    """Decode a fact; None where another version, or another program, wrote it."""
     try:
-        return msgspec.json.decode(fact, type=kind)
-    except (msgspec.DecodeError, TypeError, RecursionError):
+        return msgspec.json.decode(fact, type=kind) if is_clean_json(fact) else None
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, RecursionError):
         return None

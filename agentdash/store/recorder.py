@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import stat
 import threading
 import time
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from typing import Final
 
 import msgspec
 
-from agentdash.files import create_private_directory
+from agentdash.config import journal_folder
+from agentdash.files import create_private_directory, ensure_private_directory
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen, encode
 from agentdash.model.fleet import Fleet
@@ -161,7 +163,8 @@ class Recorder:
         self._close_file()
         self._part += 1
         self._packer = JournalPacker()
-        create_private_directory(self._folder)
+        is_ours = self._folder == journal_folder()
+        (ensure_private_directory if is_ours else create_private_directory)(self._folder)
         self._prune()
         path = self._folder / f"{self._recording}-{self._part:04d}.jsonl"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -211,9 +214,9 @@ class Recorder:
     def _prune(self) -> None:
         """Remove the oldest parts beyond the limits, and no other files."""
         parts = [
-            (path.stat().st_mtime, path.stat().st_size, path)
+            (found.st_mtime, found.st_size, path)
             for path in self._folder.iterdir()
-            if PART_NAME.fullmatch(path.name)
+            if PART_NAME.fullmatch(path.name) and stat.S_ISREG((found := path.lstat()).st_mode)
         ]
         room = self._limits.total_bytes - self._limits.part_bytes
         for modified, size, path in sorted(parts, reverse=True):

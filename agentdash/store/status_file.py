@@ -22,19 +22,19 @@ from msgspec.structs import replace
 
 from agentdash import __version__
 from agentdash.config import state_folder
-from agentdash.files import ensure_private_directory, read_bytes, untrusted
+from agentdash.files import read_bytes, untrusted, write_private
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import Fleet
-from agentdash.model.sanitize import clean_line
+from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.secrets import mask_fields
 from agentdash.model.source import Emit
 from agentdash.model.states import State
 from agentdash.model.thread import Call
 from agentdash.model.times import ago, possible_time
 from agentdash.model.worker import Assessment, Snapshot, Worker
-from agentdash.store.line_file import boot_id, line_facts, line_path, write_line_file
+from agentdash.store.line_file import boot_id, line_content, line_facts, line_path
 
 HEARTBEAT: Final = 15.0
 """Seconds after which the file is written again although nothing has changed."""
@@ -125,7 +125,10 @@ def read_published(path: Path) -> Published:
     try:
         if (problem := untrusted(path)) is not None:
             raise UnpublishedError(f"the status file is not believed ({clean_line(problem)}): {START}")
-        return msgspec.json.decode(read_bytes(path, _MAX_FILE_BYTES, follow=False), type=Published)
+        content = read_bytes(path, _MAX_FILE_BYTES, follow=False)
+        if not is_clean_json(content):
+            raise UnpublishedError(f"the status file is not believed (it has control characters): {START}")
+        return msgspec.json.decode(content, type=Published)
     except FileNotFoundError:
         raise UnpublishedError(f"there is no status file: {START}") from None
     except OSError as error:
@@ -226,22 +229,11 @@ class Publisher:
             pid_namespace=_pid_namespace(),
             pid_start=process_start(os.getpid()),
         )
-        import tempfile  # noqa: PLC0415 - most commands only read it, and a slow import
-
-        ensure_private_directory(self.path.parent)
-        descriptor, temporary = tempfile.mkstemp(prefix=".status-", dir=self.path.parent)  # 0600
-        try:
-            with os.fdopen(descriptor, "wb", buffering=0) as file:
-                file.write(msgspec.json.encode(self._masked(published)))
-                stat = os.fstat(descriptor)
-            Path(temporary).replace(self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        self._identity = _identity(stat)
+        written = write_private(self.path, msgspec.json.encode(self._masked(published)))
+        self._identity = _identity(written)
         home = clean_line(str(self._home_path))
         facts = line_facts(snapshot, home=home, written_at=now, boot=published.boot)
-        write_line_file(line_path(self.path), facts)
+        write_private(line_path(self.path), line_content(facts))
         self._last_snapshot = snapshot
         self._written_at = now
 

@@ -77,7 +77,6 @@ OPENERS = {
     "cli/__init__.py": "/dev/null",
     "cli/dashboard.py": "/dev/tty",
     "cli/debug_log.py": "written",
-    "cli/split.py": "written",
     "cli/stdin.py": "/dev/tty, and a file that is written",
     "collect/processes/confinement.py": "/proc",
     "collect/processes/linux.py": "/proc",
@@ -91,8 +90,7 @@ OPENERS = {
     "report/redact.py": "sources of the package",
     "report/talk_html.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
-    "store/digests.py": "SQLite opens its database itself, behind a check of its type",
-    "store/memory.py": "SQLite opens its database itself, behind a check of its type",
+    "store/database.py": "SQLite opens its database itself, behind a check of its type",
     "store/recorder.py": "written",
 }
 """Modules that open files without `agentdash.files`, and which ones: files that others may replace by a FIFO,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,37 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def session(home: Path) -> AsyncIterator[ClientSession]:
+async def session(home: Path, cwd: Path | None = None) -> AsyncIterator[ClientSession]:
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "agentdash", "mcp", "--no-tmux"], env=environment(home)
+        command=sys.executable, args=["-m", "agentdash", "mcp", "--no-tmux"], env=environment(home), cwd=cwd
     )
     with (home.parent / "stderr").open("w") as errors:
         async with stdio_client(server, errlog=errors) as streams, ClientSession(*streams) as client:
             await client.initialize()
             yield client
+
+
+PATHS = (".", "..", "./", "", "deep", "notes.jsonl", "deep/notes.jsonl", "~", "/etc/passwd", "sessions", "*")
+"""Names in the working directory of the server, and others that are paths."""
+
+
+async def test_an_id_is_never_a_path(home: Path, tmp_path: Path) -> None:
+    """A tool of a model reads sessions of the home, and the tmux servers that are watched: nothing else."""
+    deep = tmp_path / "private" / "deep"
+    deep.mkdir(parents=True)
+    for folder in (deep, deep.parent):
+        (folder / "notes.jsonl").write_bytes(next((home / "sessions").rglob("*.jsonl")).read_bytes())
+    async with session(home, cwd=deep.parent) as client:
+        for path in PATHS:
+            is_error, text = await ask(client, "check", thread=path)
+            assert is_error
+            assert text.endswith(f": {path!r} is no thread in {home}: see the tool sessions")
+        unwatched = (f"{tmp_path}/socket", "-L other", "other")
+        for tool, server in product(("status", "wait", "explain"), unwatched):
+            is_error, text = await ask(client, tool, target=f"{server}:%0")
+            assert is_error
+            assert "is on a tmux server that is not watched" in text
+        assert (await ask(client, "check", thread=BOARD[:13]))[0] is False
 
 
 async def ask(client: ClientSession, tool: str, **arguments: Any) -> tuple[bool, str]:
@@ -96,8 +120,7 @@ async def test_wrong_arguments_are_errors_that_help(home: Path) -> None:
         for tool, arguments, message in (
             ("status", {"target": "nosuch"}, "no worker matches 'nosuch'"),
             ("wait", {"target": BOARD, "until": ["asleep"]}, "choose from running"),
-            ("check", {"thread": "/etc/passwd"}, "is no thread id"),
-            ("check", {"thread": "ffffffff"}, "nor a thread in"),
+            ("check", {"thread": "ffffffff"}, "is no thread in"),
             ("status", {"limit": 0}, "greater than or equal to 1"),
         ):
             is_error, text = await ask(client, tool, **arguments)

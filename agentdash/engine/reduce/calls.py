@@ -3,6 +3,7 @@ shows."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final, TypeVar
 

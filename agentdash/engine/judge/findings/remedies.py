@@ -123,7 +123,7 @@ def filesystem_remedy(
         return None
     if policy is not None and policy.may_write(path) and not _is_protected(path, policy):
         if _WORKTREE in path:
-            return _instead("Codex keeps the git directory of a linked worktree read-only", policy)
+            return _instead("Codex keeps the git directory of a linked worktree read-only", policy, facts)
         return None
     if policy is not None and any(rule.access == "deny" and _covers(rule, path) for rule in policy.rules):
         return Remedy(f"the permission profile denies {path}: remove its `deny` entry, if that is meant")

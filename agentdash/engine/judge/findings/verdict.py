@@ -243,8 +243,8 @@ def _not_observed(
     if awaits_request:
         yield "it has just started: what it was asked for is not read yet"
     if requests and requests[-1].rules_of is not None:
-        rules = requests[-1].rules_of
-        yield f"{thread.version} was not measured: what was asked for is by the rules of {rules}"
+        measured = requests[-1].rules_of
+        yield f"{thread.version} was not measured: what was asked for is by the rules of {measured}"
     live = [s for s in own if s.source is EvidenceSource.ENVIRONMENT]
     if not own:
         yield "no command of it was seen alive, and none printed its flags"
