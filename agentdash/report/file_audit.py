@@ -43,7 +43,7 @@ _IMPORTED_LATE: Final = (
     "agentdash.engine.detect.denials.detector",
     "agentdash.engine.detect.denials.success",
     "agentdash.engine.detect.env_output.reader",
-    "agentdash.engine.detect.shell",
+    "agentdash.sandbox.shell",
 )
 _DAMAGED: Final = {"malformed": "malformed", "oversized": "overlong"}
 """What was skipped of a file and is not known to be harmless, as other kinds of lines are."""

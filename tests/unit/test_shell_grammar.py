@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentdash.engine.detect.shell import (
+from agentdash.sandbox.shell import (
     MAX_SCRIPT_CHARACTERS,
     AndOr,
     Context,

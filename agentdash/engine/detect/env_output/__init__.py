@@ -5,7 +5,7 @@ keeps the hypotheses under which it can have printed what it printed. A flag is 
 on it.
 
 1. `reader` compares the output with what the script can print; `flags` holds the result.
-2. `interpreter` follows the statements of the script (parsed by `detect.shell`) under one hypothesis
+2. `interpreter` follows the statements of the script (parsed by `sandbox.shell`) under one hypothesis
    (`world`): `simple` runs commands, `pipelines` and `loops` (`repetition`, `environment_loops`) the rest;
    `expansion`, `arithmetic`, `conditions` and `redirects` are theirs, `zsh` spells what only zsh has.
 3. Commands are known by name: `builtins` (`declarations`, `options`, `reading`, `printing`), `launchers`

@@ -43,7 +43,7 @@ from agentdash.engine.detect.env_output.reading import (
 from agentdash.engine.detect.env_output.streams import UNKNOWN, Call, Result
 from agentdash.engine.detect.env_output.world import UnreadableError
 from agentdash.engine.detect.env_output.zsh import LINES
-from agentdash.engine.detect.shell import Unsupported
+from agentdash.sandbox.shell import Unsupported
 
 Builtin = Callable[[Call], list[Result]]
 

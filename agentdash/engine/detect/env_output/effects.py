@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAG_STEM, FLAGS
-from agentdash.engine.detect.shell import (
+from agentdash.engine.detect.word_sets import word_set
+from agentdash.sandbox.shell import (
     AndOr,
     Case,
     Compound,
@@ -28,7 +29,6 @@ from agentdash.engine.detect.shell import (
     While,
     Word,
 )
-from agentdash.engine.detect.word_sets import word_set
 
 _NAMING: Final = word_set("export declare typeset local readonly unset read mapfile readarray getopts")
 """Commands that change the variables which they name."""

@@ -22,7 +22,7 @@ from agentdash.engine.detect.env_output.streams import (
     parts_of,
 )
 from agentdash.engine.detect.env_output.world import State, shown
-from agentdash.engine.detect.shell import Group, Script
+from agentdash.sandbox.shell import Group, Script
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter

@@ -36,7 +36,7 @@ from agentdash.engine.detect.env_output.streams import FAILED, Stream
 from agentdash.engine.detect.env_output.text_operators import operated_text
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import ALL_NAMES, IS_SET, IS_SET_OF
-from agentdash.engine.detect.shell import (
+from agentdash.sandbox.shell import (
     Opaque,
     Parameter,
     Piece,

@@ -9,7 +9,8 @@ import msgspec
 from agentdash.engine.detect.env_output.patterns import ANY, Parts
 from agentdash.engine.detect.env_output.streams import Outcome
 from agentdash.engine.detect.env_output.world import State
-from agentdash.engine.detect.shell import (
+from agentdash.engine.detect.word_sets import word_set
+from agentdash.sandbox.shell import (
     Compound,
     For,
     Function,
@@ -25,7 +26,6 @@ from agentdash.engine.detect.shell import (
     Word,
     parse,
 )
-from agentdash.engine.detect.word_sets import word_set
 
 _INPUTS: Final = frozenset(("<", "<<", "<<-", "<<<"))
 _READS_NOTHING: Final = word_set(

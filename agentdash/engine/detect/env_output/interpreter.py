@@ -46,7 +46,7 @@ from agentdash.engine.detect.env_output.unfollowed import (
     unknown_after,
 )
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
-from agentdash.engine.detect.shell import (
+from agentdash.sandbox.shell import (
     AndOr,
     Case,
     Compound,

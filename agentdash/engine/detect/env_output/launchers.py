@@ -40,7 +40,7 @@ from agentdash.engine.detect.env_output.streams import (
 from agentdash.engine.detect.env_output.unfollowed import bounded
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
 from agentdash.engine.detect.env_output.xargs import xargs, xargs_commands
-from agentdash.engine.detect.shell import parse
+from agentdash.sandbox.shell import parse
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter

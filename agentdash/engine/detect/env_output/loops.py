@@ -52,7 +52,7 @@ from agentdash.engine.detect.env_output.streams import (
 )
 from agentdash.engine.detect.env_output.unfollowed import LOST, bounded, lost, unknown_after
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
+from agentdash.sandbox.shell import For, Group, Parameter, Script, Simple, Substitution, While, Word
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter

@@ -19,7 +19,7 @@ from agentdash.engine.detect.env_output.streams import (
 )
 from agentdash.engine.detect.env_output.unfollowed import LOST
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.shell import Pipeline
+from agentdash.sandbox.shell import Pipeline
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter

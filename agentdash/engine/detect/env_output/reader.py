@@ -34,9 +34,9 @@ from agentdash.engine.detect.env_output.world import (
     World,
 )
 from agentdash.engine.detect.env_output.zsh import ZSH_ONLY, as_bash
-from agentdash.engine.detect.shell import Assignment, ProcessSubstitution, Redirect, parse
 from agentdash.model.observation import UNSET
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.sandbox.shell import Assignment, ProcessSubstitution, Redirect, parse
 
 
 class _Possible(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.streams import STDERR, STDOUT, Emit, Fork, Outcome, Stream, parts_of
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.shell import Item, ProcessSubstitution, Redirect, Script, Simple, Word
+from agentdash.sandbox.shell import Item, ProcessSubstitution, Redirect, Script, Simple, Word
 
 _TERMINAL: Final[dict[str, int]] = {
     "/dev/stdout": STDOUT,

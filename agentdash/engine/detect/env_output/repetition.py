@@ -17,7 +17,7 @@ from agentdash.engine.detect.env_output.streams import (
 )
 from agentdash.engine.detect.env_output.unfollowed import MAX_OUTCOMES
 from agentdash.engine.detect.env_output.world import State
-from agentdash.engine.detect.shell import Script, While
+from agentdash.sandbox.shell import Script, While
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter

@@ -6,7 +6,7 @@ import msgspec
 
 from agentdash.engine.detect.env_output.patterns import Hole, Kind
 from agentdash.engine.detect.env_output.streams import STDERR, Emit, Outcome
-from agentdash.engine.detect.shell import Item, Redirect, Simple, Word
+from agentdash.sandbox.shell import Item, Redirect, Simple, Word
 
 
 def redirects_of_shell(item: Item) -> tuple[Redirect, ...]:

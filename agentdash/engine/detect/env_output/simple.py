@@ -42,8 +42,8 @@ from agentdash.engine.detect.env_output.streams import (
     outcome_of,
 )
 from agentdash.engine.detect.env_output.world import Environment, State, UnreadableError
-from agentdash.engine.detect.shell import Assignment, Node, Simple
 from agentdash.engine.detect.word_sets import word_set
+from agentdash.sandbox.shell import Assignment, Node, Simple
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter

@@ -10,7 +10,7 @@ from agentdash.engine.detect.env_output.feeding import fed, restored
 from agentdash.engine.detect.env_output.patterns import Hole, Kind, Parts, concrete
 from agentdash.engine.detect.env_output.streams import Call, Outcome, Result, outcome_of
 from agentdash.engine.detect.env_output.world import UnreadableError
-from agentdash.engine.detect.shell import Script, parse
+from agentdash.sandbox.shell import Script, parse
 
 if TYPE_CHECKING:
     from agentdash.engine.detect.env_output.interpreter import Interpreter

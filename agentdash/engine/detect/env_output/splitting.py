@@ -18,7 +18,7 @@ from agentdash.engine.detect.env_output.patterns import (
 )
 from agentdash.engine.detect.env_output.world import State, UnreadableError
 from agentdash.engine.detect.env_output.zsh import LINES
-from agentdash.engine.detect.shell import Item, Parameter, Piece, Script, Simple, Substitution, Text, Word
+from agentdash.sandbox.shell import Item, Parameter, Piece, Script, Simple, Substitution, Text, Word
 
 
 def split_substitution(parts: Parts, state: State, pieces: tuple[Piece, ...]) -> list[Parts]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentdash.engine.detect.env_output.dump_maps import mapped_text
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts
-from agentdash.engine.detect.shell import Parameter, Text
+from agentdash.sandbox.shell import Parameter, Text
 
 _CUTTING: Final = ("#", "##", "%", "%%", ":")
 

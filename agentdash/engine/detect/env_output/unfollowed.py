@@ -19,7 +19,7 @@ from agentdash.engine.detect.env_output.streams import (
     merged,
 )
 from agentdash.engine.detect.env_output.world import State, UnreadableError
-from agentdash.engine.detect.shell import Node
+from agentdash.sandbox.shell import Node
 
 LOST: Final = "lost"
 """How an outcome leaves where nothing is known of the rest of the shell's script: it may print anything."""

@@ -9,8 +9,8 @@ import msgspec
 
 from agentdash.engine.detect.env_output.dumps import FLAGS, Presence, Shown
 from agentdash.engine.detect.env_output.patterns import ANY, Hole, Kind, Parts, concrete
-from agentdash.engine.detect.shell import Node
 from agentdash.engine.detect.word_sets import word_set
+from agentdash.sandbox.shell import Node
 
 FLAG_VALUES: Final[dict[str, tuple[str, ...]]] = {FLAGS[0]: ("1",), FLAGS[1]: ("seatbelt",)}
 """The values that Codex sets (codex-rs/core: spawn.rs, seatbelt.rs of 0.20 to 0.169); no other is its own."""

@@ -6,13 +6,13 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from agentdash.engine.detect.shell.converter import (
+from agentdash.sandbox.shell.converter import (
     Converter,
 )
-from agentdash.engine.detect.shell.syntax import (
+from agentdash.sandbox.shell.syntax import (
     Script,
 )
-from agentdash.engine.detect.shell.words import (
+from agentdash.sandbox.shell.words import (
     MisreadError,
     UnparsedError,
 )

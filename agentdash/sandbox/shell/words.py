@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from agentdash.engine.detect.shell.syntax import (
+from agentdash.sandbox.shell.syntax import (
     Opaque,
     Parameter,
     Piece,

@@ -6,9 +6,9 @@ None, and decides nothing.
 
 from __future__ import annotations
 
-from agentdash.engine.detect.shell.commands import Command, Context, commands, unwrap
-from agentdash.engine.detect.shell.parser import MAX_SCRIPT_CHARACTERS, parse
-from agentdash.engine.detect.shell.syntax import (
+from agentdash.sandbox.shell.commands import Command, Context, commands, unwrap
+from agentdash.sandbox.shell.parser import MAX_SCRIPT_CHARACTERS, parse
+from agentdash.sandbox.shell.syntax import (
     AndOr,
     Assignment,
     Case,

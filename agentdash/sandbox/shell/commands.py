@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.shell.parser import parse
-from agentdash.engine.detect.shell.syntax import (
+from agentdash.sandbox.shell.parser import parse
+from agentdash.sandbox.shell.syntax import (
     AndOr,
     Assignment,
     Case,

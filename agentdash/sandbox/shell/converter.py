@@ -6,11 +6,11 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from agentdash.engine.detect.shell.arrangement import (
+from agentdash.sandbox.shell.arrangement import (
     arranged,
     redirected,
 )
-from agentdash.engine.detect.shell.syntax import (
+from agentdash.sandbox.shell.syntax import (
     AndOr,
     Assignment,
     Case,
@@ -31,7 +31,7 @@ from agentdash.engine.detect.shell.syntax import (
     While,
     Word,
 )
-from agentdash.engine.detect.shell.words import (
+from agentdash.sandbox.shell.words import (
     HEREDOC,
     MAX_NESTING,
     WORDS,
@@ -39,7 +39,6 @@ from agentdash.engine.detect.shell.words import (
     WordConverter,
     without_leading_tabs,
 )
-from agentdash.engine.detect.word_sets import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,10 +50,13 @@ _IGNORED: Final = frozenset(
     (";", ";;", "&", "\n", "comment", "then", "do", "done", "fi", "esac", "{", "}", "(", ")")
 )
 
-_STATEMENTS: Final = word_set(
-    "command variable_assignment variable_assignments declaration_command unset_command test_command "
-    "redirected_statement pipeline negated_command list compound_statement subshell if_statement "
-    "while_statement for_statement c_style_for_statement case_statement function_definition"
+_STATEMENTS: Final = frozenset(
+    (
+        *("command", "variable_assignment", "variable_assignments", "declaration_command", "unset_command"),
+        *("test_command", "redirected_statement", "pipeline", "negated_command", "list", "subshell"),
+        *("compound_statement", "if_statement", "while_statement", "for_statement"),
+        *("c_style_for_statement", "case_statement", "function_definition"),
+    )
 )
 
 _REDIRECTS: Final = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agentdash.engine.detect.shell.syntax import (
+from agentdash.sandbox.shell.syntax import (
     AndOr,
     Compound,
     Node,
@@ -15,7 +15,7 @@ from agentdash.engine.detect.shell.syntax import (
     Timed,
     Word,
 )
-from agentdash.engine.detect.shell.words import (
+from agentdash.sandbox.shell.words import (
     UnparsedError,
 )
 
