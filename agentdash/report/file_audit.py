@@ -42,7 +42,7 @@ _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.engine.detect.denials.detector",
     "agentdash.engine.detect.denials.success",
-    "agentdash.engine.detect.env_output.reader",
+    "agentdash.sandbox.flags.reader",
     "agentdash.sandbox.shell",
 )
 _DAMAGED: Final = {"malformed": "malformed", "oversized": "overlong"}

@@ -1,1 +1,1 @@
-"""What texts prove: shell scripts as syntax (`shell`). Pure."""
+"""What texts prove: shell scripts as syntax (`shell`), flags that commands printed (`flags`). Pure."""

@@ -52,6 +52,7 @@ ONLY_IN = {
     "psutil": "collect",
     "watchfiles": "collect",
     "websockets": "agents",
+    "tree_sitter": "sandbox",
 }
 """Libraries that only one package may import."""
 IMPURE = {
