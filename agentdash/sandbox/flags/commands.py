@@ -181,25 +181,17 @@ def _set(call: Call) -> list[Outcome]:
         return call.ends(state.dump(Style.SET))
     while words:
         option = words.pop(0) or ""
-        if not re.fullmatch(r"[-+][euo]+", option):
+        named = words.pop(0) if re.fullmatch(r"[-+][eu]*o", option) and words else None
+        if not re.fullmatch(r"[-+](?:[eu]+|[eu]*o)", option) or named not in (None, *_OPTIONS):
             raise UnreadableError
-        names = option[1:].replace("o", "")
-        if "o" in option:
-            named = {"pipefail": "p", "errexit": "e", "nounset": "u"}.get(
-                (words.pop(0) if words else "") or ""
-            )
-            if named is None:
-                raise UnreadableError
-            names += named
-        fields = {
-            field: option[0] == "-" for field in ("errexit", "nounset", "pipefail") if _LETTER[field] in names
-        }
-        state = state.changed(**fields)
+        chosen = [name for name, letter in _OPTIONS.items() if letter in option or name == named]
+        state = state.changed(**dict.fromkeys(chosen, option[0] == "-"))
     lacking = call.fails_in("dash", "pipefail") if state.pipefail else []
     return [Outcome(state), *(outcome.changed(ends="exit") for outcome in lacking)]
 
 
-_LETTER: Final = {"errexit": "e", "nounset": "u", "pipefail": "p"}
+_OPTIONS: Final = {"errexit": "e", "nounset": "u", "pipefail": "|"}
+"""Options of the shell that are followed, and their letters: `pipefail` has none."""
 
 
 def _declare(call: Call) -> list[Outcome]:
@@ -354,11 +346,21 @@ def _exit(call: Call) -> list[Outcome]:
 # ---------------------------------------------------------------- filters
 
 _QUIET_TEXT: Final[Parts] = (Hole.QUIET,)
+_PASSING: Final = {
+    "sort": re.compile(r"(?:-[urf]+ ?)*"),
+    "uniq": re.compile(r""),
+    "tee": re.compile(r"(?:[^-]\S* ?)*"),
+    "head": re.compile(r"(?:-n ?\d+|-\d+)?"),
+    "tail": re.compile(r"(?:-n ?\d+|-\d+)?"),
+}
+"""Filters that pass lines on as they are, and their arguments."""
+_SPLITTING: Final = {"tr": re.compile(r"\\0(?:00)? \\n"), "xargs": re.compile(r"-0 -n ?1(?: echo)?")}
+"""Filters that put each entry behind which NUL stands on a line, and their arguments."""
 
 
-def _read(call: Call, operands: list[str | None]) -> Parts | None:
-    """Return what a filter reads; None if that is not known, as files are."""
-    return call.stdin if operands in ([], ["-"]) else None
+def _arguments(call: Call) -> str:
+    """Return the arguments of a filter; a question mark stands for one that is not known."""
+    return " ".join(text or "?" for text in call.texts)
 
 
 def _dump(parts: Parts | None, *, by_nul: bool = False) -> Dump | None:
@@ -368,7 +370,7 @@ def _dump(parts: Parts | None, *, by_nul: bool = False) -> Dump | None:
     return None
 
 
-def environment(state: State, path: str | None) -> Dump | None:
+def environment(state: State, path: str) -> Dump | None:
     """Return the environment in a file of /proc that the shell opens.
 
     The file may be that of a process which has gone, so absence shows nothing.
@@ -389,39 +391,26 @@ def _cat(call: Call) -> list[Outcome]:
         dump = msgspec.structs.replace(call.state.dump(Style.ENV), by_nul=True)
         error = Errors((Hole.LINE, "/proc/self/environ", Hole.LINE, "\n"))
         return call.ends(dump) + call.ends(error, status=1)
-    read = _read(call, call.texts)
-    return call.unknown() if read is None else call.ends(*read)
+    return (
+        call.unknown() if call.stdin is None or _arguments(call) not in ("", "-") else call.ends(*call.stdin)
+    )
 
 
 def _pass(call: Call) -> list[Outcome]:
-    """Run `sort`, `uniq` or `tee`: all lines are passed on."""
-    options = r"[^-].*" if call.name == "tee" else r"-[urf]+"
-    read = call.stdin if all(text and re.fullmatch(options, text) for text in call.texts) else None
-    is_kept = _dump(read) is not None or read == _QUIET_TEXT or literal(read) == "" or call.name == "tee"
-    return call.ends(*read) if read is not None and is_kept else call.unknown()
-
-
-def _head(call: Call) -> list[Outcome]:
-    """Run `head` or `tail`: each line of a flag may be missing."""
-    if not re.fullmatch(r"(?:-n ?\d+|-\d+)?", " ".join(text or "?" for text in call.texts)):
+    """Run `sort`, `uniq`, `tee`, `head` or `tail`; of the last two each line of a flag may be missing."""
+    if call.stdin is None or not _PASSING[call.name].fullmatch(_arguments(call)):
         return call.unknown()
-    if call.stdin == _QUIET_TEXT or literal(call.stdin) == "":
-        return call.ends(*(call.stdin or ()))
-    return call.unknown() if (dump := _dump(call.stdin)) is None else call.ends(_thinned(dump))
+    if (dump := _dump(call.stdin)) is not None:
+        return call.ends(_thinned(dump) if call.name in ("head", "tail") else dump)
+    is_kept = call.stdin in ((), _QUIET_TEXT) or call.name == "tee"
+    return call.ends(*call.stdin) if is_kept else call.unknown()
 
 
 def _split_entries(call: Call) -> list[Outcome]:
-    """Run `tr '\\0' '\\n'` or `xargs -0 -n1` on an environment with NUL behind each entry."""
     dump = _dump(call.stdin, by_nul=True)
-    if dump is None or not re.fullmatch(
-        r"\\0(?:00)? \\n|-0 -n ?1(?: echo)?", " ".join(t or "?" for t in call.texts)
-    ):
+    if dump is None or not _SPLITTING[call.name].fullmatch(_arguments(call)):
         return call.unknown()
     return call.ends(msgspec.structs.replace(dump, by_nul=False))
-
-
-def _wc(call: Call) -> list[Outcome]:
-    return call.ends(Hole.LINE, "\n")
 
 
 _SED: Final = re.compile(r"-n /([^/]*)/p")
@@ -430,7 +419,7 @@ _AWK: Final = re.compile(r"(?:-F ?= )?\s*/([^/]*)/\s*(?:\{\s*print(?:\s+\$0)?\s*
 
 def _select(call: Call) -> list[Outcome]:
     """Run `sed -n /pattern/p` or `awk /pattern/`, which succeed also if they have found nothing."""
-    pattern = (_AWK if call.name == "awk" else _SED).fullmatch(" ".join(text or "?" for text in call.texts))
+    pattern = (_AWK if call.name == "awk" else _SED).fullmatch(_arguments(call))
     if pattern is None:
         return awk(call) if call.name == "awk" else call.unknown()
     search = _translated(pattern[1], "E" if call.name == "awk" else "")
@@ -470,7 +459,7 @@ def _grep(call: Call) -> list[Outcome]:
     known = tuple(each for each in patterns if each is not None)
     if not known or len(known) < len(patterns):
         return call.unknown()
-    found = _kept(call, _read(call, files), _Search(known, inverted="v" in options))
+    found = _kept(call, None if files else call.stdin, _Search(known, inverted="v" in options))
     if "q" in options:
         return [outcome.changed(printed=()) for outcome in found]
     return [outcome.changed(printed=(Hole.LINE, "\n")) for outcome in found] if "c" in options else found
@@ -530,25 +519,18 @@ def _lines_kept(dump: Dump, search: _Search) -> Iterator[FlagLine]:
 def _written(line: FlagLine, style: Style) -> Iterator[str]:
     """Yield how the line of a flag may be written, up to a value that is not known."""
     for before, after in _LAYOUTS[style]:
-        yield (
-            f"{before}{line.name}="
-            if line.value is None
-            else f"{before}{line.name}={after.format(line.value)}"
-        )
+        value = "" if line.value is None else after.format(line.value)
+        yield f"{before}{line.name}={value}"
 
 
 _LAYOUTS: Final = {
     Style.ENV: (("", "{}"),),
     Style.SET: (("", "{}"), ("", "'{}'")),
     Style.EXPORT: (
-        ("declare -x ", '"{}"'),
-        ("export ", '"{}"'),
-        ("export ", "'{}'"),
-        ("export ", "{}"),
-        ("typeset -x ", "{}"),
+        *(("declare -x ", '"{}"'), ("export ", '"{}"'), ("export ", "'{}'")),
+        *(("export ", "{}"), ("typeset -x ", "{}")),
     ),
 }
-
 
 COMMANDS: Final[dict[str, Command]] = {
     "echo": _echo,
@@ -567,11 +549,10 @@ COMMANDS: Final[dict[str, Command]] = {
     **dict.fromkeys(("true", ":"), lambda call: call.ends()),
     "false": lambda call: call.ends(status=1),
     "cat": _cat,
-    **dict.fromkeys(("sort", "uniq", "tee"), _pass),
-    **dict.fromkeys(("head", "tail"), _head),
-    **dict.fromkeys(("tr", "xargs"), _split_entries),
+    **dict.fromkeys(_PASSING, _pass),
+    **dict.fromkeys(_SPLITTING, _split_entries),
     **dict.fromkeys(("sed", "awk"), _select),
-    "wc": _wc,
+    "wc": lambda call: call.ends(Hole.LINE, "\n"),
     **dict.fromkeys(("grep", "egrep", "fgrep"), _grep),
     **SNIPPETS,
 }

@@ -135,7 +135,9 @@ class _Program:
             case ast.Call(func=ast.Name(id="repr"), args=[inner]):
                 return _quoted(self._value(inner))
             case ast.Call(func=ast.Attribute(value=ast.Name(id="json"), attr="dumps"), args=[inner]):
-                return self._value(inner)
+                if (value := self._value(inner)) and isinstance(value[0], Record):
+                    return value
+                raise _UnknownError
             case ast.Call(func=ast.Name(id="dict"), args=[inner]) if ast.unparse(inner) == "os.environ":
                 return (Record(self._chosen("", [])),)
             case ast.DictComp(key=key, value=value, generators=[loop]):
@@ -185,25 +187,16 @@ def _concatenated(first: Parts | None, second: Parts | None) -> Parts:
 
 def _holds(condition: ast.expr, key: str, name: str) -> bool:
     """Return whether a condition on the name of a variable holds."""
-    match condition:
-        case ast.BoolOp(op=operator, values=values):
-            found = [_holds(value, key, name) for value in values]
-            return all(found) if isinstance(operator, ast.And) else any(found)
-        case ast.Compare(
-            left=ast.Constant(value=str() as text), ops=[ast.In()], comparators=[ast.Name(id=found)]
-        ):
-            if found == key:
-                return text in name
-        case ast.Compare(
-            left=ast.Name(id=found),
-            ops=[ast.In()],
-            comparators=[ast.Tuple(elts=names) | ast.List(elts=names) | ast.Set(elts=names)],
-        ):
-            if found == key:
-                return name in map(_text, names)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=found), attr="startswith"), args=[prefix]):
-            if found == key:
-                return name.startswith(_text(prefix))
+    if isinstance(condition, ast.BoolOp):
+        found = [_holds(value, key, name) for value in condition.values]
+        return all(found) if isinstance(condition.op, ast.And) else any(found)
+    text = ast.unparse(condition)
+    if match := re.fullmatch(rf"'(\w+)' in {key}", text):
+        return match[1] in name
+    if match := re.fullmatch(rf"{key}\.startswith\('(\w+)'\)", text):
+        return name.startswith(match[1])
+    if match := re.fullmatch(rf"{key} in [(\[{{]((?:'\w+'(?:, )?)+),?[)\]}}]", text):
+        return f"'{name}'" in match[1]
     raise _UnknownError
 
 
@@ -291,7 +284,7 @@ def _node(call: Call) -> list[Outcome]:
 def _jq(call: Call) -> list[Outcome]:
     """Run `jq -n env.NAME`, or `jq -n env`."""
     options, program = call.texts if len(call.texts) == 2 else ("", "")
-    if not re.fullmatch(r"-[nr]+", options or "") or program is None:
+    if not re.fullmatch(r"-r?nr?", options or "") or program is None:
         return call.unknown()
     if program.strip() in ("env", "$ENV"):
         return call.ends(Record(call.state.world.lines(*FLAGS)), "\n")
