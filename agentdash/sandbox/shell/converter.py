@@ -83,9 +83,8 @@ _MAX_COUNTED: Final = 1_000
 class Converter(WordConverter):
     """Turns tree-sitter's nodes into ours; raises `UnparsedError` at anything that it does not know."""
 
-    def __init__(self, source: bytes, timed_at: frozenset[int], *, in_part: bool) -> None:
+    def __init__(self, source: bytes, timed_at: frozenset[int]) -> None:
         super().__init__(source)
-        self._in_part = in_part
         self._timed_at = timed_at
         """Offsets of groups behind `time`, which is left out."""
         self.timed: frozenset[int] = frozenset()
@@ -101,16 +100,8 @@ class Converter(WordConverter):
             if child.type == "&" and items:
                 items[-1] = Item(items[-1].node, background=True)
             elif child.type not in _IGNORED:
-                items.append(Item(self._item(child, depth)))
+                items.append(Item(self._statement(child, depth + 1)))
         return Script(tuple(items))
-
-    def _item(self, tree: Tree, depth: int) -> Node:
-        if depth or not self._in_part:
-            return self._statement(tree, depth + 1)
-        try:
-            return self._statement(tree, depth + 1)
-        except UnparsedError:
-            return Unsupported("")
 
     def _statement(self, tree: Tree, depth: int) -> Node:
         if depth > MAX_NESTING:

@@ -51,20 +51,17 @@ grammar takes the body for commands."""
 
 
 @lru_cache(512)
-def parse(script: str, *, in_part: bool = False) -> Script | None:
-    """Return the syntax tree of a script, or None where it cannot be parsed as a whole. Never raises.
-
-    `in_part`: a statement of the script itself that is not known becomes `Unsupported`, without a text.
-    """
+def parse(script: str) -> Script | None:
+    """Return the syntax tree of a script, or None if it cannot be parsed as a whole. Never raises."""
     if len(script) > MAX_SCRIPT_CHARACTERS or "\0" in script or _bracket_depth(script) > _MAX_BRACKETS:
         return None
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
     if (spelled := _FOR_THE_GRAMMAR.sub(_spelled, script)) != script:
-        found = _parsed(script, in_part=False) or _parsed(spelled, in_part=False)
+        found = _parsed(script) or _parsed(spelled)
         if found is not None:
             return found
-    return _parsed(script, in_part=in_part)
+    return _parsed(script)
 
 
 def _spelled(match: re.Match[str]) -> str:
@@ -73,13 +70,13 @@ def _spelled(match: re.Match[str]) -> str:
     return f"{match['names']}@" if match["names"] else f"{match['test']}'/'"
 
 
-def _parsed(script: str, *, in_part: bool) -> Script | None:
+def _parsed(script: str) -> Script | None:
     if "<<" in script and _BODY_INSIDE_LIST.search(script):
         return None
     source = script.replace("\r\n", "\n").encode(errors="replace")
     timed = {match.end(): match for match in _TIMED.finditer(source)}
     while True:
-        converter = _converted(_without(source, timed.values()), frozenset(timed), in_part=in_part)
+        converter = _converted(_without(source, timed.values()), frozenset(timed))
         if converter is None:
             return None
         if converter.result is None or converter.timed == timed.keys():
@@ -94,14 +91,14 @@ def _without(source: bytes, timed: Iterable[re.Match[bytes]]) -> bytes:
     return source
 
 
-def _converted(source: bytes, timed: frozenset[int], *, in_part: bool) -> Converter | None:
+def _converted(source: bytes, timed: frozenset[int]) -> Converter | None:
     """Return a converter with its result; None where the script cannot be parsed."""
     repaired = source
     for _ in range(_MAX_REPAIRS):
         if (root := _tree(repaired)) is None:
             return None
         try:
-            converter = Converter(repaired, timed, in_part=in_part)
+            converter = Converter(repaired, timed)
             converter.result = converter.script(root.children, 0)
         except MisreadError as misread:
             if timed:

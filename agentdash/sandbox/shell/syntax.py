@@ -85,14 +85,6 @@ class Word(msgspec.Struct, frozen=True):
         return not may_expand(unquoted)
 
     @property
-    def literal_but_braces(self) -> bool:
-        """Return whether the word is unquoted text in which nothing but braces expands."""
-        if not all(isinstance(p, Text | Opaque) and not p.quoted for p in self.pieces):
-            return False
-        text = "".join(p.text if isinstance(p, Text) else p.raw for p in self.pieces)
-        return re.search(r"[*?$`~\[\\]", text) is None
-
-    @property
     def expansions(self) -> tuple[Piece, ...]:
         """The pieces whose text is known only when the script runs."""
         return tuple(p for p in self.pieces if not isinstance(p, Text))
