@@ -31,6 +31,7 @@ _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[mK]")
 _STOPPED: Final = 124
 """Exit codes from here on are those of a script that was stopped, or of one whose last command is missing."""
 _DIALECTS: Final = {"bash": "bash", "zsh": "zsh", "dash": "dash"}
+_NAMED: Final = {name: re.compile(rf"\b{name}\b(.*)") for name in FLAGS}
 _MAX_QUOTE: Final = 200
 
 
@@ -135,8 +136,8 @@ def _agreed(assumed: set[str | None]) -> str | None:
 def _quote(name: str, value: str, endings: dict[Assumed, tuple[Ending, ...]], text: str) -> str:
     """Return the line of the output that shows a flag."""
     lines = text.split("\n")
-    named = re.compile(rf"\b{name}\b.*{re.escape(value)}")
-    found = next((line for line in lines if value != UNSET and named.search(line)), "")
+    named = (line for line in lines if (match := _NAMED[name].search(line)) and value in match[1])
+    found = "" if value == UNSET else next(named, "")
     for label in [] if found else _labels(name, endings):
         shown = (line for line in lines if line.startswith(label))
         found = found or next((line for line in shown if value == UNSET or value in line[len(label) :]), "")

@@ -387,7 +387,7 @@ def _substitution(script: shell.Script, state: State) -> Parts:
     if any(isinstance(part, Errors) for output in outputs for part in output):
         raise UnreadableError
     output = outputs.pop()
-    if all("\n" not in (literal(other) or "\n").rstrip("\n") for other in (output, *outputs)) and outputs:
+    if outputs and all(_is_one_line(each) for each in (output, *outputs)):
         return (Hole.LINE,)
     if outputs or not all(isinstance(part, str | Other) for part in output):
         return ANYTHING
@@ -397,6 +397,11 @@ def _substitution(script: shell.Script, state: State) -> Parts:
         if text := part.rstrip("\n"):
             return (*output[:number], text)
     return ()
+
+
+def _is_one_line(output: Parts) -> bool:
+    text = literal(output)
+    return text is not None and "\n" not in text.rstrip("\n")
 
 
 # ---------------------------------------------------------------- redirections
