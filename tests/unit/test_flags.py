@@ -477,3 +477,33 @@ def test_own_process_status(
 ) -> None:
     found = restraints(script, output)
     assert (found.seccomp, found.no_new_privs, found.sandboxed) == (seccomp, privileges, sandboxed)
+
+
+# ---------------------------------------------------------------- bounds
+
+LONG = "a" * 10_000
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("env | grep -E 'a.*b'", f"{LONG}\n"),
+        (f"echo {LONG} | grep 'a.*b'; echo $CODEX_SANDBOX", f"{LONG}\n"),
+        (f"env | tee {'a' * 60} -x", HOME),
+        (f"node -e '{' ' * 50_000}console.log(process.env.CODEX_SANDBOX)'", "1\n"),
+        (f"python3 -c 'import os; print({'(' * 5_000}{')' * 5_000})'", "1\n"),
+        (f"python3 -c 'import os; print({'(' * 1_500}os.getenv(1){')' * 1_500})'", "1\n"),
+        ('python3 -c \'import os; print("\\d", os.getenv("CODEX_SANDBOX"))\'', "1\n"),
+        ("cat x; echo $CODEX_SANDBOX$CODEX_SANDBOX; cat y", "a " * 30_000),
+        ("cat x; " + "printf %s%s $CODEX_SANDBOX $CODEX_SANDBOX_NETWORK_DISABLED; " * 30, "q\n" * 30_000),
+        (f"for a in {LONG[:99]!r} " + "x " * 29 + "; do for b in {1..9}; do env; done; done", HOME),
+        ("f() { f; f; env; }; f", HOME),
+        ("uname || " * 200 + "env", HOME),
+        ("env", "sh:" * 20_000 + " error\n"),
+        ("env\n" * 2_000, HOME),
+    ],
+    ids=range(14),
+)
+def test_what_takes_too_long_is_not_read(script: str, output: str) -> None:
+    assert not read_flags(script, output, exit_code=0)

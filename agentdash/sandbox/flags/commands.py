@@ -12,6 +12,7 @@ import msgspec
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
     FLAGS,
+    MAX_SEARCHED,
     OWN,
     STEM,
     Dump,
@@ -349,7 +350,7 @@ _QUIET_TEXT: Final[Parts] = (Hole.QUIET,)
 _PASSING: Final = {
     "sort": re.compile(r"(?:-[urf]+ ?)*"),
     "uniq": re.compile(r""),
-    "tee": re.compile(r"(?:[^-]\S* ?)*"),
+    "tee": re.compile(r"(?:[^-\s]\S*(?: |$))*"),
     "head": re.compile(r"(?:-n ?\d+|-\d+)?"),
     "tail": re.compile(r"(?:-n ?\d+|-\d+)?"),
 }
@@ -479,7 +480,7 @@ def _translated(pattern: str, options: str) -> re.Pattern[str] | None:
         if re.search(r"[|()?+{}]", re.sub(r"\\.", "", pattern)):
             return None  # there they are plain characters
         pattern = re.sub(r"\\([|()?])", r"\1", pattern)
-    if not _PLAIN.fullmatch(pattern) or pattern.count("*") > 2 or re.search(r"\.\*.*\(|[(|]\*", pattern):
+    if not _PLAIN.fullmatch(pattern) or pattern.count("*") > 1 or re.search(r"\.\*.*\(|[(|]\*", pattern):
         return None
     try:
         return re.compile(pattern, flags)
@@ -492,6 +493,8 @@ def _kept(call: Call, read: Parts | None, search: _Search) -> list[Outcome]:
     if read == _QUIET_TEXT:
         return call.ends(Hole.QUIET, status=None)
     if (text := literal(read)) is not None:
+        if any(len(line) > MAX_SEARCHED for line in text.splitlines()):
+            return call.unknown()
         kept = [line for line in text.splitlines() if search.keeps(line)]
         return call.ends("".join(f"{line}\n" for line in kept), status=int(not kept))
     if (dump := _dump(read)) is None:

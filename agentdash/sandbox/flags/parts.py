@@ -148,6 +148,8 @@ _ENTRY: Final = re.compile(
 _BITS: Final = {NETWORK_FLAG: 1, SANDBOX_FLAG: 2}
 _NEEDED: Final = 4
 """Bits of what was seen in a dump: each flag, and a line that is needed besides."""
+MAX_SEARCHED: Final = 300
+"""Characters of a line in which patterns of `grep` are searched for: the time grows with their square."""
 _MAX_PLACES: Final = 12_000
 """Places that are looked at in one text, over all that is matched with it."""
 
@@ -247,7 +249,9 @@ class Text:
 
     def _other(self, other: Other, low: int, high: int) -> Iterable[Span]:
         self._places_left -= high - low
-        for at in range(low, min(high, low + self._places_left) + 1):
+        if self._places_left < 0:
+            raise TooLongError
+        for at in range(low, high + 1):
             if at < (end := self._line_end(at)) and can_be_other(other.name, self.text, at):
                 yield at + 1, end
 
@@ -289,9 +293,9 @@ class Text:
         key = msgspec.structs.replace(dump, lines=())
         if key not in self._others:
             self._others[key] = [
-                None
-                if not all(pattern.search(line.text) for pattern in dump.required)
-                else _NEEDED * bool(dump.needed and dump.needed.match(line.text))
+                _NEEDED * bool(dump.needed and dump.needed.match(line.text))
+                if len(line.text) > MAX_SEARCHED or all(p.search(line.text) for p in dump.required)
+                else None
                 for line in self._lines
             ]
         return self._others[key]

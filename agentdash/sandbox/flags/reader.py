@@ -25,7 +25,9 @@ Ending = tuple[Parts, int | None]
 _MAX_OUTPUT: Final = 64_000
 """Characters of an output that is read: Codex 0.169 keeps 10,000 tokens of one, others less."""
 _CUT: Final = re.compile(r"truncated|omitted|left out", re.IGNORECASE)
-_SYNTAX_ERROR: Final = re.compile(r"^\S*(?:sh|eval)\b.*: (?:[Ss]yntax|parse) error\b", re.MULTILINE)
+_SYNTAX_ERROR: Final = re.compile(
+    r"^\S{0,200}(?:sh|eval)\b.{0,300}: (?:[Ss]yntax|parse) error\b", re.MULTILINE
+)
 """How shells report that they cannot parse a script: the grammar took it for another one."""
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[mK]")
 _STOPPED: Final = 124

@@ -22,6 +22,10 @@ from agentdash.sandbox.flags.state import Call, Outcome, State
 
 _SHOWING: Final = re.compile(r"env|subprocess|system|CODEX|exec|open|\[::|\\x|chr\(|import_module")
 """A Python program without one of these prints nothing of its environment, nor of files."""
+_WARNED: Final = re.compile(r"\\[^nt\\'\"\n]|\d(?:and|else|for|if|in|is|not|or)\b")
+"""What Python's parser warns of, on our own terminal."""
+_MAX_CODE: Final = 4_000
+"""Characters of a program that is read."""
 _MODULES: Final = ("os", "sys", "json", "socket", "platform", "getpass")
 
 
@@ -31,9 +35,10 @@ class _UnknownError(Exception):
 
 def _code(call: Call, *options: str) -> str | None:
     """Return the program behind an option, or in a here-document; None if it is not known."""
+    code = literal(call.stdin) if call.texts in ([], ["-"]) else None
     if len(call.texts) == 2 and call.texts[0] in options:
-        return call.texts[1]
-    return literal(call.stdin) if call.texts in ([], ["-"]) else None
+        code = call.texts[1]
+    return None if code is None or len(code) > _MAX_CODE else code
 
 
 def _variable(state: State, name: str) -> Parts | None:
@@ -50,9 +55,11 @@ def _python(call: Call) -> list[Outcome]:
         return call.unknown()
     if not _SHOWING.search(code):
         return call.ends(Hole.QUIET, status=None)
+    if _WARNED.search(code):
+        return call.unknown()
     try:
         return call.ends(*_Program(call.state).run(ast.parse(code.lstrip("\n")).body))
-    except (_UnknownError, SyntaxError, ValueError, RecursionError):
+    except (_UnknownError, SyntaxError, ValueError, RecursionError, MemoryError):
         return call.unknown()
 
 
