@@ -27,7 +27,6 @@ from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.screen_label import screen_label
 from agentdash.agents.screen_reader import read_screen
 from agentdash.engine.conversation import ConversationBuilder
-from agentdash.engine.detect.env_output import read_flags
 from agentdash.model import events as e
 from agentdash.model.clock import Clock
 from agentdash.model.conversation import Conversation
@@ -37,6 +36,7 @@ from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.requested import RequestLayer
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.sandbox.flags import read_flags
 
 _DATA: Final = Path(__file__).parent
 _HOST: Final = Kernel(seccomp=0, no_new_privs=False, net=1, mnt=1, pid=1, user=1, ns_pids=(1,))

@@ -41,8 +41,8 @@ _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.engine.detect.denials.detector",
     "agentdash.engine.detect.denials.success",
-    "agentdash.engine.detect.env_output.reader",
-    "agentdash.engine.detect.shell",
+    "agentdash.sandbox.flags.reader",
+    "agentdash.sandbox.shell",
 )
 _DAMAGED: Final = {"malformed": "malformed", "oversized": "overlong"}
 """What was skipped of a file and is not known to be harmless, as other kinds of lines are."""

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agentdash.engine.detect.shell import commands, parse
+from agentdash.sandbox.shell import commands, parse
 
 pytestmark = pytest.mark.slow  # large scripts
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from agentdash.engine.detect.denials import may_find_denials
 from agentdash.engine.detect.denials.lines import may_have_suspects
-from agentdash.engine.detect.env_output import WORDS, is_about_environment
 from agentdash.engine.detect.process_status import is_about_status
 from agentdash.model.sanitize import clean_block
+from agentdash.sandbox.flags import WORDS, is_about_environment
 
 _TMUX: Final = "tmux"
 HINTS: Final = (*WORDS, "/status", _TMUX)

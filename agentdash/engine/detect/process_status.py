@@ -10,7 +10,7 @@ import msgspec
 from agentdash.engine.detect.word_sets import word_set
 
 if TYPE_CHECKING:
-    from agentdash.engine.detect.shell import Command
+    from agentdash.sandbox.shell import Command
 
 _OWN_STATUS: Final = re.compile(r"/proc/(?:self|\$\$|\$BASHPID)/status")
 _QUOTED: Final = re.compile(r"(?:Seccomp|NoNewPrivs):\s*\\?t?\d")
@@ -66,7 +66,7 @@ def restraints(script: str, output: str) -> Restraints:
     if not is_about_status(script) or _QUOTED.search(script):
         return Restraints()
     # the grammar is imported by the first script that needs it
-    from agentdash.engine.detect.shell import commands  # noqa: PLC0415
+    from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
     found = commands(script)
     if found is None:

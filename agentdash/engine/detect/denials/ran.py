@@ -18,7 +18,7 @@ from agentdash.engine.detect.denials.programs import (
     role_of,
 )
 from agentdash.engine.detect.denials.targets import place
-from agentdash.engine.detect.shell import Command, Context, Parameter, Redirect, Text, Word, commands
+from agentdash.sandbox.shell import Command, Context, Parameter, Redirect, Text, Word, commands
 
 _WRITES: Final = (">", ">>", ">|", "&>", "&>>", "<>")
 

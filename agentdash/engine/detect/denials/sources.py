@@ -44,7 +44,7 @@ from agentdash.engine.detect.denials.ties import (
     shell_message_fits,
     stays_here,
 )
-from agentdash.engine.detect.shell import commands
+from agentdash.sandbox.shell import commands
 
 _SHOWN_TEXT: Final = re.compile(
     # a place in a source, unless a compiler reports a failure with it

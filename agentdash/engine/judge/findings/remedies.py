@@ -249,7 +249,7 @@ def _is_socket(entry: LedgerEntry | Denial, script: str) -> bool:
 
 def _programs(script: str) -> set[str]:
     """Return the names of the programs that a script runs."""
-    from agentdash.engine.detect.shell import commands  # noqa: PLC0415 - few remedies read a script
+    from agentdash.sandbox.shell import commands  # noqa: PLC0415 - few remedies read a script
 
     found = commands(script) if script else None
     return {command.argv[0].text.rpartition("/")[2] for command in found or () if command.argv}

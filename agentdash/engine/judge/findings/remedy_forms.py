@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentdash.engine.detect.shell import Simple, parse
 from agentdash.model.policy import Policy
 from agentdash.model.remedies import PathFacts, Remedy
+from agentdash.sandbox.shell import Simple, parse
 
 _WORKSPACE_WRITE: Final = "sandbox_workspace_write"
 _BUILT_IN_WORKSPACE: Final = ":workspace"

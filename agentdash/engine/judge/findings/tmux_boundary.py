@@ -68,7 +68,7 @@ def parse_tmux_request(command: str) -> TmuxRequest | None:
 def _command_words(script: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of the simple commands of a script; nothing where it cannot be parsed."""
     # one-shot commands start faster without the grammar
-    from agentdash.engine.detect.shell import commands  # noqa: PLC0415
+    from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
     for command in commands(script) or ():
         if command.argv:

@@ -28,7 +28,7 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
 def _hides_exit_code(script: str) -> bool:
     """Return whether the script's exit code need not be that of the command that was denied."""
     # one-shot commands start faster without the grammar
-    from agentdash.engine.detect.shell import commands  # noqa: PLC0415
+    from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
     found = commands(script)
     return found is not None and len(found) > 1

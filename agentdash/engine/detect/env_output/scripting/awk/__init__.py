@@ -1,1 +1,0 @@
-"""Programs in awk, run under a hypothesis about the environment."""

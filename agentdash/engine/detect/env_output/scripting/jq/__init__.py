@@ -1,1 +1,0 @@
-"""Programs in jq, run under a hypothesis about the environment."""

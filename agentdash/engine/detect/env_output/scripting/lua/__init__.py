@@ -1,1 +1,0 @@
-"""Programs in Lua, run under a hypothesis about the environment."""

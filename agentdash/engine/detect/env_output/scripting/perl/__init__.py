@@ -1,1 +1,0 @@
-"""Programs in Perl, run under a hypothesis about the environment."""

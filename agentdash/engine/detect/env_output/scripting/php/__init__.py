@@ -1,1 +1,0 @@
-"""Programs in PHP, run under a hypothesis about the environment."""

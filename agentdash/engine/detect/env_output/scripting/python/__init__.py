@@ -1,1 +1,0 @@
-"""Programs in Python, run under a hypothesis about the environment."""

@@ -1,1 +1,0 @@
-"""Programs in Ruby, run under a hypothesis about the environment."""

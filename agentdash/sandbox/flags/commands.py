@@ -1,0 +1,561 @@
+"""Commands whose output is known: those of shells, programs that list an environment, filters of lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from agentdash.sandbox.flags.parts import (
+    ANYTHING,
+    FLAGS,
+    MAX_SEARCHED,
+    OWN,
+    STEM,
+    Dump,
+    Errors,
+    FlagLine,
+    Hole,
+    Other,
+    Part,
+    Parts,
+    Style,
+    joined,
+    literal,
+)
+from agentdash.sandbox.flags.snippets import SNIPPETS, awk
+from agentdash.sandbox.flags.state import PROTECTED, Call, Outcome, State, UnreadableError
+from agentdash.sandbox.shell import parse
+
+Command = Callable[[Call], list[Outcome]]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+CHANGING: Final = _words(
+    ". alias break builtin command continue coproc declare emulate enable eval exec exit export function "
+    "getopts hash let local mapfile noglob popd pushd read readarray readonly return set setopt shift shopt "
+    "source time trap typeset unalias unset unsetopt wait"
+)
+"""Commands that may change variables, what other commands mean, or whether the script goes on."""
+_QUIET: Final = _words(
+    "arch basename cd chgrp chmod chown cksum cp curl date df dig dirname du file free getconf getent groups "
+    "host hostname id ifconfig install ip last ldd ln locale ls lsb_release lsof md5sum mkdir mktemp mount "
+    "mv nc netstat nproc nslookup pgrep ping ps pwd readlink realpath rm rmdir seq sha256sum sleep ss stat "
+    "stty sw_vers sync sysctl touch traceroute tty ulimit umask uname uptime wget which who whoami"
+)
+"""Programs whose output has no line of an environment."""
+_SHOWING: Final = re.compile(r"-exec|-printf|file:|^-?[a-z]*[eE][a-z]*$")
+"""Arguments with which `curl` and `ps` print the content of a file, or an environment."""
+
+
+def run_program(call: Call) -> list[Outcome]:
+    """Return what a command leads to that is no function; programs that are not known print anything.
+
+    Raises:
+        UnreadableError: it may change the flags or what other commands mean.
+    """
+    name = call.name
+    if (command := COMMANDS.get(name)) is not None:
+        return command(call)
+    if not name or name in CHANGING:
+        raise UnreadableError
+    if name not in _QUIET or any(isinstance(p, str) and STEM in p for word in call.words for p in word):
+        return call.unknown()
+    if name in ("curl", "ps") and any(text is None or _SHOWING.search(text) for text in call.texts):
+        return call.unknown()
+    return call.ends(Hole.QUIET, status=None)
+
+
+@cache
+def known_names() -> frozenset[str]:
+    """Return the commands that no function may replace in a script that is read."""
+    return frozenset((*COMMANDS, *_QUIET, *CHANGING))
+
+
+# ---------------------------------------------------------------- printing
+
+
+def _unescaped(parts: Parts) -> Parts | None:
+    """Return text with its escapes replaced; None if there are rare ones."""
+    if any(isinstance(part, str) and re.search(r"\\(?![nt\\])", part) for part in parts):
+        return None
+    escapes = {"n": "\n", "t": "\t", "\\": "\\"}
+    return tuple(
+        re.sub(r"\\(.)", lambda match: escapes[match[1]], part) if isinstance(part, str) else part
+        for part in parts
+    )
+
+
+def _echo(call: Call) -> list[Outcome]:
+    words, newline, escapes = call.words[1:], "\n", False
+    while words and re.fullmatch(r"-[neE]+", option := literal(words[0]) or ""):
+        newline = "" if "n" in option else newline
+        escapes = escapes or "e" in option
+        words = words[1:]
+    parts = (*joined(words), newline)
+    if words and literal(words[0]) == "-":
+        return call.ends(*ANYTHING)  # zsh drops it
+    if not any(isinstance(part, str) and "\\" in part for part in parts):
+        return call.ends(*parts)
+    if (unescaped := _unescaped(parts)) is None:
+        return call.ends(*ANYTHING)
+    return call.ends(*unescaped) + ([] if escapes else call.ends(*parts))  # bash leaves them, others do not
+
+
+_DIRECTIVE: Final = re.compile(r"%%|%-?\d{0,3}s|%|[^%]+")
+
+
+def _printf(call: Call) -> list[Outcome]:
+    layout, *given = call.words[1:] or ((),)
+    if literal(layout) == "--" and given:
+        layout, *given = given
+    text = literal(layout)
+    if text == "-v":
+        raise UnreadableError
+    pieces = [(piece, _unescaped((piece,))) for piece in _DIRECTIVE.findall(text or "%")]
+    if any(piece == "%" or unescaped is None for piece, unescaped in pieces):
+        return call.unknown()
+    takes = any(piece != "%%" and piece[0] == "%" for piece, _ in pieces)
+    found: list[Part] = []
+    while True:
+        for piece, unescaped in pieces:
+            if piece == "%%":
+                found.append("%")
+            elif piece[0] == "%":
+                found += _padded(piece, given.pop(0) if given else ())
+            else:
+                found += unescaped or ()
+        if not given or not takes:
+            return call.ends(*found)
+
+
+def _padded(directive: str, value: Parts) -> Parts:
+    text = literal(value)
+    if directive == "%s" or text is not None:
+        return value if text is None else (directive % text,)
+    return (*value, Hole.LINE) if directive[1] == "-" else (Hole.LINE, *value)
+
+
+# ---------------------------------------------------------------- listing the environment
+
+
+def _env(call: Call) -> list[Outcome]:
+    for number, text in enumerate(call.texts):
+        if text is None or text.startswith("-"):
+            break
+        if "=" not in text:
+            return _started(call, number + 1)
+        if PROTECTED.fullmatch(text.partition("=")[0]) or "\n" in text:
+            return call.unknown()
+    dump = call.state.dump(Style.ENV)
+    if call.texts in (["-0"], ["--null"]):
+        return call.ends(msgspec.structs.replace(dump, by_nul=True))
+    return call.unknown() if any(text is None or text[:1] == "-" for text in call.texts) else call.ends(dump)
+
+
+def _printenv(call: Call) -> list[Outcome]:
+    if not call.texts:
+        return call.ends(call.state.dump(Style.ENV))
+    printed: Parts = ()
+    status: int | None = 0
+    for name in call.texts:
+        if name not in FLAGS:
+            return call.unknown()
+        if (value := call.state.world.value(name)) is None:
+            status = 1
+        else:
+            printed += (*value, "\n")
+    return call.ends(*printed, status=status)
+
+
+def _set(call: Call) -> list[Outcome]:
+    state, words = call.state, call.texts
+    if not words:
+        if re.search(rf"{STEM}\w*=|\(\)", state.source):
+            return call.unknown()  # bash lists the script and its functions
+        return call.ends(state.dump(Style.SET))
+    while words:
+        option = words.pop(0) or ""
+        named = words.pop(0) if re.fullmatch(r"[-+][eu]*o", option) and words else None
+        if not re.fullmatch(r"[-+](?:[eu]+|[eu]*o)", option) or named not in (None, *_OPTIONS):
+            raise UnreadableError
+        chosen = [name for name, letter in _OPTIONS.items() if letter in option or name == named]
+        state = state.changed(**dict.fromkeys(chosen, option[0] == "-"))
+    lacking = call.fails_in("dash", "pipefail") if state.pipefail else []
+    return [Outcome(state), *(outcome.changed(ends="exit") for outcome in lacking)]
+
+
+_OPTIONS: Final = {"errexit": "e", "nounset": "u", "pipefail": "|"}
+"""Options of the shell that are followed, and their letters: `pipefail` has none."""
+
+
+def _declare(call: Call) -> list[Outcome]:
+    """Run `export`, `declare`, `typeset`, `local` or `readonly`."""
+    texts, state = call.texts, call.state
+    is_declare = call.name in ("declare", "typeset")
+    lacking = call.fails_in("dash", "not found") if is_declare else []
+    lists = [["-x"], ["-xp"], ["-px"], ["-p", "-x"], ["-x", "-p"]] if is_declare else [[], ["-p"]]
+    if call.name not in ("local", "readonly") and texts in lists:
+        return call.ends(state.dump(Style.EXPORT)) + lacking
+    if is_declare and texts[:1] == ["-p"] and texts[1:] and set(texts[1:]) <= set(FLAGS):
+        return _declared(call) + lacking
+    for word in call.words[1:]:
+        first = word[0] if word else ""
+        name, equals, value = first.partition("=") if isinstance(first, str) else ("", "", "")
+        if (
+            not re.fullmatch(r"[A-Za-z_]\w*", name)
+            or (len(word) > 1 and not equals)
+            or PROTECTED.fullmatch(name)
+        ):
+            raise UnreadableError
+        if equals or call.name == "local":
+            state = state.with_variable(name, (value, *word[1:]) if equals else None)
+    return [Outcome(state), *lacking]
+
+
+def _declared(call: Call) -> list[Outcome]:
+    """Run `declare -p` with the names of flags."""
+    printed: list[Part] = []
+    missing = 0
+    for name in call.texts[1:]:
+        if lines := call.state.world.lines(name or ""):
+            printed.append(Dump(lines, Style.EXPORT, required=(re.compile("(?!)"),)))
+        else:
+            printed.append(Errors((Hole.LINE, f": {name}", Hole.LINE, "\n")))
+            missing = 1
+    return call.ends(*printed, status=missing)
+
+
+def _unset(call: Call) -> list[Outcome]:
+    state = call.state
+    for name in call.texts:
+        if name is None or name.startswith("-"):
+            raise UnreadableError
+        state = state.with_variable(name, None)
+    return [Outcome(state, status=None)]
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def _test(call: Call) -> list[Outcome]:
+    """Run `test`, `[` or `[[`."""
+    words = call.words[1:] if call.name == "test" else call.words[1:-1]
+    result = _holds(call, words)
+    found = call.ends(status=None if result is None else int(not result))
+    if call.name == "[[":
+        return found + call.fails_in("dash", "not found")
+    if any(literal(word) == "==" for word in words):
+        found += call.fails_in("dash", "unexpected operator") + call.fails_in("zsh", "= not found", "exit")
+    return found
+
+
+def _holds(call: Call, words: tuple[Parts, ...]) -> bool | None:
+    """Return whether a condition is true; None if that is not known."""
+    texts = [literal(word) for word in words]
+    match texts:
+        case ["!", _, *_]:
+            result = _holds(call, words[1:])
+        case [_]:
+            result = are_equal(words[0], "")
+        case ["-z" | "-n" as operator, _]:
+            result = are_equal(words[1], "")
+            return None if result is None else result == (operator == "-z")
+        case ["-v", str() as name] if name in FLAGS:
+            return call.state.world.value(name) is not None
+        case [_, "=" | "==" | "!=" as operator, str() as wanted]:
+            if call.name == "[[" and re.search(r"[*?\[(]", wanted):
+                return None
+            result = are_equal(words[0], wanted)
+            return None if result is None else result == (operator != "!=")
+        case _:
+            return None
+    return None if result is None else not result
+
+
+def are_equal(value: Parts, text: str) -> bool | None:
+    """Return whether a value is a text; None if that is not known."""
+    known = literal(value)
+    if known is not None:
+        return known == text
+    if text == "" and any(isinstance(part, Other) or (isinstance(part, str) and part) for part in value):
+        return False
+    return False if len(value) == 1 and isinstance(value[0], Other) and text == OWN[value[0].name] else None
+
+
+# ---------------------------------------------------------------- commands that start others
+
+
+def _started(call: Call, words: int) -> list[Outcome]:
+    """Run the program that another one starts, in a process of its own."""
+    inner = call.without(words)
+    if inner.name in CHANGING or inner.name == "[[" or not inner.name:
+        return call.unknown()  # they are no programs
+    return [Outcome(call.state, outcome.printed, outcome.status) for outcome in run_program(inner)]
+
+
+def _timeout(call: Call) -> list[Outcome]:
+    if len(call.texts) < 2 or not re.fullmatch(r"\d+[smh]?", call.texts[0] or ""):
+        return call.unknown()
+    found = _started(call, 2)
+    is_brief = call.without(2).name in ("env", "printenv") or all(o.printed == _QUIET_TEXT for o in found)
+    return found if is_brief else [*found, *call.ends(Hole.ANY, status=1)]
+
+
+def _nice(call: Call) -> list[Outcome]:
+    words = 3 if call.texts[:1] == ["-n"] else 1
+    return call.unknown() if len(call.words) <= words else _started(call, words)
+
+
+def _command(call: Call) -> list[Outcome]:
+    """Run `command`, which passes over functions."""
+    if call.texts[:1] in (["-v"], ["-V"]):
+        return call.ends(Hole.QUIET, status=None)
+    if not call.texts or (call.texts[0] or "-").startswith("-"):
+        raise UnreadableError
+    return run_program(call.without(1))
+
+
+_SHELLS: Final = {"bash": "bash", "zsh": "zsh", "dash": "dash", "sh": ""}
+_MAX_SHELLS: Final = 6
+
+
+def _shell(call: Call) -> list[Outcome]:
+    """Run `bash -c` and the like."""
+    options, script = call.texts if len(call.texts) == 2 else ("", None)
+    if script is None or not re.fullmatch(r"-[leiu]*c", options or ""):
+        return call.unknown()
+    state = call.state
+    if (tree := parse(script)) is None or state.depth >= _MAX_SHELLS:
+        raise UnreadableError
+    inner = State(state.world, _SHELLS[call.name], state.source, depth=state.depth + 1)
+    inner = inner.changed(errexit="e" in (options or ""), nounset="u" in (options or ""))
+    return [Outcome(state, outcome.printed, outcome.status) for outcome in call.follow(tree, inner)]
+
+
+def _exit(call: Call) -> list[Outcome]:
+    text = call.texts[0] if call.texts else None
+    return [Outcome(call.state, (), None if text is None else int(text != "0"), call.name)]
+
+
+# ---------------------------------------------------------------- filters
+
+_QUIET_TEXT: Final[Parts] = (Hole.QUIET,)
+_PASSING: Final = {
+    "sort": re.compile(r"(?:-[urf]+ ?)*"),
+    "uniq": re.compile(r""),
+    "tee": re.compile(r"(?:[^-\s]\S*(?: |$))*"),
+    "head": re.compile(r"(?:-n ?\d+|-\d+)?"),
+    "tail": re.compile(r"(?:-n ?\d+|-\d+)?"),
+}
+"""Filters that pass lines on as they are, and their arguments."""
+_SPLITTING: Final = {"tr": re.compile(r"\\0(?:00)? \\n"), "xargs": re.compile(r"-0 -n ?1(?: echo)?")}
+"""Filters that put each entry behind which NUL stands on a line, and their arguments."""
+
+
+def _arguments(call: Call) -> str:
+    """Return the arguments of a filter; a question mark stands for one that is not known."""
+    return " ".join(text or "?" for text in call.texts)
+
+
+def _dump(parts: Parts | None, *, by_nul: bool = False) -> Dump | None:
+    """Return the environment that parts are."""
+    if parts is not None and len(parts) == 1 and isinstance(parts[0], Dump) and parts[0].by_nul == by_nul:
+        return parts[0]
+    return None
+
+
+def environment(state: State, path: str) -> Dump | None:
+    """Return the environment in a file of /proc that the shell opens.
+
+    The file may be that of a process which has gone, so absence shows nothing.
+    """
+    if path not in ("/proc/self/environ", "/proc/$$/environ"):
+        return None
+    return msgspec.structs.replace(_thinned(state.dump(Style.ENV)), by_nul=True)
+
+
+def _thinned(dump: Dump) -> Dump:
+    """Return a dump each of whose lines may be missing."""
+    lines = tuple(msgspec.structs.replace(line, certain=False) for line in dump.lines)
+    return msgspec.structs.replace(dump, lines=lines, needed=None)
+
+
+def _cat(call: Call) -> list[Outcome]:
+    if call.texts == ["/proc/self/environ"]:
+        dump = msgspec.structs.replace(call.state.dump(Style.ENV), by_nul=True)
+        error = Errors((Hole.LINE, "/proc/self/environ", Hole.LINE, "\n"))
+        return call.ends(dump) + call.ends(error, status=1)
+    return (
+        call.unknown() if call.stdin is None or _arguments(call) not in ("", "-") else call.ends(*call.stdin)
+    )
+
+
+def _pass(call: Call) -> list[Outcome]:
+    """Run `sort`, `uniq`, `tee`, `head` or `tail`; of the last two each line of a flag may be missing."""
+    if call.stdin is None or not _PASSING[call.name].fullmatch(_arguments(call)):
+        return call.unknown()
+    if (dump := _dump(call.stdin)) is not None:
+        return call.ends(_thinned(dump) if call.name in ("head", "tail") else dump)
+    is_kept = call.stdin in ((), _QUIET_TEXT) or call.name == "tee"
+    return call.ends(*call.stdin) if is_kept else call.unknown()
+
+
+def _split_entries(call: Call) -> list[Outcome]:
+    dump = _dump(call.stdin, by_nul=True)
+    if dump is None or not _SPLITTING[call.name].fullmatch(_arguments(call)):
+        return call.unknown()
+    return call.ends(msgspec.structs.replace(dump, by_nul=False))
+
+
+_SED: Final = re.compile(r"-n /([^/]*)/p")
+_AWK: Final = re.compile(r"(?:-F ?= )?\s*/([^/]*)/\s*(?:\{\s*print(?:\s+\$0)?\s*;?\s*\})?\s*")
+
+
+def _select(call: Call) -> list[Outcome]:
+    """Run `sed -n /pattern/p` or `awk /pattern/`, which succeed also if they have found nothing."""
+    pattern = (_AWK if call.name == "awk" else _SED).fullmatch(_arguments(call))
+    if pattern is None:
+        return awk(call) if call.name == "awk" else call.unknown()
+    search = _translated(pattern[1], "E" if call.name == "awk" else "")
+    found = call.unknown() if search is None else _kept(call, call.stdin, _Search((search,)))
+    return [outcome.changed(status=0) for outcome in found]
+
+
+# ---------------------------------------------------------------- grep
+
+
+class _Search(msgspec.Struct, frozen=True):
+    """What `grep` looks for."""
+
+    patterns: tuple[re.Pattern[str], ...]
+    inverted: bool = False
+
+    def keeps(self, line: str) -> bool:
+        """Return whether a line is passed on."""
+        return any(pattern.search(line) for pattern in self.patterns) != self.inverted
+
+
+def _grep(call: Call) -> list[Outcome]:
+    options = {"fgrep": "F", "egrep": "E"}.get(call.name, "")
+    operands: list[str | None] = []
+    words = iter(call.texts)
+    for text in words:
+        if text in ("-e", "--"):
+            operands.append(next(words, None))
+        elif text is not None and re.fullmatch(r"-[iEFvqchas]+", text):
+            options += text[1:]
+        elif text is None or (text.startswith("-") and not text.startswith("--color")):
+            return call.unknown()
+        elif not text.startswith("-"):
+            operands.append(text)
+    pattern, *files = operands or [None]
+    patterns = [_translated(each, options) for each in pattern.split("\n")] if pattern is not None else []
+    known = tuple(each for each in patterns if each is not None)
+    if not known or len(known) < len(patterns):
+        return call.unknown()
+    found = _kept(call, None if files else call.stdin, _Search(known, inverted="v" in options))
+    if "q" in options:
+        return [outcome.changed(printed=()) for outcome in found]
+    return [outcome.changed(printed=(Hole.LINE, "\n")) for outcome in found] if "c" in options else found
+
+
+_CHARACTER: Final = r"(?:[\w =:;,@#%&<>~\"'!/-]|\\[.^$*/=_-]|\.|\[\^?[\w.=:,/ -]+\])"
+_PLAIN: Final = re.compile(rf"\^?(?:{_CHARACTER}\*?|\((?!\?)|[|^$]|\)\??)*", re.ASCII)
+"""Regular expressions that all these programs read alike; no group is repeated, so no search takes long."""
+
+
+def _translated(pattern: str, options: str) -> re.Pattern[str] | None:
+    """Return a pattern of grep as one of Python; None if it is not understood."""
+    flags = re.IGNORECASE if "i" in options else 0
+    if "F" in options:
+        return re.compile(re.escape(pattern), flags)
+    if "E" not in options:
+        if re.search(r"[|()?+{}]", re.sub(r"\\.", "", pattern)):
+            return None  # there they are plain characters
+        pattern = re.sub(r"\\([|()?])", r"\1", pattern)
+    if not _PLAIN.fullmatch(pattern) or pattern.count("*") > 1 or re.search(r"\.\*.*\(|[(|]\*", pattern):
+        return None
+    try:
+        return re.compile(pattern, flags)
+    except re.error:
+        return None
+
+
+def _kept(call: Call, read: Parts | None, search: _Search) -> list[Outcome]:
+    """Return the outcomes of passing on those lines in which something is found."""
+    if read == _QUIET_TEXT:
+        return call.ends(Hole.QUIET, status=None)
+    if (text := literal(read)) is not None:
+        if any(len(line) > MAX_SEARCHED for line in text.splitlines()):
+            return call.unknown()
+        kept = [line for line in text.splitlines() if search.keeps(line)]
+        return call.ends("".join(f"{line}\n" for line in kept), status=int(not kept))
+    if (dump := _dump(read)) is None:
+        return call.unknown()
+    lines = tuple(_lines_kept(dump, search))
+    either = re.compile("|".join(f"(?:{each.pattern})" for each in search.patterns), search.patterns[0].flags)
+    required = dump.required if search.inverted else (*dump.required, either)
+    left = msgspec.structs.replace(dump, lines=lines, required=required, needed=None)
+    if lines:
+        return call.ends(left, status=0 if any(line.certain for line in lines) else None)
+    return call.ends(msgspec.structs.replace(left, needed=re.compile("")), status=0) + call.ends(status=1)
+
+
+def _lines_kept(dump: Dump, search: _Search) -> Iterator[FlagLine]:
+    """Yield the lines of flags that may be passed on."""
+    for line in dump.lines:
+        kept = {search.keeps(written) for written in _written(line, dump.style)}
+        depends_on_value = any(mark in each.pattern for each in search.patterns for mark in "$[.")
+        if line.value is None and (depends_on_value or kept != {not search.inverted}):
+            kept = {True, False}
+        if True in kept:
+            yield msgspec.structs.replace(line, certain=line.certain and kept == {True})
+
+
+def _written(line: FlagLine, style: Style) -> Iterator[str]:
+    """Yield how the line of a flag may be written, up to a value that is not known."""
+    for before, after in _LAYOUTS[style]:
+        value = "" if line.value is None else after.format(line.value)
+        yield f"{before}{line.name}={value}"
+
+
+_LAYOUTS: Final = {
+    Style.ENV: (("", "{}"),),
+    Style.SET: (("", "{}"), ("", "'{}'")),
+    Style.EXPORT: (
+        *(("declare -x ", '"{}"'), ("export ", '"{}"'), ("export ", "'{}'")),
+        *(("export ", "{}"), ("typeset -x ", "{}")),
+    ),
+}
+
+COMMANDS: Final[dict[str, Command]] = {
+    "echo": _echo,
+    "printf": _printf,
+    "env": _env,
+    "printenv": _printenv,
+    "set": _set,
+    **dict.fromkeys(("export", "declare", "typeset", "local", "readonly"), _declare),
+    "unset": _unset,
+    **dict.fromkeys(("test", "[", "[["), _test),
+    "timeout": _timeout,
+    "nice": _nice,
+    "command": _command,
+    **dict.fromkeys(_SHELLS, _shell),
+    **dict.fromkeys(("exit", "return"), _exit),
+    **dict.fromkeys(("true", ":"), lambda call: call.ends()),
+    "false": lambda call: call.ends(status=1),
+    "cat": _cat,
+    **dict.fromkeys(_PASSING, _pass),
+    **dict.fromkeys(_SPLITTING, _split_entries),
+    **dict.fromkeys(("sed", "awk"), _select),
+    "wc": lambda call: call.ends(Hole.LINE, "\n"),
+    **dict.fromkeys(("grep", "egrep", "fgrep"), _grep),
+    **SNIPPETS,
+}

@@ -1,0 +1,354 @@
+"""What a script can print under one hypothesis about the flags, and whether an output is that.
+
+Matching works on sets of places in the text, so its cost stays near the size of the text. Where a part cannot
+be matched exactly it matches too much: no hypothesis is ruled out by mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import msgspec
+
+from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+
+FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
+STEM: Final = SANDBOX_FLAG
+"""Both flags begin with it."""
+OWN: Final = {NETWORK_FLAG: "1", SANDBOX_FLAG: "seatbelt"}
+"""The only values that Codex sets (codex-rs/core: spawn.rs, seatbelt.rs of 0.20 to 0.169)."""
+
+_PLACEHOLDER: Final = (
+    r"(?i:[<(\[{]?(?:none|null|nil|undefined|unset|not[ _-]?set|not defined|missing|empty|unknown|absent"
+    r"|not present|n/a|no|off|false|undef|default|\(none\)|\(unset\))[>)\]}]?|[-?.]+|\(\)|<>|\[\])"
+)
+_NO_OTHER: Final = {n: re.compile(rf"(?:{own}|{_PLACEHOLDER})(?![\w.:/-])") for n, own in OWN.items()}
+"""How no other value of a flag begins: with Codex's own, or with a word that scripts print for none."""
+
+
+def can_be_other(name: str, text: str, at: int = 0) -> bool:
+    """Return whether a value that Codex never sets can begin at a place of a text."""
+    return _NO_OTHER[name].match(text, at) is None
+
+
+class Hole(Enum):
+    """Text that is not known."""
+
+    ANY = "anything"
+    LINE = "part of a line"
+    QUIET = "text in which no line names a flag"
+
+
+class Other(msgspec.Struct, frozen=True):
+    """A value of a flag that Codex never sets."""
+
+    name: str
+
+
+class Style(Enum):
+    """How a command lists variables."""
+
+    ENV = "NAME=value"
+    SET = "NAME=value or NAME='value', as the shell quotes it"
+    EXPORT = "the same behind declare -x, export or typeset -x"
+
+
+class FlagLine(msgspec.Struct, frozen=True):
+    """The line of a flag in a dump."""
+
+    name: str
+    value: str | None
+    """None: a value that Codex never sets."""
+    certain: bool = True
+    """False: a filter may have dropped it."""
+
+
+class Dump(msgspec.Struct, frozen=True):
+    """Lines that list an environment, in any order."""
+
+    lines: tuple[FlagLine, ...]
+    """Those of flags that are there."""
+    style: Style = Style.ENV
+    required: tuple[re.Pattern[str], ...] = ()
+    """What is found in each other line."""
+    needed: re.Pattern[str] | None = None
+    """What another line begins with; None if there may be no other."""
+    by_nul: bool = False
+    """Entries end with NUL, as in /proc."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A dictionary of the environment, as Python, Node and jq write it."""
+
+    lines: tuple[FlagLine, ...]
+
+
+class Errors(msgspec.Struct, frozen=True):
+    """What went to standard error, which may arrive later than what was printed after it."""
+
+    parts: Parts
+
+
+Part = str | Hole | Other | Dump | Record | Errors
+Parts = tuple[Part, ...]
+
+ANYTHING: Final[Parts] = (Hole.ANY,)
+
+
+def literal(parts: Parts | None) -> str | None:
+    """Return the text that parts are; None if some of it is not known."""
+    if parts is None:
+        return None
+    found = ""
+    for part in parts:
+        if not isinstance(part, str):
+            return None
+        found += part
+    return found
+
+
+def joined(words: Iterable[Parts], separator: str = " ") -> Parts:
+    """Return words with a separator between them."""
+    found: list[Part] = []
+    for number, word in enumerate(words):
+        found += [separator, *word] if number and separator else word
+    return tuple(found)
+
+
+def arrivals(parts: Parts) -> tuple[Parts, ...]:
+    """Return the orders in which both streams can arrive: as written, or standard error last.
+
+    Codex reads them from two pipes.
+    """
+    printed = tuple(part for part in parts if not isinstance(part, Errors))
+    if len(printed) == len(parts):
+        return (parts,)
+    errors = joined((part.parts for part in parts if isinstance(part, Errors)), "")
+    in_order = joined((part.parts if isinstance(part, Errors) else (part,) for part in parts), "")
+    return in_order, (*printed, *errors)
+
+
+# ---------------------------------------------------------------- matching
+
+Span = tuple[int, int]
+"""The first and last of some neighbouring places."""
+
+_FLAG: Final = re.compile(
+    rf"(?P<prefix>(?:declare -\w+ |export |typeset [-\w ]*)?)(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})="
+    r"(?P<value>.*)",
+    re.DOTALL,
+)
+_ENTRY: Final = re.compile(
+    rf"[{{,]\s*[\"']?(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})[\"']?: ?[\"'](?P<value>[^\"'\n]*)[\"']"
+)
+_BITS: Final = {NETWORK_FLAG: 1, SANDBOX_FLAG: 2}
+_NEEDED: Final = 4
+"""Bits of what was seen in a dump: each flag, and a line that is needed besides."""
+MAX_SEARCHED: Final = 300
+"""Characters of a line in which patterns of `grep` are searched for: the time grows with their square."""
+_MAX_PLACES: Final = 12_000
+"""Places that are looked at in one text, over all that is matched with it."""
+
+
+class TooLongError(Exception):
+    """The text can be matched in too many ways."""
+
+
+class Line(NamedTuple):
+    """A line of the text, with its newline, and the flag that it may list."""
+
+    start: int
+    end: int
+    text: str
+    flag: re.Match[str] | None
+
+
+class Text:
+    """An output that parts are matched with."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.end = len(text)
+        self._others: dict[Dump, list[int | None]] = {}
+        self._places_left = _MAX_PLACES
+
+    def matches(self, parts: Parts) -> bool:
+        """Return whether parts can be the whole text."""
+        return any(low <= self.end <= high for low, high in self._sequence(parts, [(0, 0)]))
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        """The lines that end with a newline."""
+        found, start = [], 0
+        for piece in self.text.split("\n")[:-1]:
+            end = start + len(piece) + 1
+            found.append(Line(start, end, piece, _FLAG.fullmatch(piece) if STEM in piece else None))
+            start = end
+        return found
+
+    def _line_end(self, at: int) -> int:
+        found = self.text.find("\n", at)
+        return self.end if found < 0 else found
+
+    def _sequence(self, parts: Parts, spans: list[Span]) -> list[Span]:
+        """Return where a sequence can end that begins in one of some spans."""
+        for part in parts:
+            if not (spans := self._part(part, spans)):
+                break
+            self._places_left -= len(spans)
+            if self._places_left < 0:
+                raise TooLongError
+        return spans
+
+    def _part(self, part: Part, spans: list[Span]) -> list[Span]:
+        match part:
+            case str():
+                return self._literal(part, spans)
+            case Hole.ANY:
+                return self._any(spans)
+            case Hole.LINE:
+                return _merged((low, self._line_end(high)) for low, high in spans)
+            case Hole.QUIET:
+                return _merged(span for low, high in spans for span in self._quiet(low, high))
+            case Other():
+                return _merged(span for low, high in spans for span in self._other(part, low, high))
+            case Dump():
+                return self._dump(part, spans)
+            case Record():
+                return self._record(part, spans)
+            case Errors(parts=parts):
+                return self._sequence(parts, spans)
+
+    def _literal(self, literal: str, spans: list[Span]) -> list[Span]:
+        found: list[Span] = []
+        size = len(literal)
+        for low, high in spans:
+            at = self.text.find(literal, low, high + size)
+            while at >= 0:
+                found.append((at + size, at + size))
+                at = self.text.find(literal, at + 1, high + size)
+        return found
+
+    def _any(self, spans: list[Span]) -> list[Span]:
+        return [(spans[0][0], self.end)]
+
+    def _quiet(self, low: int, high: int) -> Iterable[Span]:
+        """Yield where text can end in which no line names a flag."""
+        while low <= high:
+            named = self.text.find(STEM, low)
+            if named < 0:
+                yield low, self.end
+                return
+            yield low, max(low, self.text.rfind("\n", low, named) + 1)
+            yield low, min(named, high)
+            low = named + 1
+
+    def _other(self, other: Other, low: int, high: int) -> Iterable[Span]:
+        self._places_left -= high - low
+        if self._places_left < 0:
+            raise TooLongError
+        for at in range(low, high + 1):
+            if at < (end := self._line_end(at)) and can_be_other(other.name, self.text, at):
+                yield at + 1, end
+
+    def _dump(self, dump: Dump, spans: list[Span]) -> list[Span]:
+        """Return where the lines of an environment can end.
+
+        The lines are passed once, with the sets of flags that can have been seen before each.
+        """
+        if dump.by_nul:
+            return self._any(spans)
+        self._places_left -= len(self._lines)
+        wanted = sum([_BITS[line.name] for line in dump.lines if line.certain])
+        wanted += 0 if dump.needed is None else _NEEDED
+        found = [] if wanted else list(spans)
+        seen: set[int] = set()
+        first, last = spans[0][0], spans[-1][1]
+        for line, other in zip(self._lines, self._other_lines(dump), strict=True):
+            if line.end <= first:
+                continue
+            if not seen and line.start > last:
+                break
+            if line.start <= last and _covers(spans, line.start, line.start):
+                seen.add(0)
+            if line.flag is not None and (bit := _listed(dump, line.flag)) is not None:
+                after = {mask | bit for mask in seen if bit and not mask & bit}
+            else:
+                after = set() if other is None else {mask | other for mask in seen}
+            if line.start <= last and _covers(spans, line.start + 1, line.end - 1):  # behind other text
+                after |= {0, _NEEDED} | {_BITS[each.name] for each in dump.lines if each.name in line.text}
+            seen = after
+            for mask in seen:
+                if mask & wanted == wanted:
+                    found.append((line.end, line.end))
+                    break
+        return _merged(found)
+
+    def _other_lines(self, dump: Dump) -> list[int | None]:
+        """Return what each line adds to what was seen if it lists no flag; None if it cannot be there."""
+        key = msgspec.structs.replace(dump, lines=())
+        if key not in self._others:
+            self._others[key] = [
+                _NEEDED * bool(dump.needed and dump.needed.match(line.text))
+                if len(line.text) > MAX_SEARCHED or all(p.search(line.text) for p in dump.required)
+                else None
+                for line in self._lines
+            ]
+        return self._others[key]
+
+    def _record(self, record: Record, spans: list[Span]) -> list[Span]:
+        """Return where a dictionary can end: it is one line, or its bracket closes on a line of its own."""
+        start, last = spans[0]
+        if start != last or len(spans) > 1:
+            return self._any(spans)
+        end = (
+            self.text.find("\n}", start) + 2 if self.text.startswith("{\n", start) else self._line_end(start)
+        )
+        written = self.text[start:end]
+        if end < start or not written.startswith(("{", "environ({")):
+            return []
+        entries = {match["name"]: match["value"] for match in _ENTRY.finditer(written)}
+        lines = {line.name: line for line in record.lines}
+        is_so = entries.keys() == lines.keys() and all(
+            _shows(lines[name], value, Style.ENV) for name, value in entries.items()
+        )
+        return [(end, end)] if is_so else []
+
+
+def _covers(spans: list[Span], low: int, high: int) -> bool:
+    for start, end in spans:  # noqa: SIM110 - a generator takes three times as long
+        if start <= high and low <= end:
+            return True
+    return False
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    found: list[Span] = []
+    for low, high in sorted(spans):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _listed(dump: Dump, flag: re.Match[str]) -> int | None:
+    """Return the bit of a flag that a line of a dump lists: 0 if it cannot be there, None if it is none."""
+    if flag["prefix"] and dump.style is not Style.EXPORT:
+        return None
+    line = next((line for line in dump.lines if line.name == flag["name"]), None)
+    return _BITS[line.name] if line is not None and _shows(line, flag["value"], dump.style) else 0
+
+
+def _shows(line: FlagLine, written: str, style: Style) -> bool:
+    """Return whether a value, as it is written in a dump, is that of a flag."""
+    value = written
+    if style is not Style.ENV and len(value) > 1 and value[0] in "'\"" and value[-1] == value[0]:
+        value = value[1:-1]
+    if line.value is not None:
+        return value == line.value
+    return bool(value) and can_be_other(line.name, value)

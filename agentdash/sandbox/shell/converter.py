@@ -1,0 +1,380 @@
+"""Convert tree-sitter's nodes of a shell script to the syntax tree."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from agentdash.sandbox.shell.arrangement import (
+    arranged,
+    redirected,
+)
+from agentdash.sandbox.shell.syntax import (
+    AndOr,
+    Assignment,
+    Case,
+    CaseItem,
+    For,
+    Function,
+    Group,
+    If,
+    Item,
+    Node,
+    Not,
+    Redirect,
+    Script,
+    Simple,
+    Text,
+    Timed,
+    Unsupported,
+    While,
+    Word,
+)
+from agentdash.sandbox.shell.words import (
+    HEREDOC,
+    MAX_NESTING,
+    WORDS,
+    UnparsedError,
+    WordConverter,
+    without_leading_tabs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node as Tree
+
+
+_IGNORED: Final = frozenset(
+    (";", ";;", "&", "\n", "comment", "then", "do", "done", "fi", "esac", "{", "}", "(", ")")
+)
+
+_STATEMENTS: Final = frozenset(
+    (
+        *("command", "variable_assignment", "variable_assignments", "declaration_command", "unset_command"),
+        *("test_command", "redirected_statement", "pipeline", "negated_command", "list", "subshell"),
+        *("compound_statement", "if_statement", "while_statement", "for_statement"),
+        *("c_style_for_statement", "case_statement", "function_definition"),
+    )
+)
+
+_REDIRECTS: Final = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
+
+
+def _leaves(tree: Tree) -> Iterator[Tree]:
+    """Yield the words and operators of a test, in order."""
+    for child in tree.children:
+        if child.type in WORDS or not child.children:
+            yield child
+        else:
+            yield from _leaves(child)
+
+
+_COUNTED: Final = re.compile(
+    r"for\s*\(\(\s*(?P<name>\w+)\s*=\s*(?P<first>\d{1,6})\s*;\s*(?P=name)\s*<(?P<or_equal>=?)\s*"
+    r"(?P<last>\d{1,6})\s*;\s*(?:(?P=name)\s*\+\+|\+\+\s*(?P=name))\s*\)\)"
+)
+
+_MAX_COUNTED: Final = 1_000
+"""Rounds of `for ((…))` that are kept."""
+
+
+class Converter(WordConverter):
+    """Turns tree-sitter's nodes into ours; raises `UnparsedError` at anything that it does not know."""
+
+    def __init__(self, source: bytes, timed_at: frozenset[int]) -> None:
+        super().__init__(source)
+        self._timed_at = timed_at
+        """Offsets of groups behind `time`, which is left out."""
+        self.timed: frozenset[int] = frozenset()
+        """Those of them that are groups, and not a part of a text."""
+        self.result: Script | None = None
+
+    # ------------------------------------------------------------ statements
+
+    def script(self, children: list[Tree], depth: int) -> Script:
+        """Return the statements among some nodes."""
+        items: list[Item] = []
+        for child in children:
+            if child.type == "&" and items:
+                items[-1] = Item(items[-1].node, background=True)
+            elif child.type not in _IGNORED:
+                items.append(Item(self._statement(child, depth + 1)))
+        return Script(tuple(items))
+
+    def _statement(self, tree: Tree, depth: int) -> Node:
+        if depth > MAX_NESTING:
+            raise UnparsedError
+        convert = getattr(self, f"_{tree.type}", None)
+        if tree.type in _REDIRECTS:
+            redirects, _ = self._redirections([tree], depth)
+            return Simple(words=(), redirects=redirects)
+        if convert is None or tree.type not in _STATEMENTS:
+            raise UnparsedError
+        if tree.type != "redirected_statement":
+            self._require_no_gaps(tree)
+        node: Node = convert(tree, depth)
+        return node
+
+    def _lost(self, tree: Tree) -> list[str]:
+        """Return the text between the children of a node that the grammar has left out."""
+        gaps = [self.text(a.end_byte, b.start_byte) for a, b in pairwise(tree.children)]
+        return [gap.strip() for gap in (gap.replace("\\\n", " ") for gap in gaps) if gap.strip()]
+
+    def _require_no_gaps(self, tree: Tree) -> None:
+        if self._lost(tree):
+            raise UnparsedError
+
+    def _command(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line(tree.children)
+        if (
+            self.text(tree.start_byte, tree.end_byte)[:1] in ("{", "}")
+            and tree.children[0].type == "command_name"
+        ):
+            raise UnparsedError  # `! { a; }`: the grammar takes the bracket for the name of a command
+        assignments = tuple(
+            self._assignment(c, depth) for c in tree.children if c.type == "variable_assignment"
+        )
+        redirects, extra = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
+        rest = [c for c in tree.children if c.type not in _REDIRECTS and c.type != "variable_assignment"]
+        return Simple(words=(*self.words(rest, depth), *extra), assignments=assignments, redirects=redirects)
+
+    def _variable_assignment(self, tree: Tree, depth: int) -> Node:
+        return Simple(words=(), assignments=(self._assignment(tree, depth),))
+
+    def _variable_assignments(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line(tree.children)
+        return Simple(words=(), assignments=tuple(self._assignment(c, depth) for c in tree.children))
+
+    def _declaration_command(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line(tree.children)
+        redirects, extra = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
+        named = [c for c in tree.children if c.type not in _REDIRECTS]
+        assigned = [c for c in named if c.type == "variable_assignment"]
+        options = [self.text(c.start_byte, c.end_byte) for c in named[1:] if c not in assigned]
+        if assigned and options in (["-a"], ["-A"]):  # its scope in functions is not followed
+            return Simple(words=(), assignments=tuple(self._assignment(c, depth) for c in assigned))
+        words = [self._declared(c, depth) for c in named]
+        return Simple(words=(*words, *extra), redirects=redirects)
+
+    _unset_command = _declaration_command
+
+    def _declared(self, tree: Tree, depth: int) -> Word:
+        if tree.type != "variable_assignment":
+            return self.word(tree, depth)
+        assigned = self._assignment(tree, depth)
+        if assigned.value is None:
+            raise UnparsedError
+        name = Text(assigned.name + ("+=" if assigned.append else "="), quoted=False)
+        return Word((name, *assigned.value.pieces), self.text(tree.start_byte, tree.end_byte))
+
+    def _test_command(self, tree: Tree, depth: int) -> Node:
+        if tree.children[0].type not in ("[", "[["):
+            return self._unsupported(tree)
+        return Simple(words=tuple(self.words(list(_leaves(tree)), depth, joins=tree.children[0].type == "[")))
+
+    def _redirected_statement(self, tree: Tree, depth: int) -> Node:
+        self.require_one_line([c for c in tree.children if c.type != "heredoc_redirect"])
+        trees = [c for c in tree.children if c.type in _REDIRECTS]
+        others = [c for c in tree.children if c.type not in _REDIRECTS]
+        if len(others) > 1:
+            raise UnparsedError
+        body: Node = self._statement(others[0], depth + 1) if others else Simple(words=())
+        redirects, extra = self._redirections(trees, depth)
+        if lost := self._lost(tree):
+            if lost != ["-"]:  # `python3 - <<EOF`: the grammar leaves the dash out
+                raise UnparsedError
+            extra = (*extra, Word((Text("-", quoted=False),), "-"))
+        node = redirected(body, redirects, extra)
+        for heredoc in (c for c in trees if c.type == "heredoc_redirect"):
+            node = self._behind_heredoc(node, heredoc, depth)
+        return node
+
+    def _behind_heredoc(self, node: Node, heredoc: Tree, depth: int) -> Node:
+        """Attach what follows `<<EOF` on its line: the grammar nests it in the redirection."""
+        children = heredoc.children
+        for number, child in enumerate(children):
+            if child.type == "pipeline":
+                pipe, *_ = (c for c in child.children if c.type in ("|", "|&"))
+                behind = self._statement(child.children[-1], depth + 1) if len(child.children) == 2 else None
+                node = arranged([node, behind or self._pipeline(child, depth + 1)], [pipe.type == "|&"])
+            elif child.type in ("&&", "||"):
+                right = self._statement(children[number + 1], depth + 1)
+                node = AndOr(node, "&&" if child.type == "&&" else "||", right)
+        return node
+
+    def _pipeline(self, tree: Tree, depth: int) -> Node:
+        pipes = [child.type == "|&" for child in tree.children if child.type in ("|", "|&")]
+        parts = [self._statement(c, depth + 1) for c in tree.children if c.type not in ("|", "|&", "comment")]
+        return arranged(parts, pipes[-(len(parts) - 1) :] if len(parts) > 1 else [])
+
+    def _negated_command(self, tree: Tree, depth: int) -> Node:
+        body = self._statement(tree.children[-1], depth + 1)
+        if isinstance(body, AndOr):
+            return AndOr(Not(body.left), body.operator, body.right)
+        return Not(body)
+
+    def _list(self, tree: Tree, depth: int) -> Node:
+        left, operator, right = (c for c in tree.children if c.type != "comment")
+        after = self._statement(right, depth + 1)
+        if operator.type not in ("&&", "||") or (
+            isinstance(after, AndOr) and after.operator != operator.type
+        ):
+            raise UnparsedError  # to the left by the grammar; on the right it stood behind `<<EOF`
+        return AndOr(self._statement(left, depth + 1), "&&" if operator.type == "&&" else "||", after)
+
+    # ------------------------------------------------------------ compound commands
+
+    def _compound_statement(self, tree: Tree, depth: int) -> Node:
+        if tree.children[0].type != "{":
+            return self._unsupported(tree)
+        return self._timed(tree, Group(self.script(tree.children, depth)))
+
+    def _subshell(self, tree: Tree, depth: int) -> Node:
+        return self._timed(tree, Group(self.script(tree.children, depth), subshell=True))
+
+    def _timed(self, tree: Tree, group: Group) -> Node:
+        """Return a group with the `time` before it."""
+        if tree.start_byte not in self._timed_at:
+            return group
+        self.timed |= {tree.start_byte}
+        return Timed(group)
+
+    def _if_statement(self, tree: Tree, depth: int) -> Node:
+        branches = [self._branch(tree, depth)]
+        otherwise = None
+        for child in tree.children:
+            if child.type == "elif_clause":
+                branches.append(self._branch(child, depth))
+            elif child.type == "else_clause":
+                otherwise = self.script(child.children[1:], depth)
+        return If(tuple(branches), otherwise)
+
+    def _branch(self, tree: Tree, depth: int) -> tuple[Script, Script]:
+        children = [c for c in tree.children[1:] if c.type not in ("elif_clause", "else_clause")]
+        then = next((i for i, c in enumerate(children) if c.type == "then"), None)
+        if then is None:
+            raise UnparsedError
+        return self.script(children[:then], depth), self.script(children[then + 1 :], depth)
+
+    def _while_statement(self, tree: Tree, depth: int) -> Node:
+        condition = self.script(tree.children[1:-1], depth)
+        return While(
+            condition, self.script(tree.children[-1].children, depth), until=tree.children[0].type == "until"
+        )
+
+    def _for_statement(self, tree: Tree, depth: int) -> Node:
+        if tree.children[0].type != "for":
+            return self._unsupported(tree)
+        children = [c for c in tree.children[2:] if c.type not in _IGNORED]
+        body = self.script(children[-1].children, depth)
+        words = None
+        if children[0].type == "in":
+            words = tuple(self.words(children[1:-1], depth))
+        return For(self.text(tree.children[1].start_byte, tree.children[1].end_byte), words, body)
+
+    def _c_style_for_statement(self, tree: Tree, depth: int) -> Node:
+        body = self.script(tree.children[-1].children, depth)
+        text = self.text(tree.start_byte, tree.end_byte)
+        if (counted := _COUNTED.match(text)) is None:
+            return Unsupported(text, body)
+        last = int(counted["last"]) + (counted["or_equal"] == "=")
+        numbers = [str(number) for number in range(int(counted["first"]), last)][:_MAX_COUNTED]
+        return For(counted["name"], tuple(Word((Text(n, quoted=False),), n) for n in numbers), body)
+
+    def _case_statement(self, tree: Tree, depth: int) -> Node:
+        items = tuple(self._case_item(c, depth) for c in tree.children if c.type == "case_item")
+        return Case(self.word(tree.children[1], depth), items)
+
+    def _case_item(self, tree: Tree, depth: int) -> CaseItem:
+        close = next((i for i, c in enumerate(tree.children) if c.type == ")"), None)
+        if close is None:
+            raise UnparsedError
+        patterns = tuple(self.word(c, depth) for c in tree.children[:close] if c.type not in ("(", "|"))
+        body = [c for c in tree.children[close + 1 :] if c.type not in (";;", ";&", ";;&")]
+        ends = [c.type for c in tree.children if c.type in (";;", ";&", ";;&")]
+        return CaseItem(patterns, self.script(body, depth), ends[-1] if ends else "")
+
+    def _function_definition(self, tree: Tree, depth: int) -> Node:
+        name = next(c for c in tree.children if c.type == "word")
+        bodies = [c for c in tree.children if c.type in _STATEMENTS]
+        if len(bodies) != 1:
+            raise UnparsedError
+        return Function(self.text(name.start_byte, name.end_byte), self._statement(bodies[0], depth + 1))
+
+    def _unsupported(self, tree: Tree) -> Node:
+        return Unsupported(self.text(tree.start_byte, tree.end_byte))
+
+    # ------------------------------------------------------------ redirections and assignments
+
+    def _redirections(self, trees: list[Tree], depth: int) -> tuple[tuple[Redirect, ...], tuple[Word, ...]]:
+        """Return the redirections, and the arguments of the command that the grammar counts to them."""
+        redirects: list[Redirect] = []
+        extra: list[Word] = []
+        for tree in trees:
+            fd = next(
+                (self.text(c.start_byte, c.end_byte) for c in tree.children if c.type == "file_descriptor"),
+                "",
+            )
+            operator = next(c.type for c in tree.children if not c.is_named)
+            if tree.type == "heredoc_redirect":
+                redirects.append(self._heredoc(tree, operator, fd, depth))
+                inner, more = self._redirections([c for c in tree.children if c.type in _REDIRECTS], depth)
+                redirects += inner
+                extra += [self.word(c, depth) for c in tree.children if c.type in WORDS] + list(more)
+                continue
+            words = self.words(
+                [c for c in tree.children if c.is_named and c.type != "file_descriptor"], depth
+            )
+            if fd and not fd.isdecimal():
+                raise UnparsedError  # {name}>file
+            target = words[0] if words else None
+            redirects.append(Redirect(operator=operator, fd=int(fd) if fd else None, target=target))
+            extra += words[1:]
+        return tuple(redirects), tuple(extra)
+
+    def _heredoc(self, tree: Tree, operator: str, fd: str, depth: int) -> Redirect:
+        delimiter = next(
+            self.text(c.start_byte, c.end_byte) for c in tree.children if c.type == "heredoc_start"
+        )
+        expands = not any(mark in delimiter for mark in "'\"\\")
+        body = next((c for c in tree.children if c.type == "heredoc_body"), None)
+        end = next((c for c in tree.children if c.type == "heredoc_end"), None)
+        if end is None:
+            raise UnparsedError
+        start = end.start_byte if body is None else body.start_byte
+        start = self.source.rfind(b"\n", 0, start) + 1
+        stop = self.source.rfind(b"\n", 0, end.start_byte) + 1
+        if expands:
+            pieces = self.pieces(start, stop, [] if body is None else body.children, HEREDOC, depth)
+        else:
+            pieces = (Text(self.text(start, stop), quoted=True),)
+        if operator == "<<-":
+            pieces = without_leading_tabs(pieces)
+        word = Word(pieces, self.text(start, stop))
+        return Redirect(
+            operator=operator, fd=int(fd) if fd.isdecimal() else None, target=word, expands=expands
+        )
+
+    def _assignment(self, tree: Tree, depth: int) -> Assignment:
+        name, operator, *value = tree.children
+        if name.type == "variable_name" and value and value[0].type == "array":
+            elements = self.words(value[0].children[1:-1], depth)
+            return Assignment(
+                self.text(name.start_byte, name.end_byte),
+                None,
+                append=operator.type == "+=",
+                elements=tuple(elements),
+            )
+        if name.type != "variable_name":
+            base, _, index = self.text(name.start_byte, name.end_byte).partition("[")
+            words = self.words(value, depth)
+            plain = len(words) <= 1 and index.endswith("]")
+            element = (index[:-1], words[0] if words else Word((), "")) if plain else None
+            return Assignment(base, None, append=operator.type == "+=", element=element)
+        words = self.words(value, depth)
+        if len(words) > 1:
+            raise UnparsedError
+        word = words[0] if words else Word((), "")
+        return Assignment(self.text(name.start_byte, name.end_byte), word, append=operator.type == "+=")

@@ -1,0 +1,222 @@
+"""Probes: scripts that look at the sandbox flags, really run under known environments, and what is read.
+
+`generate(seed, n)` makes random probes, `run_kept(kind, seed)` runs those of `flag_scripts.txt`. What is
+read of them must never contradict the flags. `python -m tests.flags_report` prints how much is read.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentdash.model.observation import UNSET
+from agentdash.sandbox.flags import read_flags
+from agentdash.sandbox.flags.parts import OWN
+from agentdash.sandbox.flags.reader import Assumed, consistent_hypotheses
+from agentdash.sandbox.flags.state import OTHER
+from tests.oracle.flag_scripts import NAMES, NETWORK, SANDBOX, Draft, Maker, kept_scripts
+
+SHELLS = ("bash", "bash", "zsh", "dash")
+"""Codex starts the user's shell: mostly bash or zsh."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A script that was run."""
+
+    number: int
+    script: str
+    shell: str
+    flags: dict[str, str]
+    """The flags that were set in its environment."""
+    output: str
+    exit_code: int
+    shown: frozenset[str] = frozenset()
+    """Names of the flags that documented forms show, where nothing in the script is in the way."""
+    forms: tuple[str, ...] = ()
+    """Names of those forms."""
+
+    def truth(self) -> Assumed:
+        """Return what is true of the flags, as a hypothesis."""
+        values = ((name, self.flags.get(name)) for name in NAMES)
+        return tuple(value if value in (None, "", OWN[name]) else OTHER for name, value in values)
+
+    def allows(self, name: str, value: str | None) -> bool:
+        """Return whether what was read of a flag is so; an empty one counts as unset, as for most scripts."""
+        return value in (None, self.flags.get(name) or UNSET)
+
+    def __str__(self) -> str:
+        head = f"probe {self.number}, {self.shell}, {self.flags}, exit {self.exit_code}, {self.forms}"
+        return f"{head}\n{self.script}\n-->\n{self.output}"
+
+
+@dataclass
+class Comparison:
+    """What was read of probes, beside what is so."""
+
+    shell_is_known: bool = False
+    """The reader gets the name of the shell, as of `["bash", "-lc", …]`."""
+    probes: int = 0
+    read: int = 0
+    """Flags that were read; also of probes of which nothing is expected."""
+    shown: int = 0
+    missed: int = 0
+    wrong: list[str] = field(default_factory=list)
+    """Contradictions of the environment, and true environments that were ruled out while others were not."""
+    missed_forms: Counter[str] = field(default_factory=Counter)
+
+    def add(self, probe: Probe) -> None:
+        """Read a probe and compare."""
+        self.probes += 1
+        shell = probe.shell if self.shell_is_known else ""
+        flags = read_flags(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
+        left = consistent_hypotheses(probe.script, probe.output, shell=shell, exit_code=probe.exit_code)
+        if left and probe.truth() not in left:
+            self.wrong.append(f"the environment is ruled out: {probe}")
+        for name, value in ((NETWORK, flags.network), (SANDBOX, flags.sandbox)):
+            self.read += value is not None
+            if not probe.allows(name, value):
+                self.wrong.append(f"{name} read as {value}: {probe}")
+            if name in probe.shown and probe.flags.get(name) in (None, OWN[name]):
+                self.shown += 1
+                self.missed += value is None
+                self.missed_forms.update(probe.forms if value is None else ())
+
+    def __str__(self) -> str:
+        forms = ", ".join(f"{form} {count}" for form, count in self.missed_forms.most_common())
+        counts = f"{self.probes} probes, {self.read} flags read, {self.missed} of {self.shown} shown missed"
+        return f"{counts}, {len(self.wrong)} wrong; missed by form: {forms or 'none'}"
+
+
+def compare(probes: Iterable[Probe], *, shell_is_known: bool = False) -> Comparison:
+    """Compare what is read of probes with their environments."""
+    result = Comparison(shell_is_known)
+    for probe in probes:
+        result.add(probe)
+    return result
+
+
+FILES = {
+    ".env": "CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1\nAPI=x\n",
+    "env.sample": "CODEX_SANDBOX=docker\nCODEX_SANDBOX_NETWORK_DISABLED=0\nn=1\nm=seatbelt\n",
+    "notes.md": "# Notes\nCODEX_SANDBOX=seatbelt means macOS\nn=seatbelt\nnet=1\n",
+    "rollout.jsonl": (
+        '{"output": "CODEX_THREAD_ID=abc\\nCODEX_SANDBOX=seatbelt\\nCODEX_SANDBOX_NETWORK_DISABLED=1"}\n'
+    ),
+    "probe.sh": "#!/bin/sh\nenv | grep CODEX\n",
+    "printer.sh": "#!/bin/sh\necho CODEX_SANDBOX=seatbelt\necho n=1\necho net=1\necho 1\necho seatbelt\n",
+    "src/a.py": "CODEX_SANDBOX = 'seatbelt'\n# CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX=seatbelt\n",
+}
+
+
+def generate(seed: int, n: int) -> list[Probe]:
+    """Return `n` probes; the same seed gives the same scripts and environments."""
+    rng = random.Random(seed)
+    drafts: list[tuple[Draft, str, dict[str, str]]] = []
+    for _ in range(n):
+        draft = Draft(shell=rng.choice(SHELLS), flags=_flags(rng))
+        script = Maker(rng, draft).script()
+        drafts.append((draft, script, environment_of(rng, draft.flags)))
+    return _run_all(drafts)
+
+
+TRUTHS: tuple[dict[str, str], ...] = (
+    {NETWORK: "1", SANDBOX: "seatbelt"},
+    {},
+    {NETWORK: "1"},
+    {SANDBOX: "seatbelt"},
+    {NETWORK: "", SANDBOX: ""},
+    {NETWORK: "0", SANDBOX: "docker"},
+)
+"""Environments in which each typed script is run."""
+
+
+def run_kept(kind: str, seed: int) -> list[Probe]:
+    """Run the scripts of a kind, each in one shell and under two truths."""
+    rng = random.Random(seed)
+    drafts: list[tuple[Draft, str, dict[str, str]]] = []
+    for script in kept_scripts(kind):
+        shell = rng.choice(SHELLS)
+        chosen = rng.sample(TRUTHS, 2)
+        drafts += [(Draft(shell, flags), script, environment_of(rng, flags)) for flags in chosen]
+    return _run_all(drafts)
+
+
+def _run_all(drafts: list[tuple[Draft, str, dict[str, str]]]) -> list[Probe]:
+    with tempfile.TemporaryDirectory(prefix="agentdash-probes-") as folder, ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(_run, Path(folder), number, *draft) for number, draft in enumerate(drafts)]
+        return [run.result() for run in runs]
+
+
+def _flags(rng: random.Random) -> dict[str, str]:
+    network = rng.choices(("1", None, "0", "", "true"), (45, 40, 5, 5, 5))[0]
+    sandbox = rng.choices(("seatbelt", None, "other", "", "docker", "1"), (40, 42, 6, 4, 5, 3))[0]
+    return {name: value for name, value in ((NETWORK, network), (SANDBOX, sandbox)) if value is not None}
+
+
+def environment_of(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
+    """Return an environment with some flags; the same numbers give the same others, in the same order."""
+    extras = {
+        "CODEX_HOME": "/home/dev/.codex",
+        "CODEX_THREAD_ID": "0199-abc",
+        "CODEX_CI": "1",
+        "NOTE": "see CODEX_SANDBOX=seatbelt",
+        "TEXT": "two\nlines = here",
+        "USER": "dev",
+        "LESS": "-R",
+        "EMPTY": "",
+        "COLON": "a=b=c",
+        "http_proxy": "http://127.0.0.1:3128",
+    }
+    chosen = {name: value for name, value in extras.items() if rng.random() < 0.4}
+    environment = {
+        "PATH": f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}",  # past slow wrappers
+        "HOME": "/tmp",
+        "LANG": rng.choice(("C.UTF-8", "C")),
+        **chosen,
+        **dict.fromkeys(NAMES),
+    }
+    names = list(environment)
+    rng.shuffle(names)
+    found = {name: flags.get(name, environment[name]) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _run(folder: Path, number: int, draft: Draft, script: str, environment: dict[str, str]) -> Probe:
+    output, code = run_script(draft.shell, script, environment, folder / str(number))
+    shown = frozenset(() if draft.hostile else draft.shown)
+    return Probe(number, script, draft.shell, draft.flags, output, code, shown, tuple(draft.forms))
+
+
+def run_script(shell: str, script: str, environment: dict[str, str], scratch: Path) -> tuple[str, int]:
+    """Run a script in a folder made for it; return what it writes, and its exit code."""
+    for name, text in FILES.items():
+        path = scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    try:
+        done = subprocess.run(
+            [shell, "-c", script],
+            env=environment,
+            cwd=scratch,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=20,
+            check=False,
+        )
+        return done.stdout.decode(errors="replace"), done.returncode
+    except subprocess.TimeoutExpired as error:
+        return (error.stdout or b"").decode(errors="replace"), 124
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

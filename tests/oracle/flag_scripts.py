@@ -1,0 +1,612 @@
+"""Random scripts that look at the sandbox flags, or hide, change or imitate them; and some typed ones."""
+
+from __future__ import annotations
+
+import random
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
+SANDBOX = "CODEX_SANDBOX"
+NAMES = (NETWORK, SANDBOX)
+
+
+def kept_scripts(kind: str) -> list[str]:
+    """Return the scripts of `flag_scripts.txt` of a kind: `hostile` or `typed`."""
+    blocks = Path(__file__).with_suffix(".txt").read_text().split("\n%% ")[1:]
+    parts = (block.partition("\n") for block in blocks)
+    return [script.rstrip("\n") for header, _, script in parts if header == kind]
+
+
+@dataclass
+class Draft:
+    """A script that is being made."""
+
+    shell: str
+    flags: dict[str, str]
+    shown: set[str] = field(default_factory=set)
+    forms: list[str] = field(default_factory=list)
+    """Names of the documented forms in it."""
+    hostile: bool = False
+    """Something in it may hide, imitate or change the flags: nothing is expected to be read."""
+
+
+@dataclass
+class Maker:
+    """Makes statements at random."""
+
+    random: random.Random
+    draft: Draft
+
+    def pick(self, *options: str) -> str:
+        return self.random.choice(options)
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def name(self) -> str:
+        return self.random.choice(NAMES)
+
+    # ------------------------------------------------------------ documented forms
+
+    def shows(self, *names: str) -> None:
+        self.draft.shown.update(names)
+
+    def dump(self) -> str:
+        """A whole dump, plain filters behind it."""
+        shell = self.draft.shell
+        dumpers = [
+            "env",
+            "env",
+            "printenv",
+            "/usr/bin/env",
+            "command env",
+            "timeout 10 env",
+            "export -p",
+            "set",
+            "env -0 | tr '\\0' '\\n'",
+        ]
+        dumpers += ["cat /proc/self/environ | tr '\\0' '\\n'", "tr '\\0' '\\n' </proc/$$/environ"]
+        dumpers += ["xargs -0 -n1 </proc/$$/environ", "strings /proc/self/environ", "nice env"]
+        dumpers += ["declare -x", "declare -px"] if shell == "bash" else []
+        text = self.pick(*dumpers)
+        proves_absence = "<" not in text
+        if self.chance(0.3):
+            text += self.pick(" | sort", "|sort", " | sort -u", " | LC_ALL=C sort", " | cat")
+        if self.chance(0.6):
+            text += self.plain_grep()
+        else:
+            self.shows(*NAMES)
+        if not proves_absence:  # the file may be that of a process which has gone
+            self.draft.shown -= {n for n in NAMES if not self.draft.flags.get(n)}
+        if self.chance(0.3):
+            text += self.pick(" | sort", " | sort -r")
+        if self.chance(0.25):
+            text += self.pick(
+                " || true", " || echo none", " || echo 'no flags'", " || :", " 2>/dev/null", " 2>&1"
+            )
+        return text
+
+    def plain_grep(self) -> str:
+        """A grep that shows what it matches; `shows` follows its pattern."""
+        grep = self.pick("grep", "grep", "grep -E", "egrep", "grep -i", "grep --color=never")
+        pattern, names = self.random.choice(
+            (
+                ("CODEX", NAMES),
+                ("CODEX_", NAMES),
+                ("CODEX_SANDBOX", NAMES),
+                ("SANDBOX", NAMES),
+                ("NETWORK_DISABLED", NAMES[:1]),
+                ("CODEX_SANDBOX_NETWORK", NAMES[:1]),
+                ("CODEX_SANDBOX=", NAMES[1:]),
+                (f"{NETWORK}=", NAMES[:1]),
+            )
+        )
+        quote = self.pick("", "'", '"')
+        self.shows(*names)
+        return f" | {grep} {quote}{pattern}{quote}"
+
+    def label(self) -> str:
+        return self.pick("net=", "flag: ", "sandbox is ", "[", "  x -> ", "A=", "value:", "=== ", "n:")
+
+    def parameter(self, name: str) -> str:
+        default = self.pick("", "unset", "none", "<unset>", "(not set)", "-", "no", "off", "MISSING", "n/a")
+        operator = self.pick("-", ":-")
+        return self.pick(
+            f"${name}", f"${{{name}}}", f"${{{name}{operator}{default}}}", f"${{{name}{operator}{default}}}"
+        )
+
+    def printed(self) -> str:
+        """`echo` or `printf` of one or both flags, with labels."""
+        names = self.pick("one", "both")
+        chosen = list(NAMES) if names == "both" else [self.name()]
+        self.random.shuffle(chosen)
+        self.shows(*chosen)
+        tail = self.pick("", "", "]", " .", " (done)")
+        fields = [f"{self.label()}{self.parameter(n)}{tail}" for n in chosen]
+        form = self.pick("echo", "echo", "printf", "heredoc", "echo lines", "herestring")
+        if form == "echo":
+            return f'echo "{" ".join(fields)}"'
+        if form == "echo lines":
+            return self.pick("; ", "\n").join(f'echo "{f}"' for f in fields)
+        if form == "heredoc":
+            mark = self.pick("EOF", "END", "X")
+            return f"cat <<{mark}\n" + "\n".join(fields) + f"\n{mark}\n"
+        if form == "herestring" and self.draft.shell != "dash":
+            return f'cat <<< "{" ".join(fields)}"'
+        template = " ".join(f"{self.label()}%s" for _ in chosen)
+        values = " ".join(f'"{self.parameter(n)}"' for n in chosen)
+        return f"printf '{template}\\n' {values}"
+
+    def printenv(self) -> str:
+        """`printenv` with names: of unset flags it prints nothing, so only values count."""
+        name = self.name()
+        if self.draft.flags.get(name):
+            self.shows(name)
+        if self.chance(0.4):
+            word = self.pick("none", "unset", "'not set'", "''")
+            self.shows(name)
+            return f"printenv {name} || echo {word}"
+        return self.pick(f"printenv {name}", f"printenv '{name}'", f'echo "v=$(printenv {name})"')
+
+    def indirect(self) -> str:
+        """A loop over names with `${!v}`: bash only."""
+        if self.draft.shell != "bash":
+            return self.printed()
+        self.shows(*NAMES)
+        order = list(NAMES)
+        self.random.shuffle(order)
+        names = " ".join(order)
+        template = self.pick("'%s=%s\\n'", '"%s -> %s\\n"', "'%s: [%s]\\n'")
+        value = self.pick('"${!v}"', '"${!v:-}"', '"${!v-unset}"', '"${!v:-<unset>}"')
+        body = self.pick(f'printf {template} "$v" {value}', f'echo "$v={value[1:-1]}"')
+        if self.chance(0.4):
+            body = body.replace("$v", "$n").replace("!v", "!n")
+            listed = self.pick(
+                "$(compgen -e)", "$(compgen -e | grep CODEX)", "$(compgen -e | sort)", "$(compgen -v CODEX_)"
+            )
+            return f"for n in {listed}; do {body}; done"
+        return self.pick(f"for v in {names}; do {body}; done", f"for v in {names}\ndo\n  {body}\ndone")
+
+    def declared(self) -> str:
+        """`declare -p` of names."""
+        if self.draft.shell == "dash":
+            return self.printed()
+        names = " ".join(NAMES)
+        self.shows(*(n for n in NAMES if self.draft.flags.get(n)))
+        return self.pick(
+            f"declare -p {names}",
+            f"declare -p {names} 2>/dev/null",
+            f"declare -p {names} 2>&1",
+            f"typeset -p {names}",
+        )
+
+    def tested(self) -> str:
+        """Branches on whether a flag is there, that print it or a word."""
+        name = self.name()
+        self.shows(name)
+        test = self.pick(f'[ -n "${name}" ]', f'[ -n "${{{name}:-}}" ]', f'test -n "${{{name}-}}"')
+        no_test = self.pick(f'[ -z "${name}" ]', f'[ -z "${{{name}:-}}" ]')
+        return self.pick(
+            f'if {test}; then echo "set to ${name}"; else echo "not set"; fi',
+            f'if {no_test}; then echo absent; else echo "there: ${name}"; fi',
+            f'{test} && echo "it is ${name}" || echo missing',
+            f'if {test}\nthen\n  printf "%s\\n" "v=${name}"\nelse\n  echo "v is unset"\nfi',
+            f'case "${{{name}:-}}" in "") echo empty;; *) echo "val=${name}";; esac',
+        )
+
+    def coded(self) -> str:
+        """Programming languages that print the bare value."""
+        name = self.name()
+        self.shows(name)
+        quote = "'" if self.chance(0.5) else '"'
+        inner = '"' if quote == "'" else "'"
+        i = inner
+        python = [
+            f"import os; print(os.environ.get({i}{name}{i}))",
+            f"import os; print({i}net={i}, os.environ.get({i}{name}{i}))",
+            f"import os; print(os.getenv({i}{name}{i}, {i}unset{i}))",
+            f"import os; print(f{i}v={{os.environ.get({NAMES.index(name)} and {name!r} or {name!r})}}{i})"
+            if i == '"'
+            else f"import os; print({i}v=%s{i} % os.environ.get({i}{name}{i}))",
+            f"import os; print(repr(os.environ.get({i}{name}{i})))",
+            f"import os\nprint({i}a:{i}, os.environ.get({i}{name}{i}, {i}{i}), {i}.{i})",
+            f"import os; [print(k, os.environ.get(k)) for k in ({i}{name}{i},)]",
+            f"import os\nfor k in [{i}{name}{i}]:\n    print(k + {i}={i} + str(os.environ.get(k)))",
+        ]
+        forms = [f"python3 -c {quote}{self.random.choice(python)}{quote}"]
+        forms.append(f"python3 - <<'PY'\nimport os\nprint('v', os.environ.get('{name}'))\nPY\n")
+        forms.append(f"awk 'BEGIN{{print ENVIRON[\"{name}\"]}}'")
+        forms.append(f'awk \'BEGIN {{ print "v=" ENVIRON["{name}"] }}\'')
+        forms.append(f"jq -n 'env.{name}'")
+        forms.append(f"jq -rn '$ENV.{name}'")
+        forms.append(f"jq -n '$ENV.{name} // \"unset\"'")
+        if self.chance(0.3):  # Node needs 60 ms to start
+            forms = [
+                f"node -e 'console.log(process.env.{name})'",
+                f"node -p 'process.env.{name}'",
+                f"node -e \"console.log('v=' + process.env.{name})\"",
+                f'node -e \'console.log("v", process.env.{name} ?? "unset")\'',
+                f"node -e 'console.log(`v=${{process.env.{name} || \"none\"}}`)'",
+                f"node -e 'console.log(process.env[\"{name}\"])'",
+            ]
+        return self.random.choice(forms)
+
+    def dictionary(self) -> str:
+        """The whole environment as one dictionary."""
+        self.shows(*NAMES)
+        return self.pick(
+            'python3 -c "import os; print(dict(os.environ))"',
+            "python3 -c 'import os, json; print(json.dumps(dict(os.environ), indent=2))'",
+            "python3 -c 'import os,json; "
+            'print(json.dumps({k: v for k, v in os.environ.items() if "CODEX" in k}))\'',
+            "python3 -c 'import os; print({k:v for k,v in os.environ.items() if k.startswith(\"CODEX\")})'",
+            "python3 - <<'EOF'\nimport os\nfor k, v in sorted(os.environ.items()):\n"
+            "    if 'CODEX' in k:\n        print(f'{k}={v}')\nEOF\n",
+            "python3 -c \"import os; print('\\n'.join(f'{k}={v}' for k, v in os.environ.items()))\"",
+            "jq -n env",
+            "jq -n '$ENV'",
+        )
+
+    def filed(self) -> str:
+        """A dump by way of a file."""
+        self.shows(*NAMES)
+        path = self.pick("out.txt", "/tmp/agentdash-probe-$$", "./e", '"$PWD/env.out"')
+        return self.pick(
+            f"env > {path}; grep CODEX {path}",
+            f"env | sort > {path} && cat {path}",
+            f"env | tee {path} | grep CODEX_SANDBOX",
+            f"env >{path}\ngrep -E '^CODEX_SANDBOX' {path}\nrm -f {path}",
+            'f=$(mktemp); env > "$f"; grep CODEX "$f"; rm -f "$f"',
+        )
+
+    def function(self) -> str:
+        """A function that is called."""
+        name = self.name()
+        self.shows(name)
+        return self.pick(
+            f'show() {{ echo "v=${{{name}:-unset}}"; }}\nshow',
+            f'show() {{ printf "%s=%s\\n" "$1" "$2"; }}; show {name} "${name}"',
+            f'dump() {{\n  env | grep "^{name}="\n}}\ndump || echo none',
+        )
+
+    def documented(self) -> str:
+        makers: list[tuple[Callable[[], str], int]] = [
+            (self.dump, 8),
+            (self.printed, 8),
+            (self.printenv, 3),
+            (self.indirect, 3),
+            (self.declared, 1),
+            (self.tested, 3),
+            (self.coded, 3),
+            (self.dictionary, 1),
+            (self.filed, 1),
+            (self.function, 1),
+        ]
+        make = self.random.choices([m for m, _ in makers], [w for _, w in makers])[0]
+        self.draft.forms.append(make.__name__)
+        text = make()
+        return self.wrapped(text) if self.chance(0.15) else text
+
+    def wrapped(self, text: str) -> str:
+        """The same statement in a group, a subshell, or another shell."""
+        kind = self.pick("group", "subshell", "nested", "nested", "stderr", "substitution")
+        body = text if text.endswith("\n") else text + "\n"
+        if kind == "group":
+            return "{\n" + body + "}" + self.pick("", " 2>&1")
+        if kind == "subshell":
+            return "(\n" + body + ")"
+        if kind == "nested":
+            shell = "bash" if self.draft.shell == "bash" else self.pick("sh", self.draft.shell)
+            if "/proc/$$" in text or (shell == "sh" and self.draft.shell != "dash"):
+                shell = self.draft.shell
+            prefix = self.pick("", "timeout 20 ") if self.chance(0.2) else ""
+            return f"{prefix}{shell} {self.pick('-c', '-lc')} {shlex.quote(text)}"
+        if kind == "stderr" and not any(mark in text for mark in ("\n", "|", ";", "2>")):
+            return text + " >&2"
+        if kind == "substitution" and "<<" not in text and "`" not in text:
+            return f'echo "$({text})"'
+        return text
+
+    # ------------------------------------------------------------ neighbours
+
+    def quiet(self) -> str:
+        """Commands of which no line can look like a flag's."""
+        return self.pick(
+            "uname -a",
+            "id",
+            "pwd",
+            "date",
+            "whoami",
+            "ls",
+            "ls -la /tmp | head -3",
+            'echo "--- env"',
+            "echo '=== flags ==='",
+            "echo",
+            "true",
+            ":",
+            "sleep 0",
+            "mkdir -p d",
+            "touch d.txt",
+            "getent hosts localhost",
+            "curl -sS --max-time 2 http://127.0.0.1:9/ || true",
+            "curl -sS --max-time 2 http://127.0.0.1:9/ | head -n 3",
+            "hostname",
+            "cat /etc/os-release | head -2",
+            "cd .",
+            "echo done >&2",
+            "nproc",
+            "grep -E 'Seccomp|NoNewPrivs' /proc/self/status",
+            "ls /nonexistent",
+            "command -v bash",
+            "x=5; echo $((x + 1))",
+            'echo "home=$HOME user=${USER:-}"',
+            "python3 --version",
+            "wc -l notes.md",
+            "date +%s > stamp",
+            "for i in 1 2; do echo $i; done",
+            'echo "rc=$?"',
+            "stat -c %s notes.md",
+            "df -h . | tail -1",
+        )
+
+    def hostile(self) -> str:
+        """Things that hide, change or imitate the flags."""
+        self.draft.hostile = True
+        name, other = self.name(), self.name()
+        value = self.pick("seatbelt", "1", "other", "0", "")
+        dump = self.pick(
+            "env | grep CODEX",
+            "env",
+            "printenv | sort",
+            "export -p | grep SANDBOX",
+            f'echo "n=${name}"',
+            "env | sort | head -40",
+        )
+        return self.pick(
+            "cat .env",
+            "cat env.sample",
+            "head -n 3 .env",
+            "grep -n CODEX .env",
+            "grep CODEX_ rollout.jsonl",
+            "grep -rn CODEX_SANDBOX .",
+            "grep -rh CODEX_SANDBOX src",
+            "sed -n 1,5p notes.md",
+            "./probe.sh",
+            "sh ./probe.sh",
+            "bash printer.sh",
+            "sh ./printer.sh | sort",
+            "cat notes.md | grep CODEX",
+            f"export {name}={value}",
+            f"{name}={value}",
+            f"unset {name}",
+            f"unset {name}; {dump}",
+            f"export {name}={value}; {dump}",
+            f"{name}={value} env | grep CODEX",
+            f"{name}={value} printenv {name}",
+            f"{name}={value} bash -c 'echo n=${name}'",
+            f"env {name}={value} printenv {name}",
+            f"env -i {name}={value} env",
+            "env -i env",
+            "env -i PATH=$PATH env | grep CODEX",
+            f"env -u {name} env | grep CODEX",
+            f"env -u {name} sh -c 'echo n=${name}'",
+            f"export {name}",
+            f"set -a; . ./.env; set +a; {dump}",
+            f". ./.env; {dump}",
+            'eval "$(cat .env)"; env | grep CODEX',
+            "export $(cat .env | xargs); env | grep CODEX",
+            "env $(cat .env) env | grep CODEX",
+            f"eval 'export {name}={value}'; {dump}",
+            f": ${{{name}:={value}}}; echo n=${name}",
+            f": ${{{name}=seatbelt}}; {dump}",
+            f"echo {name}={value}",
+            f"printf '{name}={value}\\n'",
+            f"echo '{name}={value}' | cat",
+            f"cat <<EOF\n{name}={value}\nEOF\n",
+            f"cat <<'EOF'\n{name}=${name}\nEOF\n",
+            f"echo '{name}={value}' > .env2; cat .env2",
+            "env > .env; cat .env; cat env.sample",
+            "env | grep -c CODEX",
+            f"env | grep -c ^{name}",
+            "env | grep -q CODEX_SANDBOX && echo yes",
+            "env | grep -q CODEX_SANDBOX || echo no",
+            "env | grep -v CODEX",
+            "env | grep -o 'CODEX[A-Z_]*'",
+            "env | grep -o 'CODEX_SANDBOX=.*'",
+            "env | grep -l CODEX",
+            "env | grep -m1 CODEX",
+            "env | head -3",
+            "env | tail -2",
+            "env | sort | head -1",
+            "env | grep CODEX | head -1",
+            "env | grep CODEX | tail -n 1",
+            "env | wc -l",
+            "env | cut -d= -f1 | grep CODEX",
+            f"env | grep ^{name}= | cut -d= -f2",
+            "env | grep CODEX | cut -c1-20",
+            "env | sed 's/=.*/=<redacted>/' | grep CODEX",
+            "env | grep CODEX | sed 's/=.*/=***/'",
+            "env | awk -F= '/CODEX/ {print $1}'",
+            "env | awk -F= '/CODEX/ {print $2}'",
+            "env | awk '/CODEX/'",
+            "env | sed -n '/CODEX/p'",
+            "env | rg CODEX",
+            "env | rg CODEX || true",
+            "env | rg CODEX 2>/dev/null || echo none",
+            "env > /dev/null && echo yes",
+            "env | grep CODEX > /dev/null && echo yes || echo no",
+            "env | tr 'a-z' 'A-Z' | grep CODEX",
+            "env | tr '=' ' ' | grep CODEX",
+            "env | grep CODEX | tr -d '\\n'",
+            "env | grep CODEX | xargs",
+            "env | grep CODEX | rev",
+            "env | grep CODEX | base64",
+            "env | uniq -c | grep CODEX",
+            "env | nl | grep CODEX",
+            "env | grep -n CODEX",
+            "env | grep -A1 CODEX",
+            "env | grep HOME",
+            "env | grep CODEX_HOME",
+            "env | grep -i proxy",
+            "env | grep -x CODEX_SANDBOX=seatbelt",
+            "env | grep -w CODEX_SANDBOX",
+            f"env | grep {name}=other",
+            "false && env | grep CODEX",
+            "true || env",
+            "if false; then env | grep CODEX; fi",
+            "f() { env | grep CODEX; }",
+            "env() { echo CODEX_SANDBOX=fake; }; env | grep CODEX",
+            "env() { :; }; env | grep CODEX",
+            "alias env='echo CODEX_SANDBOX=seatbelt'; env | grep CODEX",
+            f'echo "len=${{#{name}}}"',
+            f'echo "set=${{{name}:+yes}}"',
+            f'echo "n=${{{name}:+1}}"',
+            f'echo "n=${{{name}:0:4}}"' if self.draft.shell != "dash" else "true",
+            f'echo "n=${{{name}%t}}"',
+            f'echo "n=${{{name}#s}}"',
+            f'echo "n=${{{name}:-1}}"',
+            f'echo "n=${{{name}:-seatbelt}}"',
+            f'echo "n=${{{name}:-$(uname)}}"',
+            f'echo "n=${{{name}:-${{{other}:-x}}}}"',
+            f'echo "n=\\${name}"',
+            f"echo 'n=${name}'",
+            f'[ -n "${name}" ] && echo 1',
+            f'[ -n "${name}" ] && echo seatbelt || echo none',
+            f'[ "${name}" = seatbelt ] && echo seatbelt || echo other',
+            f'[ "${name}" = 1 ] && echo n=1',
+            f'test -z "${name}" && echo "n="',
+            f"[[ -v {name} ]] && echo set || echo unset" if self.draft.shell == "bash" else "true",
+            f"printf '%q\\n' \"${name}\"" if self.draft.shell == "bash" else "true",
+            f"printf '%.4s\\n' \"${name}\"",
+            f"printf '%d\\n' \"${name}\" 2>/dev/null",
+            f"echo n=${name} | tr a-z A-Z",
+            f"echo n=${name} > /dev/null",
+            f"echo n=${name} | cut -c1-4",
+            f"x=${name}; echo $x",
+            'x=$(cat .env); echo "$x"',
+            f"python3 -c \"import os; print(bool(os.environ.get('{name}')))\"",
+            f"python3 -c \"import os; print(os.environ.get('{name}') == 'seatbelt')\"",
+            f"python3 -c \"import os; print('{name}' in os.environ)\"",
+            f"python3 -c \"import os; print(len(os.environ.get('{name}', '')))\"",
+            f"python3 -c \"import os; print(os.environ.get('{name}', '1'))\"",
+            f"python3 -c \"import os; print(os.environ.get('{name}') or 'not-set')\"",
+            f"python3 -c \"import os; os.environ['{name}'] = '{value}'; print(os.environ.get('{name}'))\"",
+            "python3 -c \"print(open('.env').read())\"",
+            f"python3 -c \"import os, subprocess; subprocess.run(['env'], env={{'{name}': 'x'}})\"",
+            f"perl -e 'print defined $ENV{{{name}}} ? 1 : 0'",
+            f'perl -e \'print exists $ENV{{{name}}} ? "seatbelt" : "none"\'',
+            f"awk 'BEGIN{{print length(ENVIRON[\"{name}\"])}}'",
+            f"awk 'BEGIN{{print (\"{name}\" in ENVIRON)}}'",
+            f"jq -n 'env|has(\"{name}\")'",
+            f"jq -n '{{net: env.{name}}}'",
+            "jq -n 'env|keys' | grep CODEX",
+            "jq -n 'env|length'",
+            f"set -x; echo n=${name}; set +x",
+            f"bash -xc 'echo n=${name}'",
+            f"exec 2>/dev/null; echo n=${name}",
+            "(env | grep CODEX) & wait",
+            'while read -r l; do echo "$l"; done < .env',
+            'env | while read -r l; do echo "$l"; done | grep CODEX',
+            'while IFS= read -r l; do export "$l"; done < .env; env | grep CODEX',
+            f"trap 'echo {name}=late' EXIT",
+            f"readonly {name}=x 2>/dev/null; echo n=${name}",
+            f"(export {name}={value}; env | grep CODEX)",
+            f"({name}={value}); echo n=${name}",
+            f"echo {value} | read {name}; echo n=${name}",
+            f"read {name} < .env; echo n=${name}",
+            f"for {name} in a b; do :; done; echo n=${name}",
+            f"printf -v {name} %s fake; echo n=${name}" if self.draft.shell == "bash" else "true",
+            "export NOTE='x\nCODEX_SANDBOX=seatbelt'; env | grep CODEX",
+            'export NOTE="$(cat .env)"; env | grep CODEX',
+            "tr '\\0' '\\n' < /proc/$PPID/environ | grep CODEX",
+            f"export {name}={value}; tr '\\0' '\\n' < /proc/$$/environ | grep CODEX",
+            f"export {name}={value}; tr '\\0' '\\n' < /proc/self/environ | grep CODEX",
+            f"export {name}={value}; cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX",
+            f"{name}={value} cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX",
+            "cat /proc/self/environ",
+            "tr '\\0' '\\n' < /proc/self/environ",
+            "tr '\\0' '\\n' < /proc/self/environ | grep CODEX",
+            "xargs -0 -n1 < /proc/self/environ",
+            "grep -a CODEX /proc/self/environ",
+            "xargs -0 < /proc/self/environ",
+            "xargs -0 < /proc/$$/environ | cat",
+            "xargs -0 -a /proc/$$/environ",
+            "exit 0",
+            "exit 3",
+            "false",
+            "cat missing.txt && env",
+            "sudo env 2>/dev/null | grep CODEX",
+            "ssh localhost env 2>/dev/null | grep CODEX",
+            "env | grep CODEX; cat .env",
+            "cat .env; env | grep CODEX",
+            "env | sort; cat notes.md",
+            f'echo "n=${name}"; cat .env; echo "m=${other}"',
+            "env | cat - .env | grep CODEX",
+            "cat .env - < /dev/null | grep CODEX",
+            "(cat .env; env) | grep CODEX | sort",
+            "{ env; cat env.sample; } | sort | grep CODEX",
+            "diff <(env) .env" if self.draft.shell != "dash" else "true",
+            "comm -12 .env env.sample",
+            "tee copy.txt < .env",
+            "cp .env out.txt; env > out2.txt; cat out.txt",
+            "env > out.txt; cp .env out.txt; grep CODEX out.txt",
+            "env > out.txt; cat .env >> out.txt; grep CODEX out.txt",
+            "grep CODEX < .env",
+            "git diff --no-index /dev/null .env",
+            "timeout 0.05 sh -c 'sleep 1; env | grep CODEX'; echo over",
+            f"echo n=${name} &",
+            "yes CODEX_SANDBOX=seatbelt | head -2",
+            "seq 3 | sed 's/^/CODEX_SANDBOX=/'",
+            "sh -c 'echo n=$0' seatbelt",
+            f"sh -c 'echo n=$1' x {value or 'y'}",
+            f'sh -c "echo n=${name}"',
+            f"sh -c 'echo n=${name}'",
+            f"env {other}={value} sh -c 'echo n=${name} m=${other}'",
+        )
+
+    # ------------------------------------------------------------ whole scripts
+
+    def script(self) -> str:
+        statements = [
+            self.documented() for _ in range(self.random.choices((0, 1, 2, 3), (10, 50, 30, 10))[0])
+        ]
+        statements += [self.quiet() for _ in range(self.random.choices((0, 1, 2, 4), (35, 30, 25, 10))[0])]
+        hostile = self.random.choices((0, 1, 2), (60, 30, 10))[0] if statements else 1
+        statements += [self.hostile() for _ in range(hostile)]
+        self.random.shuffle(statements)
+        text = ""
+        for number, statement in enumerate(statements):
+            last = number == len(statements) - 1
+            text += statement
+            if not last:
+                text += "" if statement.endswith("\n") else self.separator()
+        header = ""
+        if self.chance(0.15):
+            header = self.pick(
+                "set -e\n",
+                "set -u\n",
+                "set -eu\n",
+                "#!/bin/sh\n",
+                "# look at the sandbox\n",
+                "set -euo pipefail\n",
+            )
+            if "set -" in header:
+                self.draft.hostile = True  # it may end early
+            if "pipefail" in header and self.draft.shell == "dash":
+                header = "set -eu\n"
+        if self.chance(0.05):
+            text = f"{self.draft.shell} -c {shlex.quote(text)}"
+        return header + text
+
+    def separator(self) -> str:
+        joined = (
+            self.pick("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || ")
+            if self.chance(0.9)
+            else " ; "
+        )
+        if joined.strip() in ("&&", "||"):
+            self.draft.hostile = True
+        return joined

@@ -1,0 +1,509 @@
+"""What an output proves about the sandbox flags of the command's own environment, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentdash.engine.detect.process_status import restraints
+from agentdash.model.observation import UNSET
+from agentdash.sandbox.flags import read_flags
+from agentdash.sandbox.flags.reader import consistent_hypotheses
+
+NET = "CODEX_SANDBOX_NETWORK_DISABLED"
+SB = "CODEX_SANDBOX"
+HOME = "HOME=/home/dev\nPATH=/bin\n"
+BOTH = f"{HOME}{NET}=1\n{SB}=seatbelt\n"
+FLAGS = f"{NET}=1\n{SB}=seatbelt\n"
+PROBE = (
+    'echo "role=${ROLE:-solo}"; echo "flag=${CODEX_SANDBOX_NETWORK_DISABLED:-}"; '
+    'echo "sandbox=${CODEX_SANDBOX:-}"; echo "thread=${CODEX_THREAD_ID:-}"'
+)
+
+Expected = tuple[str | None, str | None]
+SET: Expected = ("1", "seatbelt")
+CLEAN: Expected = (UNSET, UNSET)
+NOTHING: Expected = (None, None)
+
+
+def read(script: str, output: str, exit_code: int | None = None) -> Expected:
+    flags = read_flags(script, output, exit_code=exit_code)
+    return flags.network, flags.sandbox
+
+
+# ---------------------------------------------------------------- what is read
+
+
+@pytest.mark.parametrize(
+    ("script", "when_set", "when_clean"),
+    [
+        ("env", BOTH, HOME),
+        ("env | sort", BOTH, HOME),
+        ("printenv", BOTH, HOME),
+        ("/usr/bin/env | grep CODEX", FLAGS, ""),
+        ("timeout 10 env | grep CODEX", FLAGS, ""),
+        ("env | grep ^CODEX | sort", "CODEX_HOME=/x\n" + FLAGS, "CODEX_HOME=/x\n"),
+        ("env | egrep 'CODEX|SANDBOX'", FLAGS, ""),
+        ("env -0 | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
+        ("env | grep CODEX || true", FLAGS, ""),
+        ("env | grep CODEX | head -20", FLAGS, None),
+        ("set | grep CODEX", f"{NET}=1\n{SB}=seatbelt\n", ""),
+        ("set", f"{NET}='1'\n{SB}='seatbelt'\nPATH='/bin'\n", "PATH='/bin'\n"),
+        (
+            "export -p",
+            f'declare -x PATH="/bin"\ndeclare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n',
+            'declare -x PATH="/bin"\n',
+        ),
+        ("cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
+        (f'printf "net=%s sb=%s\\n" "${NET}" "${SB}"', "net=1 sb=seatbelt\n", "net= sb=\n"),
+        (f"echo ${NET}; echo ${SB}", "1\nseatbelt\n", "\n\n"),
+        (f'echo "${{{NET}:-none}} / ${{{SB}:-no}}"', "1 / seatbelt\n", "none / no\n"),
+        (PROBE, "role=solo\nflag=1\nsandbox=seatbelt\nthread=a\n", "role=solo\nflag=\nsandbox=\nthread=a\n"),
+        ("bash -lc 'env | grep CODEX'", FLAGS, ""),
+        (f"sh -c 'printenv {NET}; printenv {SB}'", "1\nseatbelt\n", None),
+        (f"printenv {NET} {SB}", "1\nseatbelt\n", None),
+        (f"printenv {NET} || echo none; printenv {SB} || echo none", "1\nseatbelt\n", "none\nnone\n"),
+        (
+            f'for n in {NET} {SB}; do printf \'%s=%s\\n\' "$n" "${{!n}}"; done',
+            f"{NET}=1\n{SB}=seatbelt\n",
+            f"{NET}=\n{SB}=\n",
+        ),
+        (f"declare -p {NET} {SB}", f'declare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n', None),
+        (f"cat <<EOF\nnet=${NET}\nsb=${SB}\nEOF\n", "net=1\nsb=seatbelt\n", "net=\nsb=\n"),
+        (f'jq -n env | grep -c . ; echo "n=${NET} s=${SB}"', "30\nn=1 s=seatbelt\n", "28\nn= s=\n"),
+        ("jq -n env", f'{{\n  "{NET}": "1",\n  "{SB}": "seatbelt"\n}}\n', '{\n  "PATH": "/bin"\n}\n'),
+        (f'awk \'BEGIN{{print ENVIRON["{NET}"], ENVIRON["{SB}"]}}\'', "1 seatbelt\n", None),
+        (
+            f"node -p 'process.env.{NET}'; node -p 'process.env.{SB}'",
+            "1\nseatbelt\n",
+            "undefined\nundefined\n",
+        ),
+        (
+            f"python3 -c \"import os; print(os.environ.get('{NET}'), os.environ.get('{SB}'))\"",
+            "1 seatbelt\n",
+            "None None\n",
+        ),
+        (
+            "python3 -c 'import os, json; print(json.dumps(dict(os.environ)))'",
+            f'{{"{NET}": "1", "{SB}": "seatbelt"}}\n',
+            '{"PATH": "/bin"}\n',
+        ),
+        (
+            f'if [ -n "${NET}" ]; then echo "n ${NET}"; else echo no; fi\n'
+            f'test -z "${SB}" && echo none || echo "s ${SB}"',
+            "n 1\ns seatbelt\n",
+            "no\nnone\n",
+        ),
+        # the mixed scripts of models
+        (
+            "uname -a; id; env | grep CODEX; curl -sS https://example.com",
+            f"Linux x\nuid=0(root)\n{FLAGS}curl: (6) Could not resolve host: example.com\n",
+            "Linux x\nuid=0(root)\ncurl: (6) Could not resolve host: example.com\n",
+        ),
+        (
+            'echo "--- env"; env | sort; echo "--- dns"; getent hosts example.com',
+            f"--- env\n{BOTH}--- dns\n",
+            f"--- env\n{HOME}--- dns\n",
+        ),
+        (
+            f'set -euo pipefail\n\n# look\necho "net=${{{NET}:-}}"   # one\necho "sb=${{{SB}:-}}"\n',
+            "net=1\nsb=seatbelt\n",
+            "net=\nsb=\n",
+        ),
+        ("uname\nenv | grep CODEX\nid\n", f"Linux\n{FLAGS}uid=0\n", "Linux\nuid=0\n"),
+        (f'echo "n=${NET} s=${SB}" >&2', "n=1 s=seatbelt\n", "n= s=\n"),
+        (
+            f'cat notes.md; echo "net=${NET}; sb=${SB}"',
+            "# Notes\nnet=1; sb=seatbelt\n",
+            "# Notes\nnet=; sb=\n",
+        ),
+    ],
+)
+def test_what_is_read(script: str, when_set: str | None, when_clean: str | None) -> None:
+    """None: this script does not prove it."""
+    outputs = [
+        (output, truth) for output, truth in ((when_set, SET), (when_clean, CLEAN)) if output is not None
+    ]
+    assert [read(script, output) for output, _ in outputs] == [truth for _, truth in outputs] != []
+
+
+def listed(*lines: tuple[str, str | None]) -> str:
+    """Return the lines whose value is set, with the value in them."""
+    return "".join(line.format(value) + "\n" for line, value in lines if value is not None)
+
+
+def named(value: str | None, *, unset: str = "") -> str:
+    return unset if value is None else value
+
+
+@pytest.mark.parametrize("network", ["1", "0", None])
+@pytest.mark.parametrize("sandbox", ["seatbelt", "docker", None])
+@pytest.mark.parametrize(
+    ("script", "prints_absence"),
+    [
+        ("env | grep CODEX_SANDBOX", True),
+        (f'for n in {NET} {SB}; do printf \'%s=%s\\n\' "$n" "${{!n}}"; done', True),
+        ("jq -n env", True),
+        ("xargs -0 -n1 </proc/$$/environ | grep CODEX_SANDBOX", False),
+        (f'python3 -c \'import os; print(os.environ.get("{NET}"), os.environ.get("{SB}"))\'', True),
+    ],
+)
+def test_every_truth(script: str, prints_absence: bool, network: str | None, sandbox: str | None) -> None:
+    """A value is read if it is one that Codex sets, absence if the script shows it; never anything else."""
+    values = ((NET, network), (SB, sandbox))
+    if script.startswith("jq"):
+        entries = [
+            f'  "{name}": "{value}"' for name, value in (("PATH", "/bin"), *values) if value is not None
+        ]
+        output = "{\n" + ",\n".join(entries) + "\n}\n"
+    elif script.startswith("python3"):
+        output = f"{network} {sandbox}\n"
+    elif script.startswith("for"):
+        output = "".join(f"{name}={named(value)}\n" for name, value in values)
+    else:
+        output = listed(*((f"{name}={{}}", value) for name, value in values))
+    status = int(not output) if "grep" in script else 0
+    for found, value, own in zip(read(script, output, status), (network, sandbox), SET, strict=True):
+        absence = UNSET if value is None and prints_absence else None
+        assert found == (value if value == own else absence)
+
+
+# ---------------------------------------------------------------- dumps that are not whole
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "exit_code"),
+    [
+        ("env | grep -c CODEX", "10\n", 0),
+        ("env | grep -c ^CODEX_SANDBOX", "1\n", 0),
+        ("env | rg CODEX", "bash: line 1: rg: command not found\n", 127),
+        ("env | rg CODEX || true", "bash: line 1: rg: command not found\n", 0),
+        ("env | rg CODEX 2>/dev/null || true", "", 0),
+        ("env | grep -q CODEX_SANDBOX && echo yes", "yes\n", 0),
+        ("env | wc -l", "31\n", 0),
+        ("printenv | grep CODEX | wc -l", "2\n", 0),
+        ("env | grep -v CODEX", HOME, 0),
+        ("env | head -5", HOME, 0),
+        ("env | head -3", HOME, 0),
+        ("env | sort | tail -5", HOME, 0),
+        ("env | grep CODEX | head -1", "CODEX_HOME=/x\n", 0),
+        ("env | cut -d= -f1 | grep CODEX", f"CODEX_HOME\n{NET}\n{SB}\n", 0),
+        ("env | sed 's/=.*//' | grep CODEX", f"CODEX_HOME\n{NET}\n", 0),
+        ("env | grep -o '^CODEX[A-Z_]*'", f"CODEX_HOME\n{NET}\n", 0),
+        ("env > /dev/null && echo yes", "yes\n", 0),
+        ("env >/dev/null; echo done", "done\n", 0),
+        ("env | awk -F= '{print $1}'", "HOME\nPATH\n", 0),
+        ("env | grep -i proxy", "http_proxy=http://x\n", 0),
+        ("env | grep -l CODEX", "(standard input)\n", 0),
+        ("env | grep -m1 CODEX", "CODEX_HOME=/x\n", 0),
+        ("env", "bash: env: command not found\n", 127),
+        ("env", "", 0),
+        ("env", "HOME=/home/dev\n… 12 tokens truncated …\nPATH=/bin\n", 0),
+        ("env | grep CODEX", "", 137),
+        ("false && env | grep CODEX", "", 1),
+        ("if grep -q x /etc/hosts; then env | grep CODEX; fi", "", 0),
+        ("env -i env | grep CODEX", "", 1),
+        (f"env -u {NET} -u {SB} env | grep CODEX", "CODEX_HOME=/x\n", 0),
+        ("sleep 9 & env | grep CODEX &", "", 0),
+        ("timeout 1 bash -c 'sleep 5; env | grep CODEX'; echo over", "over\n", 0),
+        ("env() { :; }; env | grep CODEX", "", 1),
+        ("alias env=true; env | grep CODEX", "", 1),
+        ("tr '\\0' '\\n' < /proc/self/environ | grep CODEX", "", 1),
+        ("cat missing && env | grep CODEX", "cat: missing: No such file or directory\n", 1),
+        (f"unset {NET} {SB}; env | grep CODEX", "", 1),
+        ("docker run x env | grep CODEX", "", 1),
+        ("ssh host env | grep CODEX", "", 1),
+        ("./probe.sh | grep CODEX", "", 1),
+    ],
+)
+def test_absence_needs_a_whole_dump(script: str, output: str, exit_code: int) -> None:
+    assert read(script, output, exit_code) == NOTHING
+
+
+# ---------------------------------------------------------------- derived values
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        (
+            f"node -e 'console.log(JSON.stringify({{a: process.env.{NET} && 1, b: 2}}))'",
+            "{}\n",
+        ),
+        (f"node -e 'console.log(!!process.env.{NET})'", "true\n"),
+        (f'node -e \'console.log(process.env.{NET} ? "restricted" : "free")\'', "restricted\n"),
+        (f"python3 -c \"import os; print(os.environ.get('{SB}') == 'seatbelt')\"", "False\n"),
+        (f"python3 -c \"import os; print(bool(os.environ.get('{NET}')))\"", "True\n"),
+        (f"python3 -c \"import os; print('{NET}' in os.environ)\"", "True\n"),
+        (f"python3 -c \"import os; print(len(os.environ.get('{NET}', '')))\"", "1\n"),
+        (f"python3 -c \"import os; print(os.environ.get('{NET}', '1'))\"", "1\n"),
+        (f'echo "sb=${{{SB}:-seatbelt}}"', "sb=seatbelt\n"),
+        (f'echo "sb=${{{SB}:+seatbelt}}"', "sb=seatbelt\n"),
+        (f'echo "${{#{NET}}}"', "1\n"),
+        (f'echo "${{{SB}:0:6}}"', "seatbe\n"),
+        (f'echo "os=${{{SB}:-$(uname)}}"', "os=Darwin\n"),
+        ("env | sed 's/=.*/=<redacted>/' | grep CODEX", f"{NET}=<redacted>\n{SB}=<redacted>\n"),
+        ("env | grep CODEX | sed 's/=.*/=***/'", f"{NET}=***\n"),
+        ("env | grep CODEX_SANDBOX= | cut -c1-20", f"{SB}=seatbe\n"),
+        (f'[ -n "${NET}" ] && echo 1 || echo 0', "1\n"),
+        (f'[ "${SB}" = other ] && echo seatbelt', "seatbelt\n"),
+        (f"echo 'n=${NET}'", f"n=${NET}\n"),
+        (f'echo "n=\\${NET}"', f"n=${NET}\n"),
+        (f"printf '%.4s\\n' \"${SB}\"", "seat\n"),
+        (f"echo {NET}=1", f"{NET}=1\n"),
+        ("env | grep CODEX | tr a-z A-Z", f"{SB}=SEATBELT\n"),
+        (f'echo "n=${NET}"', "n=true\n"),
+        ("env", f"{HOME}{NET}=0\n{SB}=docker\n"),
+    ],
+)
+def test_derived_values_are_not_shown(script: str, output: str) -> None:
+    assert read(script, output, 0) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "expected"),
+    [
+        (
+            f"node -e 'console.log(JSON.stringify({{net: process.env.{NET}, sb: process.env.{SB}}}))'",
+            "{}\n",
+            CLEAN,
+        ),
+        (
+            f"node -e 'console.log(JSON.stringify({{net: process.env.{NET}, sb: process.env.{SB}}}))'",
+            '{"net":"1","sb":"seatbelt"}\n',
+            SET,
+        ),
+        (f"python3 -c \"import os; print(os.environ.get('{SB}') or 'not-set')\"", "not-set\n", (None, UNSET)),
+        (f"python3 -c \"import os; print(os.environ.get('{SB}') or '(none)')\"", "(none)\n", (None, UNSET)),
+        (f'echo "sb: ${{{SB}:-not set}}"', "sb: not set\n", (None, UNSET)),
+        (f'echo "${{{SB}-unset}}"', "unset\n", (None, UNSET)),
+        (f"printenv {NET}", "", (UNSET, None)),
+        (f"printenv {NET}", "1\n", ("1", None)),
+        (f"node -e 'console.log(process.env.{SB})'", "undefined\n", (None, UNSET)),
+        (f'node -p \'process.env.{NET} === "1" ? "off" : "on"\'', "on\n", NOTHING),
+        ("env | grep CODEX_SANDBOX_NET", "", (UNSET, None)),
+        (f'test -z "${NET}" && echo empty || echo there', "empty\n", (UNSET, None)),
+    ],
+)
+def test_bare_values_and_defaults(script: str, output: str, expected: Expected) -> None:
+    assert read(script, output) == expected
+
+
+# ---------------------------------------------------------------- text from elsewhere
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("cat .env", FLAGS),
+        ("set -e; cat .env", FLAGS),
+        ("cat env.sample; env | wc -l", f"{FLAGS}31\n"),
+        ("cat .env.example && env | sort | head -3", f"{FLAGS}CODEX_HOME=/x\nHOME=/home/dev\nPATH=/bin\n"),
+        ("ps eww -p 1 | tr ' ' '\\n'; env | wc -l", f"{FLAGS}31\n"),
+        ("codex exec -s read-only 'run env' | tail; env | grep -c x", f"{FLAGS}7\n"),
+        ("claude -p 'run env'; env | wc -l", f"{FLAGS}31\n"),
+        ("opencode run env", FLAGS),
+        ("gemini -p env", FLAGS),
+        ("cat /tmp/env-before.txt", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("jq -r .output rollout-abc.jsonl", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("grep CODEX_ ~/.codex/sessions/2026/rollout-abc.jsonl", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("./probe.sh", f"CODEX_THREAD_ID=abc\n{FLAGS}"),
+        ("bash probe.sh", FLAGS),
+        ("make env", FLAGS),
+        ("grep -rn CODEX_SANDBOX src", f"src/a.py:{SB}=seatbelt\n"),
+        ("grep -rh CODEX_SANDBOX src", FLAGS),
+        ("git diff", f"+{SB}=seatbelt\n{FLAGS}"),
+        ("ssh host env", BOTH),
+        ("docker run x env", BOTH),
+        ("sudo env", BOTH),
+        ("su -c env", BOTH),
+        ("kubectl exec pod -- env", BOTH),
+        ("tmux show-environment -g", BOTH),
+        ("tr '\\0' '\\n' < /proc/1/environ", BOTH),
+        ("tr '\\0' '\\n' < /proc/$PPID/environ", BOTH),
+        (f"{SB}=seatbelt {NET}=1 env", BOTH),
+        (f"env {SB}=seatbelt {NET}=1 printenv", BOTH),
+        (f"export {SB}=seatbelt {NET}=1; env", BOTH),
+        (f'{SB}=seatbelt; {NET}=1; echo "s=${SB} n=${NET}"', "s=seatbelt n=1\n"),
+        ("set -a; . ./.env; set +a; env | grep CODEX", FLAGS),
+        ("source .env; env | grep CODEX", FLAGS),
+        ("export $(cat .env | xargs); env | grep CODEX", FLAGS),
+        ('eval "$(cat .env)"; env | grep CODEX', FLAGS),
+        ("env $(cat .env) printenv | grep CODEX", FLAGS),
+        (f'read {SB} < .env; echo "s=${SB}"', "s=seatbelt\n"),
+        (f'for {SB} in seatbelt; do echo "s=${SB}"; done', "s=seatbelt\n"),
+        (f': ${{{SB}:=seatbelt}}; echo "s=${SB}"', "s=seatbelt\n"),
+        (f"echo seatbelt | read {SB}; echo s=${SB}", "s=seatbelt\n"),
+        ("env | cat - .env | grep CODEX", FLAGS),
+        ("(cat .env; env) | sort | grep CODEX", FLAGS),
+        ("env | sort; cat .env", f"{HOME}{FLAGS}"),
+        (
+            f"python3 -c \"import os; os.environ['{SB}'] = 'seatbelt'; print(os.environ.get('{SB}'))\"",
+            "seatbelt\n",
+        ),
+        (f'echo "n=${NET}"; echo "n=${SB}"; cat .env', "n=\nn=\nn=1\n"),
+        (f"cat <<'EOF'\n{SB}=seatbelt\nEOF\n", f"{SB}=seatbelt\n"),
+        ("env > f; cp .env f; grep CODEX f", FLAGS),
+        (f"echo 'open {NET}", f"{NET}=1\n"),
+        ("", FLAGS),
+    ],
+)
+def test_text_from_elsewhere_proves_no_value(script: str, output: str) -> None:
+    flags = read_flags(script, output)
+    assert flags.network != "1"
+    assert flags.sandbox != "seatbelt"
+
+
+def test_two_prints_that_contradict_are_not_read() -> None:
+    script = f'echo "a=${NET}"; env | grep {NET}'
+    assert read(script, f"a=1\n{NET}=1\n") == ("1", None)
+    assert read(script, f"a=\n{NET}=1\n") == NOTHING
+
+
+def test_a_flag_that_is_set_to_nothing_is_told_apart_where_it_shows() -> None:
+    assert read("env", f"{HOME}{SB}=\n") == (UNSET, None)
+    assert read(f'echo "s=${SB}"', "s=\n") == (None, UNSET)
+
+
+def test_what_a_filter_has_passed_on_has_its_pattern() -> None:
+    """Another line is the error of something else, or the output is not what the script seems to print."""
+    assert read("env | grep ^CODEX", "CODEX_HOME=/x\n", 0) == CLEAN
+    assert read("env | grep ^CODEX", "something went wrong\n", 0) == NOTHING
+    assert read("env | grep ^CODEX | sort", f"HOME=/x\n{FLAGS}", 0) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ('x=$(env | grep CODEX); echo "$x"', "CODEX_HOME=/x\nNOTE=see CODEX_SANDBOX=seatbelt\n"),
+        ('set -u; echo a; echo "n=${CODEX_SANDBOX#s}"', "a\nbash: line 1: CODEX_SANDBOX: unbound variable\n"),
+        ("echo -", "\n"),
+        ("env | grep --color=always CODEX_", "\x1b[01;31m\x1b[KCODEX_\x1b[m\x1b[KHOME=/x\n"),
+        ("[[ -n $CODEX_SANDBOX ]] && echo yes || echo no", "sh: 1: [[: not found\nno\n"),
+    ],
+)
+def test_the_true_environment_is_never_ruled_out(script: str, output: str) -> None:
+    assert (None, None) in consistent_hypotheses(script, output)
+
+
+def test_exit_code_counts() -> None:
+    assert read("env | grep CODEX", "", 1) == CLEAN
+    assert read("env | grep CODEX", "", 0) == NOTHING
+    assert read(f"printenv {SB}", "", 127) == NOTHING
+
+
+def test_output_of_a_terminal() -> None:
+    assert read("env | grep CODEX", "\x1b[01;31m\x1b[KCODEX\x1b[m\x1b[K_SANDBOX=seatbelt\r\n") == (
+        UNSET,
+        "seatbelt",
+    )
+
+
+# ---------------------------------------------------------------- quotes
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "quote"),
+    [
+        (PROBE, "role=solo\nflag=1\nsandbox=\nthread=abc\n", "flag=1; sandbox="),
+        ("env | grep CODEX", f"{SB}=seatbelt\n", f"{NET} is not in what it printed; {SB}=seatbelt"),
+        (f"echo ${NET}", "1\n", "1"),
+        (f'echo "sb: ${{{SB}:-none}}"', "sb: none\n", "sb: none"),
+        ("cat .env", FLAGS, ""),
+    ],
+)
+def test_the_quote_is_the_line_that_shows_it(script: str, output: str, quote: str) -> None:
+    assert read_flags(script, output).quote == quote
+
+
+# ---------------------------------------------------------------- the recordings' scripts
+
+
+@pytest.mark.parametrize(("assigned", "role"), [("", "solo"), ("ROLE=child_1; ", "child_1")])
+def test_the_recorded_probes(assigned: str, role: str) -> None:
+    assert read(assigned + PROBE, f"role={role}\nflag=1\nsandbox=\nthread=abc\n", 0) == ("1", UNSET)
+    assert read(assigned + PROBE, f"role={role}\nflag=\nsandbox=seatbelt\nthread=\n", 0) == (
+        UNSET,
+        "seatbelt",
+    )
+    dump = "CODEX_HOME=/home/dev/.codex\nCODEX_MANAGED_BY_NPM=1\n"
+    assert read("env | grep ^CODEX | sort", dump + f"{NET}=1\n", 0) == ("1", UNSET)
+    assert read("env | grep ^CODEX | sort", dump, 0) == CLEAN
+
+
+# ---------------------------------------------------------------- the own process's status
+
+STATUS = "Name:\tcat\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "output", "seccomp", "privileges", "sandboxed"),
+    [
+        ("cat /proc/self/status", STATUS, 2, True, None),
+        ("cat /proc/self/status | grep Seccomp", "Seccomp:\t2\n", 2, None, None),
+        ("grep -E 'Seccomp|NoNewPrivs' /proc/$$/status", "NoNewPrivs:\t0\nSeccomp:\t0\n", 0, False, False),
+        ("grep Seccomp: /proc/self/status; env", "Seccomp:\t2\nPATH=/bin\n", 2, None, None),
+        ("cat notes.txt", STATUS, None, None, None),
+        ("cat /proc/1/status", STATUS, None, None, None),
+        ("cat /proc/1/status; grep Pid /proc/self/status", STATUS, None, None, None),
+        ("cat notes.txt # /proc/self/status", STATUS, None, None, None),
+        ("echo 'cat /proc/self/status'", STATUS, None, None, None),
+        ("docker run x cat /proc/self/status", STATUS, None, None, None),
+        ("cat notes.txt; cat /proc/self/status >/dev/null", STATUS, None, None, None),
+        ("cat /proc/self/status", "Seccomp: much\n", None, None, None),
+        ("head -n 60 /proc/self/status", STATUS, 2, True, None),
+        ("head -60 /proc/$$/status", STATUS, 2, True, None),
+        ("head -c 99 /proc/self/status; head notes.txt", STATUS, None, None, None),
+        ("head /proc/self/status notes.txt", STATUS, None, None, None),
+        ("head -n 60 /proc/self/status | tail -3", STATUS, None, None, None),
+        ("ls /tmp; cat /proc/self/status", STATUS, 2, True, None),
+        ("env; cat /proc/self/status", STATUS, 2, True, None),
+        ("env cat /proc/self/status", STATUS, 2, True, None),
+        ("env | sort; cat /proc/self/status", STATUS, None, None, None),
+        ("curl -s file:///proc/1/status; grep Uid /proc/self/status", STATUS, None, None, None),
+        (
+            "x=$(ssh build cat /proc/self/status); echo $x; grep Uid /proc/self/status",
+            STATUS,
+            None,
+            None,
+            None,
+        ),
+        ("ssh build cat /proc/self/status", STATUS, None, None, None),
+        ("getent passwd; date; id; cat /proc/self/status", STATUS, 2, True, None),
+        ("git log; cat /proc/self/status", STATUS, None, None, None),
+    ],
+)
+def test_own_process_status(
+    script: str, output: str, seccomp: int | None, privileges: bool | None, sandboxed: bool | None
+) -> None:
+    found = restraints(script, output)
+    assert (found.seccomp, found.no_new_privs, found.sandboxed) == (seccomp, privileges, sandboxed)
+
+
+# ---------------------------------------------------------------- bounds
+
+LONG = "a" * 10_000
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("env | grep -E 'a.*b'", f"{LONG}\n"),
+        (f"echo {LONG} | grep 'a.*b'; echo $CODEX_SANDBOX", f"{LONG}\n"),
+        (f"env | tee {'a' * 60} -x", HOME),
+        (f"node -e '{' ' * 50_000}console.log(process.env.CODEX_SANDBOX)'", "1\n"),
+        (f"python3 -c 'import os; print({'(' * 5_000}{')' * 5_000})'", "1\n"),
+        (f"python3 -c 'import os; print({'(' * 1_500}os.getenv(1){')' * 1_500})'", "1\n"),
+        ('python3 -c \'import os; print("\\d", os.getenv("CODEX_SANDBOX"))\'', "1\n"),
+        ("cat x; echo $CODEX_SANDBOX$CODEX_SANDBOX; cat y", "a " * 30_000),
+        ("cat x; " + "printf %s%s $CODEX_SANDBOX $CODEX_SANDBOX_NETWORK_DISABLED; " * 30, "q\n" * 30_000),
+        (f"for a in {LONG[:99]!r} " + "x " * 29 + "; do for b in {1..9}; do env; done; done", HOME),
+        ("f() { f; f; env; }; f", HOME),
+        ("uname || " * 200 + "env", HOME),
+        ("env", "sh:" * 20_000 + " error\n"),
+        ("env\n" * 2_000, HOME),
+    ],
+    ids=range(14),
+)
+def test_what_takes_too_long_is_not_read(script: str, output: str) -> None:
+    assert not read_flags(script, output, exit_code=0)
