@@ -25,7 +25,7 @@ import socket
 import stat
 import struct
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -61,13 +61,15 @@ class ProvenSocket:
 
     Attributes:
         path: what to connect to; also for child processes, which need not inherit a descriptor for it.
+        program: the executable that the listener runs, even if its file was replaced since.
         pid: of the listener.
     """
 
-    def __init__(self, path: str, pid: int, descriptor: int | None) -> None:
+    def __init__(self, path: str, program: str, pid: int, opened: ExitStack) -> None:
         self.path = path
+        self.program = program
         self.pid = pid
-        self._descriptor = descriptor
+        self._opened = opened
 
     def __enter__(self) -> Self:
         return self
@@ -76,11 +78,9 @@ class ProvenSocket:
         self.close()
 
     def close(self) -> None:
-        """Let go of the socket; `path` is empty then, since its number may become that of another file."""
-        self.path = ""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        """Let go of the socket; the paths are empty then, since their numbers may become other files'."""
+        self.path = self.program = ""
+        self._opened.close()
 
 
 def prove(
@@ -99,18 +99,24 @@ def prove(
     place = os.path.abspath(path)
     if may_be_link:
         place = _follow(place)
-    if not _PROC:
-        pid = _prove_listener(place, program)
-        return ProvenSocket(place, pid, None)
-    descriptor = os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    opened = ExitStack()
     try:
-        if not stat.S_ISSOCK(mode := os.fstat(descriptor).st_mode):
-            raise UnprovenError("is a symbolic link" if stat.S_ISLNK(mode) else "is not a socket")
-        proven = f"/proc/{os.getpid()}/fd/{descriptor}"
-        return ProvenSocket(proven, _prove_listener(proven, program), descriptor)
+        if _PROC:
+            descriptor, place = _open(place, os.O_NOFOLLOW, opened)
+            if not stat.S_ISSOCK(mode := os.fstat(descriptor).st_mode):
+                raise UnprovenError("is a symbolic link" if stat.S_ISLNK(mode) else "is not a socket")
+        executable, pid = _prove_listener(place, program, opened)
+        return ProvenSocket(place, executable, pid, opened)
     except BaseException:
-        os.close(descriptor)
+        opened.close()
         raise
+
+
+def _open(path: str, flags: int, opened: ExitStack) -> tuple[int, str]:
+    """Return a descriptor of a file, and a path that leads to that very file as long as it is open."""
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
+    opened.callback(os.close, descriptor)
+    return descriptor, f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def _follow(place: str) -> str:
@@ -125,8 +131,8 @@ def _follow(place: str) -> str:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
 
 
-def _prove_listener(place: str, program: re.Pattern[str]) -> int:
-    """Return the pid of the process that listens, if it passes every check."""
+def _prove_listener(place: str, program: re.Pattern[str], opened: ExitStack) -> tuple[str, int]:
+    """Return the program and the pid of the process that listens, if it passes every check."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(_CONNECT_TIMEOUT_S)
         client.connect(place)
@@ -138,14 +144,14 @@ def _prove_listener(place: str, program: re.Pattern[str]) -> int:
         try:
             started = _started(pid)
             _check_confinement(pid)
-            _check_program(pid, program)
+            executable = _check_program(pid, program, opened)
             lives_on = _lives_on(client, pid, started)
         except OSError as error:
             reason = clean_line(str(error))
             raise UnprovenError(f"belongs to process {pid}, which cannot be examined: {reason}") from error
         if not lives_on:
             raise UnprovenError(f"belongs to process {pid}, which has ended")
-    return pid
+    return executable, pid
 
 
 def _peer(client: socket.socket) -> tuple[int, int]:
@@ -177,18 +183,26 @@ def _check_confinement(pid: int) -> None:
             raise UnprovenError(f"{sandboxed}: it has {field} {other[field]}")
 
 
-def _check_program(pid: int, program: re.Pattern[str]) -> None:
-    """Raise an `UnprovenError` if a process runs another program, or one that others may replace.
+def _check_program(pid: int, program: re.Pattern[str], opened: ExitStack) -> str:
+    """Return a path by which the program of a process can be started.
 
+    Raise an `UnprovenError` if it is another than the expected one, or one that others may replace.
     Others are all but this user, root, and the groups that these let write. A directory for everyone, such as
     `/tmp`, is one that sandboxes leave writable too: a worker may have made a program below it. A program
     in the user's home passes, since the process that runs it is outside of every sandbox.
     """
-    running, executable = _program(pid)
+    if _PROC:
+        descriptor, startable = _open(f"/proc/{pid}/exe", 0, opened)
+        executable = os.readlink(startable).removesuffix(_DELETED)
+        found = {executable: os.fstat(descriptor)}
+    else:
+        from agentdash import macos  # noqa: PLC0415 - loads ctypes
+
+        startable = executable = macos.program(pid)
+        found = {executable: os.stat(executable)}
     named = clean_line(f"{executable} (process {pid})")
     if not program.fullmatch(executable.rpartition("/")[2]):
         raise UnprovenError(f"belongs to another program, {named}")
-    found = {executable: os.stat(running)}
     parent = executable
     while (parent := os.path.dirname(parent)) not in found:
         with suppress(FileNotFoundError):  # of a program that was removed
@@ -199,16 +213,7 @@ def _check_program(pid: int, program: re.Pattern[str]) -> None:
             raise UnprovenError(clean_line(f"belongs to {named}, and everyone may write to {place}"))
         if status.st_uid not in trusted:
             raise UnprovenError(clean_line(f"belongs to {named}, and {place} to user {status.st_uid}"))
-
-
-def _program(pid: int) -> tuple[str, str]:
-    """Return by which path the program of a process can be examined, and its own path."""
-    if not _PROC:
-        from agentdash import macos  # noqa: PLC0415 - loads ctypes
-
-        return (path := macos.program(pid)), path
-    running = f"/proc/{pid}/exe"
-    return running, os.readlink(running).removesuffix(_DELETED)
+    return startable
 
 
 def _trusted_users() -> tuple[int, ...]:

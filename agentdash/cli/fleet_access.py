@@ -263,12 +263,8 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
     if found.workers or found.pane is None or found.pane not in hub.fleet.panes:
         return snapshot
     from agentdash.collect.tmux.scrollback import read_scrollback
-    from agentdash.collect.tmux.servers import servers
 
-    known = servers(config.socket_names, config.socket_paths, default=True)
-    server = next((server for server in known if server.label == found.pane.server), None)
-    session = session_line(tuple(read_scrollback(server, found.pane.id))) if server else None
-    if session is None:
+    if (session := session_line(tuple(read_scrollback(found.pane)))) is None:
         return snapshot
     pid = hub.fleet.panes[found.pane].server_pid
     read = PaneSessionRead(at=hub.now(), key=found.pane, thread=session, server_pid=pid)

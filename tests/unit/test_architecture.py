@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "agentdash"
 MAY_IMPORT = {
     "model": {"model"},
     "agents": {"model", "agents", "files", "peers"},
-    "collect": {"model", "agents", "collect", "config", "files", "macos", "peers"},
+    "collect": {"model", "agents", "collect", "config", "files", "macos", "peers", "programs"},
     "store": {"model", "store", "config", "files", "folders"},
     "engine": {"model", "engine"},
     "replay": {"model", "agents", "store", "engine", "collect", "replay", "files", "prices"},
@@ -32,7 +32,7 @@ MAY_IMPORT = {
         "guide",
         "prices",
     },
-    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices"},
+    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs"},
     "demo": {"model", "agents", "engine", "replay", "demo"},
     "config": {"model", "config", "config_problems", "files", "folders"},
     "config_problems": {"model", "config_problems"},
@@ -42,13 +42,13 @@ MAY_IMPORT = {
     "macos": {"macos"},
     "peers": {"model", "macos", "peers"},
     "prices": {"model", "prices"},
+    "programs": {"programs"},
 }
 """Packages that each package may import; `cli` may import all of them."""
 MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}
 """Modules of allowed packages that a package may not import: screens show the snapshot, and do not judge."""
 ONLY_IN = {
     "textual": "tui",
-    "libtmux": "collect",
     "psutil": "collect",
     "watchfiles": "collect",
     "websockets": "agents",

@@ -66,6 +66,7 @@ def _refused(path: Path) -> str | None:
     """Return a description where connecting to a socket of this user is denied."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
+            client.setblocking(False)  # a full queue would hold it for ever
             client.connect(str(path))
     except OSError as error:
         if error.errno in (errno.EPERM, errno.EACCES):
