@@ -3,7 +3,7 @@
 agentdash starts programs by itself, while sandboxed workers write to their workspaces and to `/tmp`. So a
 directory of the PATH is left out where one may put a `git` of its own: relative ones, what lies below the
 working directory, a virtual environment or `node_modules`, and what everyone may write. Variables are passed
-on by name: keys for models and clouds are nobody's business but their programs'.
+on by name: no program gets keys of models and clouds.
 """
 
 from __future__ import annotations
@@ -13,26 +13,33 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 _ALWAYS: Final = ("HOME", "LANG", "LC_*", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "XDG_*")
 """Variables for every program, beside the PATH."""
-TMUX: Final = ("TMUX", "TMUX_PANE")
-"""By these tmux knows the client that agentdash runs in."""
-SSH: Final = ("SSH_*", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS", "KRB5*")
-CONTAINERS: Final = ("DOCKER_*", "CONTAINER_*", "CONTAINERS_*", "PODMAN_*", "SSH_AUTH_SOCK")
-DESKTOP: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")
+_DESKTOP: Final = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY")
+_CONTAINERS: Final = ("CONTAINER_*", "CONTAINERS_*", "DOCKER_*", "PODMAN_*", "SSH_AUTH_SOCK")
+_NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "docker": _CONTAINERS,
+    "git": (),
+    "notify-send": _DESKTOP,
+    "osascript": (),
+    "podman": _CONTAINERS,
+    "ssh": ("KRB5*", "SSH_*", *_DESKTOP),
+    "tmux": ("TMUX", "TMUX_PANE"),
+}
+"""The variables that each program needs beside those. A program that is not listed here was named by the user
+(`--carrier`): what it needs is not known, and it gets everything."""
 
 
-def environment(*names: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment for a program.
-
-    Args:
-        names: variables that it needs beside the usual ones; `*` stands for the rest of a name.
-    """
-    wanted = (*_ALWAYS, *names)
+def environment(program: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the environment for a program, by its name."""
+    needs = _NEEDS.get(program)
+    wanted = ("*",) if needs is None else (*_ALWAYS, *needs)
     kept = {name: value for name, value in environ.items() if any(fnmatchcase(name, each) for each in wanted)}
     return {**kept, "PATH": safe_path(environ)}
 
@@ -52,17 +59,31 @@ def find_program(name: str, environ: Mapping[str, str] = os.environ) -> str:
     raise FileNotFoundError(errno.ENOENT, why, name)
 
 
+def is_installed(name: str) -> bool:
+    """Return whether a program is found."""
+    try:
+        return bool(find_program(name))
+    except FileNotFoundError:
+        return False
+
+
 def safe_path(environ: Mapping[str, str] = os.environ) -> str:
     """Return the PATH without the directories in which a worker may put programs."""
-    here, home = Path.cwd(), Path(environ.get("HOME") or "/")
-    workspaces = [] if home.is_relative_to(here) else [here]  # `~/.local/bin` counts, also in the home
-    if environ.get("VIRTUAL_ENV"):
-        workspaces.append(Path(environ["VIRTUAL_ENV"]))
-    folders = (Path(each) for each in environ.get("PATH", os.defpath).split(os.pathsep) if each)
-    return os.pathsep.join(str(folder) for folder in folders if not _workers_may_write(folder, workspaces))
+    workspaces = [environ["VIRTUAL_ENV"]] if environ.get("VIRTUAL_ENV") else []
+    with suppress(OSError):  # the working directory may be gone
+        here = Path.cwd()
+        if not Path(environ.get("HOME") or "/").is_relative_to(here):  # there `~/.local/bin` counts
+            workspaces.append(str(here))
+    return _safe_path(environ.get("PATH", os.defpath), tuple(workspaces))
 
 
-def _workers_may_write(folder: Path, workspaces: list[Path]) -> bool:
+@lru_cache(maxsize=8)
+def _safe_path(path: str, workspaces: tuple[str, ...]) -> str:
+    folders = [Path(each) for each in path.split(os.pathsep) if each]
+    return os.pathsep.join(str(each) for each in folders if not _workers_may_write(each, workspaces))
+
+
+def _workers_may_write(folder: Path, workspaces: tuple[str, ...]) -> bool:
     if not folder.is_absolute() or "node_modules" in folder.parts:
         return True
     real = folder.resolve()

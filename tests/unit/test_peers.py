@@ -140,9 +140,9 @@ def test_another_program_is_refused(serve: Serve) -> None:
     ],
 )
 def test_a_program_that_others_may_replace_is_refused(
-    serve: Serve, place: Path, home: Path, mode: int, reason: str | None
+    serve: Serve, place: Path, program_folder: Path, mode: int, reason: str | None
 ) -> None:
-    folder = home / "bin"
+    folder = program_folder / "bin"
     folder.mkdir()
     program = Path(shutil.copy(INTERPRETER, folder / "python3"))
     folder.chmod(mode)
@@ -154,20 +154,11 @@ def test_a_program_that_others_may_replace_is_refused(
             prove(place, PROGRAM)
 
 
-def test_a_program_that_was_replaced_is_still_known(serve: Serve, place: Path, home: Path) -> None:
-    program = Path(shutil.copy(INTERPRETER, home / "python3"))
+def test_a_program_that_was_replaced_is_still_known(serve: Serve, place: Path, program_folder: Path) -> None:
+    program = Path(shutil.copy(INTERPRETER, program_folder / "python3"))
     serve(program=program)
     program.unlink()
     prove(place, PROGRAM).close()
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """Yield a directory that is not below one that everyone may write."""
-    folder = Path.home() / ".cache" / f"agentdash-peers-{os.getpid()}"
-    folder.mkdir(parents=True)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_a_link_is_followed_where_it_is_expected(serve: Serve, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from agentdash.collect.tmux.servers import TmuxServer
 from agentdash.model.pane import NO_SERVER, REFUSED
 from agentdash.model.sanitize import clean_line
 from agentdash.peers import ProvenSocket, UnprovenError, prove
-from agentdash.programs import TMUX, environment
+from agentdash.programs import environment
 
 _PROGRAM: Final = re.compile(r"\.?tmux(?:[-_.\d].*)?")
 """`tmux`, `tmux-3.4`, `.tmux-wrapped`."""
@@ -86,7 +86,7 @@ def ask(server: TmuxServer, *command: str, given: str | None = None) -> str:
             done = subprocess.run(
                 [*_client(proven), *command],
                 executable=proven.program,
-                env=environment(*TMUX),
+                env=environment("tmux"),
                 input=given or "",
                 capture_output=True,
                 encoding="utf-8",
@@ -144,7 +144,7 @@ async def _run(proven: ProvenSocket, limit_s: float, script: bytes) -> tuple[int
                 "source-file",
                 "-",
                 executable=proven.program,
-                env=environment(*TMUX),
+                env=environment("tmux"),
             )
     except TimeoutError:
         raise NoAnswerError(f"tmux does not start within {limit_s:g} s") from None

@@ -100,7 +100,7 @@ def tmux_version() -> str | None:
     try:
         done = subprocess.run(
             [find_program("tmux"), "-V"],
-            env=environment(),
+            env=environment("tmux"),
             capture_output=True,
             text=True,
             errors="replace",
