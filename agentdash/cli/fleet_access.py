@@ -19,7 +19,14 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
 from agentdash.cli.live_hub import live_hub
-from agentdash.cli.targets import AmbiguousTargetError, Found, find_workers, is_pane, with_server_of
+from agentdash.cli.targets import (
+    AmbiguousTargetError,
+    Found,
+    find_workers,
+    is_pane,
+    refusal,
+    with_server_of,
+)
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config, state_folder
@@ -171,6 +178,8 @@ def no_such_worker(snapshot: Snapshot | None, target: str | None, via: StatusFil
     named = repr(clean_line(target or ""))
     if via is not None and via.problem is not None:
         return f"{named} cannot be observed inside this sandbox: {via.problem}"
+    if snapshot is not None and (why := refusal(snapshot, target or "")) is not None:
+        return f"no worker matches {named}: {why}"
     if snapshot is not None and find(snapshot, target or "").pane is not None:
         return f"no worker matches {named}: the pane is there, and no worker CLI runs in it"
     return f"no worker matches {named}: see `agentdash status`"
