@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 # the Claude Code of the machine is none of the tests' business: its sessions would be among the workers
 os.environ["CLAUDE_CONFIG_DIR"] = "/dev/null/claude"  # cannot be created, not even by root
 
 # a usual umask of systems with a group for each user would make files that other users may write to
 os.umask(0o022)
+
+
+@pytest.fixture
+def program_folder() -> Iterator[Path]:
+    """Yield a directory for programs that agentdash starts: it starts none below one that everyone may write,
+    as pytest's is."""
+    cache = Path.home() / ".cache" / "agentdash-tests"
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="programs_", dir=cache))
+    yield folder
+    shutil.rmtree(folder)

@@ -19,7 +19,14 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
 from agentdash.cli.live_hub import live_hub
-from agentdash.cli.targets import AmbiguousTargetError, Found, find_workers, is_pane, with_server_of
+from agentdash.cli.targets import (
+    AmbiguousTargetError,
+    Found,
+    find_workers,
+    is_pane,
+    refusal,
+    with_server_of,
+)
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config, state_folder
@@ -171,6 +178,8 @@ def no_such_worker(snapshot: Snapshot | None, target: str | None, via: StatusFil
     named = repr(clean_line(target or ""))
     if via is not None and via.problem is not None:
         return f"{named} cannot be observed inside this sandbox: {via.problem}"
+    if snapshot is not None and (why := refusal(snapshot, target or "")) is not None:
+        return f"no worker matches {named}: {why}"
     if snapshot is not None and find(snapshot, target or "").pane is not None:
         return f"no worker matches {named}: the pane is there, and no worker CLI runs in it"
     return f"no worker matches {named}: see `agentdash status`"
@@ -263,12 +272,8 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
     if found.workers or found.pane is None or found.pane not in hub.fleet.panes:
         return snapshot
     from agentdash.collect.tmux.scrollback import read_scrollback
-    from agentdash.collect.tmux.servers import servers
 
-    known = servers(config.socket_names, config.socket_paths, default=True)
-    server = next((server for server in known if server.label == found.pane.server), None)
-    session = session_line(tuple(read_scrollback(server, found.pane.id))) if server else None
-    if session is None:
+    if (session := session_line(tuple(read_scrollback(found.pane)))) is None:
         return snapshot
     pid = hub.fleet.panes[found.pane].server_pid
     read = PaneSessionRead(at=hub.now(), key=found.pane, thread=session, server_pid=pid)

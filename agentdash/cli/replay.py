@@ -193,16 +193,18 @@ def _play_there(
         click.UsageError: the carrier has no terminal.
     """
     from agentdash.collect.remote.carrier import CarrierError
+    from agentdash.programs import environment, find_program
 
     arguments = ["replay", thread, "--speed", speed, "--idle", f"{gap:g}"]
     arguments += ["--at", at] if at is not None else []
     arguments += ["--from-finding", str(from_finding)] if from_finding is not None else []
     try:
         argv = carrier.in_terminal(shlex.join(arguments))
-    except CarrierError as error:
+        program = find_program(argv[0])
+    except (CarrierError, FileNotFoundError) as error:
         raise click.UsageError(clean_line(str(error))) from error
     start_up.restore()
-    os.execvp(argv[0], argv)  # noqa: S606 - it has no shell here
+    os.execve(program, argv, environment(argv[0]))  # noqa: S606 - it has no shell here
 
 
 def _preview(

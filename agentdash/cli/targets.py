@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from agentdash.collect.tmux.servers import server_of
 from agentdash.config import Config
-from agentdash.model.pane import PaneKey
+from agentdash.model.pane import REFUSED, PaneKey
 from agentdash.model.worker import Snapshot, Worker
 
 _MIN_PREFIX_CHARS: Final = 4
@@ -85,6 +86,16 @@ def with_server_of(config: Config, target: str | None) -> Config:
     if server.startswith("/"):
         return replace(config, socket_paths=tuple(dict.fromkeys((*config.socket_paths, Path(server)))))
     return replace(config, socket_names=tuple(dict.fromkeys((*config.socket_names, server))))
+
+
+def refusal(snapshot: Snapshot, target: str) -> str | None:
+    """Return why a tmux server in which a target may be was refused, with its name; None where none was."""
+    if not is_pane(target):
+        return None
+    named = _FULL_PANE.fullmatch(target)
+    sources = {each.name: each.detail for each in snapshot.sources if each.detail.startswith(REFUSED)}
+    wanted = [server_of(named["server"]).source] if named is not None else sources
+    return next((f"{name} is {sources[name]}" for name in wanted if name in sources), None)
 
 
 def _pane_of(snapshot: Snapshot, target: str, own_server: str | None, *, is_stale: bool) -> PaneKey | None:

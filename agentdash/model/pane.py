@@ -32,8 +32,9 @@ class PaneKey(msgspec.Struct, frozen=True, order=True):
 
 NO_SERVER: Final = "no server running"
 """The detail of a tmux source whose server is known not to run."""
-NO_TMUX: Final = "tmux is not installed"
-"""The detail of a tmux source without the program."""
+REFUSED: Final = "refused"
+"""The detail of a tmux source begins with it where something listens that is not proven to be a tmux server
+of this user outside of every sandbox."""
 
 
 def tmux_source(server: str) -> str:

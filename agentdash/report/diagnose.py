@@ -28,10 +28,9 @@ from agentdash.collect.tmux.clipboard import clipboard
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder
-from agentdash.engine.judge.findings.tmux_boundary import is_sandboxed
 from agentdash.model.events import HostSeen, PaneSeen, ProcessSeen, SourceSeen
-from agentdash.model.pane import NO_SERVER, tmux_source
-from agentdash.model.process import Kernel, Process
+from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
+from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.report.diagnose_codex import check_config, check_homes, check_rules
@@ -210,12 +209,15 @@ def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[
     for server in probe.servers:
         if server.ok:
             yield ok(server.name, server.detail)
+        elif server.detail.startswith(REFUSED):
+            advice = "nothing was sent to it: start the server from a shell outside of every sandbox"
+            yield fail(server.name, server.detail, advice)
         elif server.name != tmux_source("default") or server.detail != NO_SERVER or not any_answers:
             advice = "start your agents in tmux, or name their server with -L or -S"
             yield warn(server.name, server.detail, advice)
     for name, pid in probe.server_pids.items():
         if (process := probe.processes.get(pid)) is not None:
-            yield from _check_server(name, process, probe.own)
+            yield from _check_server(name, process)
 
 
 def _check_clipboard() -> Iterator[DoctorCheck]:
@@ -229,13 +231,7 @@ def _check_clipboard() -> Iterator[DoctorCheck]:
         yield warn("tmux clipboard", f"copies go to tmux's buffer, {problem}", advice)
 
 
-def _check_server(server: str, process: Process, own: Kernel | None) -> Iterator[DoctorCheck]:
-    if process.kernel is not None and own is not None and is_sandboxed(process.kernel, own):
-        yield fail(
-            f"tmux {server}",
-            f"the server (pid {process.pid}) itself runs inside of a sandbox",
-            "what is started in its panes stays sandboxed, whatever is approved: restart it outside",
-        )
+def _check_server(server: str, process: Process) -> Iterator[DoctorCheck]:
     flags = sorted(name for name in process.env or {} if name.startswith("CODEX_SANDBOX"))
     if flags:
         yield warn(

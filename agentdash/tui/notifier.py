@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from agentdash.engine.notifications import (
     next_notifications,
 )
 from agentdash.model.worker import Snapshot
+from agentdash.programs import environment, find_program, is_installed
 
 _ICON: Final = "utilities-terminal"
 _WITHOUT_TAGS: Final = str.maketrans("<>", "‹›")
@@ -86,14 +86,14 @@ def tmux_passthrough(sequence: str) -> str:
 def desktop_command(
     notification: Notification,
     platform: str = sys.platform,
-    which: Callable[[str], str | None] = shutil.which,
+    is_there: Callable[[str], bool] = is_installed,
 ) -> list[str] | None:
     """Return the command for a desktop notification; None where there is no program for it."""
     title, text = notification.title, notification.text
     if platform == "darwin":
         script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
-        return ["osascript", "-e", script, "--", title, text] if which("osascript") else None
-    if which("notify-send") is None:
+        return ["osascript", "-e", script, "--", title, text] if is_there("osascript") else None
+    if not is_there("notify-send"):
         return None
     # the body is markup (Desktop Notifications 1.2); the summary is plain text, which some servers parse too
     summary = title.translate(_WITHOUT_TAGS)
@@ -105,6 +105,13 @@ def spawn(command: Sequence[str]) -> None:
     """Start a program, detached from this terminal; ignore errors, which the user could not act on."""
     null = subprocess.DEVNULL
     try:
-        subprocess.Popen(command, stdin=null, stdout=null, stderr=null, start_new_session=True)
+        subprocess.Popen(
+            [find_program(command[0]), *command[1:]],
+            env=environment(command[0]),
+            stdin=null,
+            stdout=null,
+            stderr=null,
+            start_new_session=True,
+        )
     except OSError:
         return

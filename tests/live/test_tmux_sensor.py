@@ -19,11 +19,14 @@ from pathlib import Path
 
 import pytest
 
+from agentdash.collect.tmux import sensor
 from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane, split
+from agentdash.collect.tmux.command import run_commands
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import TmuxServer, current_pane, servers, tmux_version
 from agentdash.model.events import PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.peers import ProvenSocket
 from tests.live.conftest import Screens
 from tests.live.patience import scaled, wait_until
 
@@ -109,15 +112,13 @@ class Observer:
 
 
 def before_each_call(do: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Call a function with the arguments of each `tmux` process before the sensor starts it."""
-    loop = asyncio.get_running_loop()
-    start = loop.subprocess_exec
+    """Call a function with the commands of each `tmux` process before the sensor starts it."""
 
-    def started(protocol: object, *args: str, **options: object) -> object:
-        do(*args)
-        return start(protocol, *args, **options)
+    async def run(proven: ProvenSocket, limit_s: float, *commands: str) -> tuple[int, str, str]:
+        do(*commands)
+        return await run_commands(proven, limit_s, *commands)
 
-    monkeypatch.setattr(loop, "subprocess_exec", started)
+    monkeypatch.setattr(sensor, "run_commands", run)
 
 
 async def test_panes_and_screens_are_emitted_once(tmux: Tmux) -> None:
@@ -243,7 +244,7 @@ async def test_twelve_panes_take_two_calls(tmux: Tmux, monkeypatch: pytest.Monke
     calls = []
 
     def count(*args: str) -> None:
-        calls.append(args.count("capture-pane"))
+        calls.append(sum(arg.startswith("capture-pane") for arg in args))
 
     before_each_call(count, monkeypatch)
     await Observer().poll()
@@ -259,7 +260,7 @@ async def test_pane_closes_between_listing_and_capturing(tmux: Tmux, monkeypatch
     )
 
     def race(*args: str) -> None:
-        if "capture-pane" in args and panes[1] in args:
+        if f"capture-pane -e -p -t {panes[1]}" in args:
             tmux("kill-pane", "-t", panes[1])
 
     before_each_call(race, monkeypatch)
@@ -278,7 +279,8 @@ async def test_panes_that_keep_drawing_take_one_call(tmux: Tmux, monkeypatch: py
     calls: list[list[str]] = []
 
     def count(*args: str) -> None:
-        calls.append([arg for arg in args if arg in ("list-panes", "capture-pane")])
+        verbs = [arg.partition(" ")[0] for arg in args]
+        calls.append([verb for verb in verbs if verb != "display-message"])
 
     before_each_call(count, monkeypatch)
     await observer.until(lambda: calls[-2:] == [["list-panes", *["capture-pane"] * 3]] * 2)
@@ -436,7 +438,7 @@ def test_own_server_is_a_default_server(tmux: Tmux, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TMUX", f"{socket},1,0")
     monkeypatch.setenv("TMUX_PANE", "%0")
     assert [server.label for server in servers((), (), default=True)] == ["default", "-L other"]
-    assert servers((), (), default=True)[1] == TmuxServer("-L other", ("-L", "other"), Path(socket))
+    assert servers((), (), default=True)[1] == TmuxServer("-L other", Path(socket))
     assert current_pane() == PaneKey("-L other", "%0")
     split("below", "3", shlex.split("sleep 1000"))
     assert tmux("-L", "other", "list-panes", "-F", "#{pane_id}").split() == ["%0", "%1"]

@@ -13,8 +13,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "agentdash"
 MAY_IMPORT = {
     "model": {"model"},
-    "agents": {"model", "agents", "files"},
-    "collect": {"model", "agents", "collect", "config", "files"},
+    "agents": {"model", "agents", "files", "peers"},
+    "collect": {"model", "agents", "collect", "config", "files", "macos", "peers", "programs"},
     "store": {"model", "store", "config", "files", "folders"},
     "sandbox": {"model", "sandbox"},
     "engine": {"model", "sandbox", "engine"},
@@ -34,21 +34,23 @@ MAY_IMPORT = {
         "guide",
         "prices",
     },
-    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices"},
+    "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs"},
     "demo": {"model", "agents", "sandbox", "engine", "replay", "demo"},
     "config": {"model", "config", "config_problems", "files", "folders"},
     "config_problems": {"model", "config_problems"},
     "files": {"files"},
     "folders": {"folders"},
     "guide": {"guide"},
+    "macos": {"macos"},
+    "peers": {"model", "macos", "peers"},
     "prices": {"model", "prices"},
+    "programs": {"programs"},
 }
 """Packages that each package may import; `cli` may import all of them."""
 MAY_NOT_IMPORT = {"tui": ("agentdash.engine.judge", "agentdash.engine.reduce", "agentdash.engine.detect")}
 """Modules of allowed packages that a package may not import: screens show the snapshot, and do not judge."""
 ONLY_IN = {
     "textual": "tui",
-    "libtmux": "collect",
     "psutil": "collect",
     "watchfiles": "collect",
     "websockets": "agents",
@@ -86,6 +88,7 @@ OPENERS = {
     "demo/play.py": "data of the package",
     "files.py": "the opener of everything else",
     "guide/__init__.py": "data of the package",
+    "peers.py": "/proc",
     "prices.py": "data of the package",
     "report/diagnose.py": "/proc/sys",
     "report/export_html.py": "data of the package",

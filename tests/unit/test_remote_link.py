@@ -374,13 +374,13 @@ def test_containers(container: str, begin: list[str]) -> None:
     ],
 )
 def test_engine_is_the_one_that_has_the_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, docker: str | None, podman: str | None, chosen: str
+    program_folder: Path, monkeypatch: pytest.MonkeyPatch, docker: str | None, podman: str | None, chosen: str
 ) -> None:
     for engine, script in (("docker", docker), ("podman", podman)):
         if script is not None:
-            (tmp_path / engine).write_text(f"#!/bin/sh\n{script}\n")
-            (tmp_path / engine).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+            (program_folder / engine).write_text(f"#!/bin/sh\n{script}\n")
+            (program_folder / engine).chmod(0o755)
+    monkeypatch.setenv("PATH", str(program_folder))
     engine_of.cache_clear()
     assert carrier("x", HostSettings(container="dev")).before[:4] == (chosen, "exec", "-i", "dev")
 

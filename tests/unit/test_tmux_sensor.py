@@ -6,15 +6,19 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from agentdash.collect.tmux import command
+from agentdash.collect.tmux import sensor as sensor_module
+from agentdash.collect.tmux.command import NoAnswerError
 from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.servers import TmuxServer, current_pane, servers, tmux_version
+from agentdash.collect.tmux.servers import TmuxServer, current_pane, server_of, servers, tmux_version
 from agentdash.model.events import PaneDrawn, PaneSeen, SourceSeen
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.peers import ProvenSocket
 
 PANE = {
     "pane_id": "%1",
@@ -38,20 +42,20 @@ PANE = {
 FAKE_TMUX = """#!{python} -IS
 import re, sys
 panes, screen, error = {panes!r}, {screen!r}, {error!r}
+commands = sys.stdin.read().splitlines()
 with open(__file__ + ".calls", "a") as calls:
-    print(sys.argv.count("capture-pane"), file=calls)
+    print(len([each for each in commands if each.startswith("capture-pane")]), file=calls)
 if error:
     sys.exit(error)
-if sum(len(arg) + 1 for arg in sys.argv) > 16_000:
-    sys.exit("command too long")
-if "list-panes" in sys.argv:
-    for pane in panes:
-        print(re.sub(r"#\\{{(\\w+)\\}}", lambda m: pane.get(m[1], ""), sys.argv[sys.argv.index("-F") + 1]))
-for at, arg in enumerate(sys.argv):
-    if arg == "capture-pane":
+for command in commands:
+    name, _, rest = command.partition(" ")
+    if name == "list-panes":
+        for pane in panes:
+            print(re.sub(r"#\\{{(\\w+)\\}}", lambda m: pane.get(m[1], ""), rest.split("'")[1]))
+    if name == "capture-pane":
         print(screen)
-    if arg == "display-message":
-        print(sys.argv[at + 2])
+    if name == "display-message":
+        print(rest.split("'")[1])
 """
 
 FakeTmux = Callable[..., TmuxSensor]
@@ -59,28 +63,35 @@ FakeTmux = Callable[..., TmuxSensor]
 
 @pytest.fixture
 def fake_tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTmux:
-    """Return a function that puts a scripted `tmux` on the PATH, and returns a sensor that calls it."""
+    """Return a function that makes a scripted `tmux`, and returns a sensor whose server is one."""
+    program, socket = tmp_path / "tmux", tmp_path / "socket"
 
-    def make(*panes: dict[str, str], screen: str = "", error: str = "") -> TmuxSensor:
-        program = tmp_path / "tmux"
+    def connect(server: TmuxServer) -> ProvenSocket:
+        if not server.socket.exists():
+            raise NoAnswerError("no server running")
+        return ProvenSocket(str(socket), str(program), 1, ExitStack())
+
+    def make(*panes: dict[str, str], screen: str = "", error: str = "", listens: bool = True) -> TmuxSensor:
         program.write_text(
             FAKE_TMUX.format(python=sys.executable, panes=panes, screen=screen, error=error), "utf-8"
         )
         program.chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path))
-        return TmuxSensor([TmuxServer("default", ("-L", "default"), tmp_path / "socket")])
+        if listens and not socket.exists():
+            socket.touch()
+        monkeypatch.setattr(sensor_module, "connect", connect)
+        return TmuxSensor([TmuxServer("default", socket)])
 
     return make
 
 
 async def test_all_panes_of_a_large_server_are_captured(fake_tmux: FakeTmux, tmp_path: Path) -> None:
-    """tmux refuses more than 16 kB of arguments."""
-    sensor = fake_tmux(*({**PANE, "pane_id": f"%{10_000 + n}"} for n in range(500)), screen="one")
+    """tmux refuses more than 16 kB of arguments; its input has no such limit."""
+    sensor = fake_tmux(*({**PANE, "pane_id": f"%{10_000 + n}"} for n in range(1_100)), screen="one")
     events = await sensor.poll(6.0)
-    assert sum(isinstance(event, PaneDrawn) for event in events) == 500
-    assert (tmp_path / "tmux.calls").read_text("utf-8").split() == ["0", "200", "200", "100"]
+    assert sum(isinstance(event, PaneDrawn) for event in events) == 1_100
+    assert (tmp_path / "tmux.calls").read_text("utf-8").split() == ["0", "500", "500", "100"]
     await sensor.poll(6.1)  # those that have drawn probably have again
-    assert (tmp_path / "tmux.calls").read_text("utf-8").split()[4:] == ["200", "200", "100"]
+    assert (tmp_path / "tmux.calls").read_text("utf-8").split()[4:] == ["500", "500", "100"]
 
 
 async def test_row_is_parsed(fake_tmux: FakeTmux) -> None:
@@ -104,10 +115,10 @@ async def test_row_is_parsed(fake_tmux: FakeTmux) -> None:
 
 
 async def test_tmux_is_not_started_without_a_socket(fake_tmux: FakeTmux, tmp_path: Path) -> None:
-    sensor = fake_tmux(error="no server running")
+    sensor = fake_tmux(listens=False)
     absent = [SourceSeen(at=7.0, name="tmux", ok=False, detail="no server running")]
     assert await sensor.poll(7.0) == absent
-    fake_tmux(PANE)  # from now on tmux would list a pane
+    fake_tmux(PANE, listens=False)  # from now on tmux would list a pane
     assert await sensor.poll(7.0) == absent
     (tmp_path / "socket").touch()
     assert (await sensor.poll(7.0))[-1] == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
@@ -117,7 +128,6 @@ async def test_tmux_is_not_started_without_a_socket(fake_tmux: FakeTmux, tmp_pat
 async def test_socket_that_a_server_has_left(
     fake_tmux: FakeTmux, tmp_path: Path, *, is_replaced: bool
 ) -> None:
-    (tmp_path / "socket").touch()
     sensor = fake_tmux(error="no server running")
     await sensor.poll(7.0)
     fake_tmux(PANE)  # from now on tmux would list a pane
@@ -201,11 +211,6 @@ async def test_screens_are_clean(fake_tmux: FakeTmux, raw: str, lines: tuple[str
         ("error connecting to /tmp/tmux-0/x (No such file or directory)", "no server running"),
         ("error connecting to /tmp/tmux-0/x (Connection refused)", "no server running"),
         ("server exited unexpectedly", "no server running"),
-        ("error connecting to /tmp/x (Permission denied)", "belongs to another user (Permission denied)"),
-        (
-            "error connecting to /tmp/x (Operation not permitted)",
-            "may not be connected to from inside of this sandbox (Operation not permitted)",
-        ),
         ("\x1b[31mwhat\tis\x07 this\nand more", "what    is this"),
     ],
 )
@@ -215,25 +220,9 @@ async def test_error_is_one_clean_line(fake_tmux: FakeTmux, error: str, detail: 
     ]
 
 
-async def test_without_tmux(fake_tmux: FakeTmux, tmp_path: Path) -> None:
-    sensor = fake_tmux()
-    (tmp_path / "tmux").unlink()
-    assert await sensor.poll(7.0) == [
-        SourceSeen(at=7.0, name="tmux", ok=False, detail="tmux is not installed")
-    ]
+def test_version_without_tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert tmux_version() is None
-
-
-async def test_without_tmux_and_with_a_path_that_cannot_be_searched(
-    fake_tmux: FakeTmux, tmp_path: Path
-) -> None:
-    """Looking for `tmux` gives EACCES then, as it does for a directory of that name."""
-    sensor = fake_tmux()
-    (tmp_path / "tmux").unlink()
-    (tmp_path / "tmux").mkdir()
-    assert await sensor.poll(7.0) == [
-        SourceSeen(at=7.0, name="tmux", ok=False, detail="tmux is not installed")
-    ]
 
 
 async def test_a_tmux_that_may_not_be_run(fake_tmux: FakeTmux, tmp_path: Path) -> None:
@@ -251,12 +240,13 @@ def test_servers_each_once_under_one_label(tmp_path: Path) -> None:
     folder = tmp_path / f"tmux-{os.getuid()}"
     env = {"TMUX_TMPDIR": str(tmp_path), "TMUX": f"{folder}/work,1,0", "TMUX_PANE": "%3"}
     found = servers(["api", "work", "default"], [folder / "api", tmp_path / "x" / "sock"], True, env)
-    assert [(server.label, server.args, server.source) for server in found] == [
-        ("default", ("-L", "default"), "tmux"),
-        ("-L work", ("-L", "work"), "tmux work"),
-        ("-L api", ("-L", "api"), "tmux api"),
-        (f"{tmp_path}/x/sock", ("-S", f"{tmp_path}/x/sock"), f"tmux {tmp_path}/x/sock"),
+    assert [(server.label, server.socket, server.source) for server in found] == [
+        ("default", folder / "default", "tmux"),
+        ("-L work", folder / "work", "tmux work"),
+        ("-L api", folder / "api", "tmux api"),
+        (f"{tmp_path}/x/sock", tmp_path / "x" / "sock", f"tmux {tmp_path}/x/sock"),
     ]
+    assert [server_of(server.label, env) for server in found] == found
     assert current_pane(env) == PaneKey("-L work", "%3")
     assert servers([], [], False, env) == []
 
@@ -280,16 +270,18 @@ def test_socket_path_with_commas() -> None:
     )
 
 
-async def test_cancelled_call_ends_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_call_ends_by_itself(
+    fake_tmux: FakeTmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed just as it ends, it would be reaped twice, and asyncio logs an unknown child."""
     monkeypatch.setattr(command, "_CANCELLED_CALL_S", 20.0)
+    sensor = fake_tmux()
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     os.mkfifo(begun)
     program = tmp_path / "tmux"
     program.write_text(f"#!/bin/sh\n: >{begun}\n/bin/sleep 0.1\n: >{ended}\n", "utf-8")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    polling = asyncio.create_task(TmuxSensor([TmuxServer("default", (), Path("default"))]).poll(7.0))
+    polling = asyncio.create_task(sensor.poll(7.0))
     await asyncio.to_thread(begun.read_bytes)  # blocks until the program has started
     polling.cancel()
     with pytest.raises(asyncio.CancelledError):

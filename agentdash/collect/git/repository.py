@@ -8,9 +8,7 @@ between two, and whether the index differs from a commit.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
@@ -21,6 +19,7 @@ from agentdash.collect.git.index import MalformedIndexError, is_changed, read_in
 from agentdash.files import read_bytes
 from agentdash.model.git import Repository
 from agentdash.model.sanitize import clean_line
+from agentdash.programs import environment, find_program
 
 _MAX_FILE_BYTES: Final = 1 << 20
 _MAX_PACKED_REFS_BYTES: Final = 16 << 20
@@ -38,6 +37,7 @@ _ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "LC_ALL": "C",
 }
+_FLAGS: Final = ("--no-optional-locks", "--no-pager")
 _SAFE: Final = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -198,15 +198,18 @@ def _is_staged(git: Path, commit: str, version: int) -> bool | None:
 
 def _git(git: Path, *arguments: str) -> tuple[int, str] | None:
     """Return exit code and output of a git command over a repository's own files; None where it failed."""
-    program = shutil.which("git")
-    if program is None:
-        return None
     options = [part for setting in _SAFE for part in ("-c", setting)]
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
-            [program, "--no-optional-locks", "--no-pager", f"--git-dir={git}", *options, *arguments],
-            env={**keep, **_ENVIRONMENT},
+            [
+                find_program("git"),
+                "--no-optional-locks",
+                "--no-pager",
+                f"--git-dir={git}",
+                *options,
+                *arguments,
+            ],
+            env={**environment("git"), **_ENVIRONMENT},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.config import HostSettings
+from agentdash.programs import environment, find_program, is_installed
 
 _DESTINATION: Final = re.compile(
     r"(?:(?P<user>[^@\s:]+)@)?(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:@\[\]]+)(?::(?P<port>\d{1,5}))?"
@@ -213,7 +213,7 @@ def engine_of(container: str) -> str:
     Where none has it: the first that could be asked, so that its message is about the container; a client of
     docker is often installed without its daemon.
     """
-    installed = [engine for engine in ENGINES if shutil.which(engine)]
+    installed = [engine for engine in ENGINES if is_installed(engine)]
     if len(installed) < 2:
         return installed[0] if installed else ENGINES[0]
     known = {engine: _knows(engine, container) for engine in installed}
@@ -224,10 +224,15 @@ def engine_of(container: str) -> str:
 
 def _knows(engine: str, container: str) -> bool | None:
     """Return whether an engine has a container; None where it does not answer."""
-    command = [engine, "container", "inspect", "--format", "{{.Id}}", "--", container]
+    question = ("container", "inspect", "--format", "{{.Id}}", "--", container)
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=False
+            [find_program(engine), *question],
+            env=environment(engine),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LIMIT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

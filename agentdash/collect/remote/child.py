@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from agentdash.model.sanitize import clean_line
+from agentdash.programs import environment, find_program
 
 _READ_BYTES: Final = 1 << 16
 _MAX_STDERR_BYTES: Final = 4_096
@@ -58,7 +59,9 @@ class ChildProcess:
         # as long as anything else holds them
         transport, protocol = await loop.subprocess_exec(
             lambda: SubprocessStreamProtocol(limit=_READ_BYTES, loop=loop),
-            *argv,
+            find_program(argv[0]),
+            *argv[1:],
+            env=environment(argv[0]),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

@@ -11,7 +11,7 @@ from agentdash.collect.remote.link import START_LIMIT_S, Link
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
-from agentdash.model.pane import NO_SERVER, NO_TMUX
+from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import LinkState, RemoteHost
 from agentdash.model.source import Emit, FleetChannel
 
@@ -94,4 +94,4 @@ class RemoteSource:
 
 def _is_absent(detail: str) -> bool:
     """Return whether a source there has nothing to read, which is no failure of it."""
-    return detail in (NO_SERVER, NO_TMUX) or detail.endswith(_NO_SESSIONS)
+    return detail == NO_SERVER or detail.endswith(_NO_SESSIONS)

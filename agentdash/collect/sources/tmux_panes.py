@@ -76,6 +76,7 @@ class TmuxPaneSource:
             await poll_repeatedly(self, emit, channel, self._scheduler, rest=self._rest)
         finally:
             self._terminals.close()
+            self._sensor.close()
 
     async def _rest(self, fleet: Fleet) -> None:
         """Return when panes have drawn, or after a pause; output may follow that which was noticed."""

@@ -6,12 +6,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from libtmux import Server
-from libtmux.exc import LibTmuxException
-
-from agentdash.collect.tmux.servers import current_pane
+from agentdash.collect.tmux.command import NoAnswerError, ask
+from agentdash.collect.tmux.servers import current_pane, server_of
 from agentdash.model.pane import PaneKey
-from agentdash.model.sanitize import clean_line
 
 _SPLIT_OPTIONS: Final = {"right": "-h", "below": "-v"}
 
@@ -69,18 +66,8 @@ def _server_option(label: str) -> str:
     return f" {label}" if label.startswith("-L ") else f" -S {label}"
 
 
-def _run(server: str, *args: str) -> None:
+def _run(server: str, *command: str) -> None:
     try:
-        errors = _server(server).cmd(*args).stderr
-    except (LibTmuxException, OSError) as error:
-        raise TmuxRefusedError(clean_line(str(error)) or type(error).__name__) from error
-    if errors:
-        raise TmuxRefusedError(clean_line(errors[0]))
-
-
-def _server(label: str) -> Server:
-    # always by name or path: `Server()` alone is the server that agentdash runs in, which need not be the
-    # default one
-    if label == "default" or label.startswith("-L "):
-        return Server(socket_name=label.removeprefix("-L "))
-    return Server(socket_path=label)
+        ask(server_of(server), *command)
+    except NoAnswerError as error:
+        raise TmuxRefusedError(str(error)) from error

@@ -2,8 +2,10 @@
 
 One poll makes one call of `tmux` per server: `list-panes`, with a chained `capture-pane` for each pane that
 keeps drawing; and a second one for panes that have just begun to. tmux answers a call in one go: a screen and
-the size, cursor and title of its pane are of one moment. libtmux is not used here: one hostile title
-makes it fail for the whole server, it has no timeout, and it starts a process per pane.
+the size, cursor and title of its pane are of one moment.
+
+Rows and screens are divided by marks that no program in a pane can know while it draws: each call has a new
+one, which goes to tmux by a pipe.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from typing import Final
 
 import msgspec
 
-from agentdash.collect.tmux.command import NoAnswerError, failure_reason, run_tmux
+from agentdash.collect.tmux.command import NoAnswerError, connect, failure_reason, run_commands
 from agentdash.collect.tmux.servers import TmuxServer
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
-from agentdash.model.pane import NO_SERVER, Pane, PaneKey
+from agentdash.model.pane import NO_SERVER, REFUSED, Pane, PaneKey
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import possible_time
+from agentdash.peers import ProvenSocket
 
 _FIELDS: Final = (
     *(
@@ -49,8 +52,8 @@ _REDRAW_WINDOW_S: Final = 2.0
 seconds."""
 _DEAD_SOCKET_S: Final = 30.0
 """Between two attempts to connect to a socket that a server has left."""
-_MAX_CAPTURES: Final = 200
-"""Of one call: tmux takes 16 kB of arguments, a capture has 65 bytes."""
+_MAX_CAPTURES: Final = 500
+"""Of one call, whose output is limited."""
 _MAX_SCREEN_CHARS: Final = 1 << 20
 """Of a capture; no terminal has more."""
 
@@ -75,6 +78,11 @@ class TmuxSensor:
     def terminals(self) -> set[str]:
         """The paths of the terminals of all panes, as listed last."""
         return {row.terminal for view in self._views for row in view.rows.values() if not row.pane.dead}
+
+    def close(self) -> None:
+        """Let go of the servers; the next poll connects again."""
+        for view in self._views:
+            view.close()
 
     async def poll(self, at: float) -> list[Event]:
         """Return what has changed since the last poll, and always a `SourceSeen` of each server.
@@ -121,24 +129,28 @@ class _ServerView:
         """Captures by pane id."""
         self._drawing: list[str] = []
         """Panes whose screens had changed at the last poll, and so probably have again."""
-        self._absent_at: float | None = None
-        """When a call of `tmux` found no server; None: the last one found it, or failed otherwise."""
-        self._dead_socket: _SocketId | None = None
-        """What was left then of a server that had ended."""
+        self._socket: _SocketId | None = None
+        """What was connected to last, or was to be."""
+        self._proven: ProvenSocket | None = None
+        """The same socket, since it was proven to be a server's."""
+        self._failure: str | None = None
+        """Why no server could be used; None: the last attempt found one, or failed otherwise."""
+        self._failed_at = 0.0
 
     async def poll(self, at: float) -> list[Event]:
         socket = _socket_id(self._server.socket)
-        if self._is_still_absent(socket, at):
-            return [self._failed(NO_SERVER, at)]
+        if self._failure is not None and self._fails_still(socket, at):
+            return [self._failed(self._failure, at)]
         try:
+            self._connect(socket)
             rows, malformed, drawn = await self._list(self._drawing[:_MAX_CAPTURES])
             begun = [
                 key for key, row in rows.items() if key not in drawn and self._may_have_drawn(key, row, at)
             ]
             newer, captured = await self._capture(begun)
         except NoAnswerError as error:
-            self._absent_at = at if str(error) == NO_SERVER else None
-            self._dead_socket = socket
+            self._failure = str(error) if str(error).startswith((NO_SERVER, REFUSED)) else None
+            self._failed_at = at
             return [self._failed(str(error), at)]
         rows |= newer
         drawn |= captured
@@ -154,7 +166,7 @@ class _ServerView:
                 screen = _parse_screen(drawn[key])
                 events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
         self.rows = rows
-        self._absent_at = None
+        self._failure = None
         self._drawing = [
             key for key, screen in drawn.items() if key in rows and screen != self._screens.get(key)
         ]
@@ -166,12 +178,29 @@ class _ServerView:
     def _failed(self, reason: str, at: float) -> SourceSeen:
         return SourceSeen(at=at, name=self._server.source, ok=False, detail=reason)
 
-    def _is_still_absent(self, socket: _SocketId | None, at: float) -> bool:
-        """Return whether there was no server and none has started since: then no `tmux` is started, the main
-        cost of a poll."""
-        if self._absent_at is None or socket is None:
-            return self._absent_at is not None
-        return socket == self._dead_socket and 0 <= at - self._absent_at < _DEAD_SOCKET_S
+    def _fails_still(self, socket: _SocketId | None, at: float) -> bool:
+        """Return whether no server could be used and none has started since: then nothing is connected to."""
+        if socket is None:
+            return self._socket is None
+        return socket == self._socket and 0 <= at - self._failed_at < _DEAD_SOCKET_S
+
+    def _connect(self, socket: _SocketId | None) -> None:
+        """Connect, unless that was done and nothing is in the place of this socket.
+
+        Raises:
+            NoAnswerError: there is no server, or what listens is not proven to be one.
+        """
+        if self._proven is not None and socket is not None and socket[:2] == (self._socket or ())[:2]:
+            return
+        self.close()
+        self._socket = socket
+        self._proven = connect(self._server)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._proven is not None:
+            self._proven.close()
+            self._proven = None
 
     def _may_have_drawn(self, key: str, row: _Row, at: float) -> bool:
         return key not in self._screens or row != self.rows.get(key) or at - row.activity < _REDRAW_WINDOW_S
@@ -182,12 +211,11 @@ class _ServerView:
         Args:
             keys: the panes whose screens are captured by the same call; those that have gone are left out.
         """
-        nonce = secrets.token_hex(
-            6
-        )  # titles and program names may contain anything, line breaks too, but not this
-        field, end = f"<{nonce}>", f"</{nonce}>"
+        mark = secrets.token_hex(16)
+        field, end = f"<{mark}>", f"</{mark}>"  # titles and program names may contain anything else
         row_format = field.join(f"#{{{name}}}" for name in _FIELDS) + end
-        status, text, stderr = await self._tmux("list-panes", "-a", "-F", row_format, *_captures(keys, nonce))
+        captures = [line for key in keys for line in _capture_commands(key, mark)]
+        status, text, stderr = await self._tmux(f"list-panes -a -F '{row_format}'", *captures)
         *lines, captured = text.split(f"{end}\n")
         if status != 0 and not lines:
             if keys:  # of a server without panes the captures fail
@@ -202,37 +230,40 @@ class _ServerView:
             # a linked window is listed several times
             elif row.pane.key != self._skip and (row.pane.key.id not in rows or row.pane.active):
                 rows[row.pane.key.id] = row
-        return rows, malformed, _captured(keys, captured, nonce)
+        return rows, malformed, _captured(keys, captured, mark)
 
     async def _capture(self, keys: Sequence[str]) -> tuple[dict[str, _Row], dict[str, str]]:
         """Return the rows of these panes, and their screens; panes that have gone meanwhile are left out."""
         rows: dict[str, _Row] = {}
         drawn: dict[str, str] = {}
-        while keys:
-            part = keys[:_MAX_CAPTURES]
-            listed, _, screens = await self._list(part)
+        for first in range(0, len(keys), _MAX_CAPTURES):
+            listed, _, screens = await self._list(keys[first : first + _MAX_CAPTURES])
             rows |= {key: row for key, row in listed.items() if key in screens}
             drawn |= screens
-            # the first pane that is gone fails, and so do all after it: continue behind it
-            keys = keys[len(screens) + (len(screens) < len(part)) :]
         return rows, drawn
 
-    async def _tmux(self, *args: str) -> tuple[int, str, str]:
-        return await run_tmux(self._server, self._timeout, *args)
+    async def _tmux(self, *commands: str) -> tuple[int, str, str]:
+        if self._proven is None:
+            raise NoAnswerError(NO_SERVER)
+        return await run_commands(self._proven, self._timeout, *commands)
 
 
-def _captures(keys: Sequence[str], mark: str) -> list[str]:
-    """Return the arguments that capture these panes after another command, each with a mark behind it."""
-    return [
-        arg
-        for key in keys
-        for arg in (";", "capture-pane", "-e", "-p", "-t", key, ";", "display-message", "-p", mark)
-    ]
+def _capture_commands(key: str, mark: str) -> tuple[str, str]:
+    """Return the commands that print a mark with the number of a pane, and its screen."""
+    return f"display-message -p '{mark} {key[1:]}'", f"capture-pane -e -p -t {key}"
 
 
 def _captured(keys: Sequence[str], text: str, mark: str) -> dict[str, str]:
-    """Return the captures by pane, as far as they succeeded."""
-    return dict(zip(keys, text.split(f"{mark}\n")[:-1], strict=False))
+    """Return the captures by pane; those that have gone have none.
+
+    Raises:
+        NoAnswerError: there are others than were asked for: all are suspect.
+    """
+    pieces = text.split(f"{mark} ")[1:]
+    found = {f"%{number}": screen for number, _, screen in (piece.partition("\n") for piece in pieces)}
+    if tuple(found) != tuple(keys) or len(pieces) != len(keys):
+        raise NoAnswerError("answered with other screens than were asked for")
+    return {key: screen for key, screen in found.items() if screen}
 
 
 # ---------------------------------------------------------------- rows

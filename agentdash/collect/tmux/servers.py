@@ -13,6 +13,7 @@ import msgspec
 
 from agentdash.model.pane import PaneKey, tmux_source
 from agentdash.model.sanitize import clean_line
+from agentdash.programs import environment, find_program
 
 _TMUX_VERSION_TIMEOUT_S: Final = 2.0
 
@@ -22,8 +23,6 @@ class TmuxServer(msgspec.Struct, frozen=True):
 
     label: str
     """As in `PaneKey.server`: `default`, `-L NAME`, or the path of its socket."""
-    args: tuple[str, ...]
-    """The options that select this server, regardless of `TMUX`."""
     socket: Path
     """Where it listens while it runs."""
 
@@ -72,6 +71,12 @@ def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None
     return PaneKey(here.server, pane) if here else None
 
 
+def server_of(label: str, environ: Mapping[str, str] = os.environ) -> TmuxServer:
+    """Return the server of a label (`PaneKey.server`)."""
+    folder = _socket_folder(environ)
+    return _server(folder / label.removeprefix("-L ") if not label.startswith("/") else Path(label), folder)
+
+
 def own_socket(environ: Mapping[str, str] = os.environ) -> Path | None:
     """Return the socket of the tmux server that agentdash runs in, by `TMUX`; None outside of tmux."""
     parts = environ.get("TMUX", "").rsplit(",", 2)  # socket, pid of the server, session
@@ -86,16 +91,16 @@ def _socket_folder(environ: Mapping[str, str]) -> Path:
 def _server(socket: Path, folder: Path) -> TmuxServer:
     socket = socket.expanduser().parent.resolve() / socket.name
     if socket.parent != folder:
-        return TmuxServer(clean_line(str(socket)), ("-S", str(socket)), socket)
-    label = "default" if socket.name == "default" else clean_line(f"-L {socket.name}")
-    return TmuxServer(label, ("-L", socket.name), socket)
+        return TmuxServer(clean_line(str(socket)), socket)
+    return TmuxServer("default" if socket.name == "default" else clean_line(f"-L {socket.name}"), socket)
 
 
 def tmux_version() -> str | None:
     """Return the output of `tmux -V`, `tmux 3.3a`; None where tmux is not installed or does not answer."""
     try:
         done = subprocess.run(
-            ["tmux", "-V"],
+            [find_program("tmux"), "-V"],
+            env=environment("tmux"),
             capture_output=True,
             text=True,
             errors="replace",
