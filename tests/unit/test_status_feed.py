@@ -67,6 +67,7 @@ class AppServer:
     def __init__(self, home: Path, place: Path) -> None:
         self.threads: dict[str, dict[str, Any]] = {}
         self.frames: list[dict[str, Any]] = []
+        self.user_agent = "codex-tui/0.169.0 (Debian 12.0.0; x86_64) xterm (codex-tui; 0.169.0)"
         self.greeting: str | bytes | None = None
         """Sent before anything else."""
         self.silent: set[str] = set()
@@ -138,7 +139,7 @@ class AppServer:
             return None
         match frame["method"]:
             case "initialize":
-                return {"result": {"userAgent": "codex-tui/0.169.0"}}
+                return {"result": {"userAgent": self.user_agent}}
             case "thread/loaded/list":
                 return {"result": {"data": list(self.threads), "nextCursor": None}}
             case "thread/read" if found := self.threads.get(frame["params"]["threadId"]):
@@ -313,8 +314,8 @@ async def test_other_methods_cannot_be_sent(
     async with StatusFeed(tmp_path, clock)._connection(ServerState(), clock.now) as connection:
         with pytest.raises(PermissionError, match="must not be sent"):
             await connection._send(method, {"threadId": MAIN})
-        await connection._send("thread/list", {"limit": 1})
-        await server.wait_for(lambda: "thread/list" in server.methods())
+        await connection._send("thread/read", {"limit": 1})
+        await server.wait_for(lambda: "thread/read" in server.methods())
     assert method not in server.methods()
 
 
@@ -473,6 +474,26 @@ async def test_never_the_first_client_to_initialize(server: AppServer, tmp_path:
     assert server.connections == 0
     load_thread(tmp_path)
     assert await feed.poll(0.0, timeout=10) == [source("connected", ok=True)]
+
+
+@pytest.mark.parametrize(
+    "user_agent",
+    ["codex-tui/0.175.0 (x) xterm (codex_app_server_daemon; 0.1.0)", "codex_app_server_daemon/0.175.0"],
+)
+async def test_server_that_names_its_clients_is_left_alone(
+    user_agent: str, server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
+    """A version that does not exempt the name: nothing is asked of it, and it is never connected to again."""
+    server.user_agent, server.threads = user_agent, {MAIN: thread(MAIN, IDLE)}
+    feed = StatusFeed(tmp_path, clock)
+    async with running(feed) as recorder:
+        await recorder.expect(
+            source("not used: this Codex names its clients to the model provider", ok=False)
+        )
+        await server.wait_for(lambda: not server.listening)
+        for _ in range(3):
+            assert len(await feed.poll(1.0)) == 1
+    assert (server.methods(), server.connections) == (["initialize"], 1)
 
 
 async def test_file_instead_of_the_socket_is_a_problem(tmp_path: Path, clock: Clock) -> None:

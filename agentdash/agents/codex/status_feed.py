@@ -26,10 +26,9 @@ items and requests for
   of idleness). So at the first sign of a subscription, `turn/started`, which only subscribers receive, the
   connection is closed and opened again: that ends the subscription, and existing threads do not get the
   client as another one.
-- **The first client that sends `initialize` names the app-server**: all its threads then have `originator:
-"agentdash"`. So a
-  connection is opened only when a thread has been loaded: Codex's own client has initialized by then, and
-  later clients change nothing.
+- **A client's name becomes a part of what the server sends to its model provider**, for all its threads and
+until the next client names itself: see `app_server.CLIENT_NAME`. A connection is opened only when a thread
+has been loaded.
 """
 
 from __future__ import annotations
@@ -43,7 +42,12 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from agentdash.agents.codex.app_server import RESPONSE_TIMEOUT_S, AppServerConnection, ServerState
+from agentdash.agents.codex.app_server import (
+    RESPONSE_TIMEOUT_S,
+    AppServerConnection,
+    RenamedError,
+    ServerState,
+)
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.sanitize import clean_line
@@ -88,6 +92,8 @@ class StatusFeed:
         self._state = ServerState()
         self._dead: tuple[int, int] | None = None
         """The socket that a killed app-server left behind."""
+        self._refused: tuple[int, int] | None = None
+        """The socket of an app-server whose requests a connection has changed."""
 
     @property
     def connected(self) -> bool:
@@ -212,6 +218,9 @@ class StatusFeed:
                     yield connection
                 finally:
                     await socket.close()  # with a close frame, also when cancelled
+        except RenamedError:
+            self._refused = identity
+            raise
         except (ConnectionRefusedError, FileNotFoundError) as error:
             self._dead = identity
             raise _AbsentError from error
@@ -236,6 +245,8 @@ class StatusFeed:
         identity = (status.st_ino, status.st_mtime_ns)
         if identity == self._dead or not self._is_loaded_since(status.st_mtime):
             raise _AbsentError
+        if identity == self._refused:
+            raise RenamedError
         return path, identity
 
     def _is_loaded_since(self, created: float) -> bool:

@@ -104,7 +104,7 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         processes_at=fleet.processes_at,
         files_at=fleet.files_at,
         reading=fleet.readings.get(placed.key) if placed and not left else None,
-        pushed=fleet.pushed.get(thread.id),
+        pushed=fleet.pushed.get(thread.id) if thread.agent == "codex" else None,
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
         session=_session(fleet, thread, links.owners.get(thread.id)),
     )
