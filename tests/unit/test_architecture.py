@@ -13,8 +13,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "agentdash"
 MAY_IMPORT = {
     "model": {"model"},
-    "agents": {"model", "agents", "files"},
-    "collect": {"model", "agents", "collect", "config", "files"},
+    "agents": {"model", "agents", "files", "peers"},
+    "collect": {"model", "agents", "collect", "config", "files", "macos", "peers"},
     "store": {"model", "store", "config", "files", "folders"},
     "engine": {"model", "engine"},
     "replay": {"model", "agents", "store", "engine", "collect", "replay", "files", "prices"},
@@ -39,6 +39,8 @@ MAY_IMPORT = {
     "files": {"files"},
     "folders": {"folders"},
     "guide": {"guide"},
+    "macos": {"macos"},
+    "peers": {"model", "macos", "peers"},
     "prices": {"model", "prices"},
 }
 """Packages that each package may import; `cli` may import all of them."""
@@ -85,6 +87,7 @@ OPENERS = {
     "demo/play.py": "data of the package",
     "files.py": "the opener of everything else",
     "guide/__init__.py": "data of the package",
+    "peers.py": "/proc",
     "prices.py": "data of the package",
     "report/diagnose.py": "/proc/sys",
     "report/export_html.py": "data of the package",

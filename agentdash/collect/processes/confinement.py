@@ -33,7 +33,7 @@ def confinement(socket_path: Path | None, environ: Mapping[str, str] = os.enviro
         socket_path: the socket of a tmux server of this user; a refused connection is a sign of a sandbox.
     """
     if sys.platform == "darwin":
-        from agentdash.collect.processes.macos import sandboxed  # noqa: PLC0415 - loads libSystem
+        from agentdash.macos import sandboxed  # noqa: PLC0415 - loads libSystem
 
         return "seatbelt" if sandboxed(os.getpid()) else None
     if sys.platform == "linux" and (found := linux_confinement(*_own_facts(), environ)) is not None:

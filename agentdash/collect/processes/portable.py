@@ -10,7 +10,7 @@ import psutil
 
 from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.collect.processes.linux import Stat
-from agentdash.collect.processes.macos import sandboxed
+from agentdash.macos import sandboxed
 from agentdash.model.mounts import Mount
 from agentdash.model.process import Kernel
 

@@ -1,4 +1,4 @@
-"""Whether a macOS process is in a sandbox; macOS does not show more.
+"""What macOS shows of a process: whether it is in a sandbox, no more about that; and its program.
 
 `sandbox_check(pid, NULL, SANDBOX_FILTER_NONE)` of libSystem is used by Apple's own programs, but declared in
 no header. Where it is missing or returns another value, the result is unknown. The profile is found in the
@@ -8,11 +8,14 @@ arguments of a `sandbox-exec` ancestor.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Final, Protocol, cast
 
 _LIBRARY: Final = "/usr/lib/libSystem.B.dylib"
+_MAX_PATH_BYTES: Final = 4096
+"""`PROC_PIDPATHINFO_MAXSIZE` of libproc.h."""
 _NO_FILTER: Final = 0
 """`SANDBOX_FILTER_NONE`: any sandbox."""
 
@@ -38,6 +41,18 @@ def sandboxed(pid: int, library: Library | None = None) -> bool | None:
     except AttributeError:  # not in this release of macOS
         return None
     return {0: False, 1: True}.get(answer)
+
+
+def program(pid: int) -> str:
+    """Return the path of a running program.
+
+    Raises:
+        OSError: there is no such process, or it may not be examined.
+    """
+    path = ctypes.create_string_buffer(_MAX_PATH_BYTES)
+    if ctypes.CDLL(_LIBRARY, use_errno=True).proc_pidpath(pid, path, len(path)) <= 0:
+        raise OSError(ctypes.get_errno(), f"process {pid} has no program that can be read")
+    return os.fsdecode(path.value)
 
 
 @cache
