@@ -278,8 +278,9 @@ class AppServerConnection:
 
     def _on_subscription(self, thread: str | None) -> None:
         # once per thread: if another version subscribes this client again, the connection stays open
-        if thread and thread not in self._state.unsubscribed:
-            self._state.unsubscribed.add(thread)
+        ended = self._state.unsubscribed
+        if thread and thread not in ended and len(ended) < _MAX_THREADS:
+            ended.add(thread)
             self.subscribed = True
 
     async def _request(self, method: str, params: dict[str, object], about: str) -> None:
