@@ -3,8 +3,9 @@
 - thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (all
   versions);
 - thread and owner, of Claude Code: the session file of the process; a sub-agent's owner is its session's;
-- thread and command: `CODEX_THREAD_ID` (0.98+) or `CLAUDE_CODE_SESSION_ID` in the environment of a process;
-  `CODEX_TOOL_CALL_ID` (0.163+) is the call;
+- thread and command: `CODEX_THREAD_ID` (0.98+) or `CLAUDE_CODE_SESSION_ID` in the environment of a process
+  that descends from the thread's owner, or was seen to; `CODEX_TOOL_CALL_ID` (0.163+) is the call. Without
+  the descent it is a claim, which any process can make;
 - thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows
   its prompt, or is the only candidate;
 - pane and process: descent from the pane's first process;
@@ -52,10 +53,12 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
     """
     tree = tree or ProcessTree(fleet.processes.values(), fleet.panes)
     owners = _link_owners(fleet, tree)
+    commands, claims = _link_commands(fleet, tree, owners)
     return FleetLinks(
         owners=owners,
         orphans=_find_orphans(fleet, owners),
-        commands=_link_commands(fleet, tree),
+        commands=commands,
+        claims=claims,
         panes=_link_panes(fleet, owners, tree),
         below=_group_by_pane(fleet, tree),
         parents=parents_of(fleet.threads.values()),
@@ -145,15 +148,25 @@ def _has_ended(fleet: FleetView, key: ProcessKey) -> bool:
     return process is None or process.zombie
 
 
-def _link_commands(fleet: FleetView, tree: ProcessTree) -> dict[str, tuple[Process, ...]]:
-    found: dict[str, list[Process]] = {}
+def _link_commands(
+    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
+) -> tuple[dict[str, tuple[Process, ...]], dict[str, tuple[Process, ...]]]:
+    """Return the commands of threads, and the processes that merely name one."""
+    commands: dict[str, list[Process]] = {}
+    claims: dict[str, list[Process]] = {}
+    known = {(thread, p.key) for thread, found in fleet.links.commands.items() for p in found}
     for process in fleet.processes.values():
         thread = thread_of(process, tree)
-        if thread is None or thread not in fleet.threads or process.zombie:
+        if thread is None or thread not in fleet.threads or process.zombie or not is_command(process, tree):
             continue
-        if is_command(process, tree):
-            found.setdefault(thread, []).append(process)
-    return {thread: _sorted(processes) for thread, processes in found.items()}
+        owner = owners.get(thread)
+        is_below = owner is not None and tree.is_below(process, owner.key)
+        found = commands if is_below or (thread, process.key) in known else claims
+        found.setdefault(thread, []).append(process)
+    return (
+        {thread: _sorted(processes) for thread, processes in commands.items()},
+        {thread: _sorted(processes) for thread, processes in claims.items()},
+    )
 
 
 def _group_by_pane(fleet: FleetView, tree: ProcessTree) -> dict[PaneKey, tuple[Process, ...]]:
