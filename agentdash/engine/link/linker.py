@@ -18,6 +18,7 @@ pane.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
@@ -29,6 +30,7 @@ from agentdash.engine.link.commands import is_command, thread_of
 from agentdash.engine.link.nested_workers import link_nested_threads, link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.fleet import Locks
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import PaneKey
@@ -39,6 +41,8 @@ SESSION_LINE: Final = "session id: "
 """`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
 SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
+_CLOCK_TOLERANCE_S: Final = 1.0
+"""The start of a process is known to some ticks, and less exactly after a change of the clock."""
 _ID_CHARS: Final = 36
 """Length of a thread id, a uuid."""
 _ID: Final = re.compile(rf"{SESSION_LINE}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
@@ -96,21 +100,28 @@ def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
     holders = fleet.locks.holders if fleet.locks else {}
     for thread, pid in holders.items():
         owner = tree.get(pid)
+        # a process that has the number now, and was started later, is another one
+        is_same = owner is not None and fleet.locks is not None and _may_hold(owner, fleet.locks)
         owners[thread] = ThreadOwner(
             pid=pid,
             by=f"pid {pid} holds its writer lock",
             source=EvidenceSource.LOCK,
-            key=owner.key if owner else None,
+            key=owner.key if owner and is_same else None,
         )
     return owners | _owners_by_session_file(fleet, tree)
+
+
+def _may_hold(process: Process, locks: Locks) -> bool:
+    """Return whether a process ran when locks were looked at."""
+    return process.key.started <= locks.at + _CLOCK_TOLERANCE_S
 
 
 def _owners_by_session_file(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
     """Return the processes whose session files name a thread, also as the owners of its sub-agents."""
     found: dict[str, ThreadOwner] = {}
     for key, seen in fleet.sessions.items():
-        process = tree.get(key.pid)
-        if seen.session in fleet.threads and process is not None and not process.zombie:
+        process, thread = tree.get(key.pid), fleet.threads.get(seen.session or "")
+        if thread is not None and process is not None and not process.zombie and _may_keep(process, thread):
             found[seen.session or ""] = ThreadOwner(
                 pid=key.pid,
                 by=f"the session file of pid {key.pid} names it",
@@ -125,6 +136,16 @@ def _owners_by_session_file(fleet: FleetView, tree: ProcessTree) -> dict[str, Th
         if (owner := found.get(thread.parent or "")) is not None
     }
     return children | found
+
+
+def _may_keep(process: Process, thread: Thread) -> bool:
+    """Return whether a thread's log lies in the directory of a Claude Code: one that was given a directory of
+    its own may have any session file there."""
+    env = process.env
+    if env is None or thread.file is None:
+        return True
+    home = env.get("CLAUDE_CONFIG_DIR") or posixpath.join(env.get("HOME", ""), ".claude")
+    return thread.file.path.startswith(posixpath.normpath(home) + "/")
 
 
 def _find_orphans(fleet: FleetView, owners: dict[str, ThreadOwner]) -> dict[str, float]:
@@ -197,7 +218,8 @@ def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessT
     loaded = _loaded_by_daemon(fleet, tree)
     left = roots if loaded is None else [thread for thread in roots if thread.id not in loaded.threads]
     linked |= _link_by_history(fleet, left, linked)
-    linked |= _link_by_session_line(fleet, left, linked)
+    unowned = [thread for thread in left if _may_run_out_of_sight(fleet, owners.get(thread.id))]
+    linked |= _link_by_session_line(fleet, unowned, linked)
     taken = {link.key for link in linked.values()}
     return linked | link_by_candidates(
         threads=[thread for thread in roots if thread.id not in linked],
@@ -279,6 +301,16 @@ def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
                 by = f"the pane showed {line}"
             found[past.worker] = ThreadPane(past.pane, by, own=True)
     return found
+
+
+def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
+    """Return whether a thread may run in a pane that its process is not below: it has none now, or one in a
+    container (`podman exec BOX codex exec`)."""
+    process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
+    if process is None:
+        return owner is None
+    own, other = fleet.kernel, process.kernel
+    return own is not None and other is not None and bool({"pid", "mnt"} & {*other.apart_from(own)})
 
 
 def _link_by_session_line(
