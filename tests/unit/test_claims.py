@@ -70,6 +70,15 @@ def after(*story: e.Event | Sequence[e.Event]) -> Worker:
             id="below the codex of another thread",
         ),
         pytest.param((codex(), daemon(60), forger(60), held(110)), id="below another daemon"),
+        pytest.param(
+            (daemon(50), process(60, 50, env={"CODEX_THREAD_ID": CHILD}), forger(60), held(110)),
+            id="below a command of another thread of its daemon",
+        ),
+        pytest.param(
+            (daemon(50), process(60, 50, env={"CODEX_THREAD_ID": CHILD}), process(61, 60, env={}),
+             forger(61), e.ProcessesCounted(at=105), held(110)),
+            id="deep below it, with an owner that is known later",
+        ),
         pytest.param((codex(started=200.0), forger(50), held(210)), id="older than its parent"),
         pytest.param((codex(60), forger(60), held(110, 4242)), id="its owner is not seen"),
         pytest.param((codex(60), forger(60), e.ProcessesCounted(at=110)), id="it has no owner"),

@@ -26,7 +26,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.link.candidates import Loaded, Tui, link_by_candidates
-from agentdash.engine.link.commands import is_command, thread_of
+from agentdash.engine.link.commands import is_below, is_command, thread_of
 from agentdash.engine.link.nested_workers import link_nested_threads, link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
@@ -180,9 +180,8 @@ def _link_commands(
         thread = thread_of(process, tree)
         if thread is None or thread not in fleet.threads or process.zombie or not is_command(process, tree):
             continue
-        owner = owners.get(thread)
-        is_below = owner is not None and tree.is_below(process, owner.key)
-        found = commands if is_below or (thread, process.key) in known else claims
+        is_proven = (thread, process.key) in known or is_below(process, thread, owners.get(thread), tree)
+        found = commands if is_proven else claims
         found.setdefault(thread, []).append(process)
     return (
         {thread: _sorted(processes) for thread, processes in commands.items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentdash.engine.link.commands import thread_of
+from agentdash.engine.link.commands import is_below, thread_of
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_multiplexer
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import ThreadOwner
@@ -31,9 +31,9 @@ def link_nested_workers(
         if not any(name in env for name in THREAD_VARIABLES.values()):
             continue
         thread = thread_of(process, tree)
-        if thread is None or thread not in fleet.threads or (owner := owners.get(thread)) is None:
+        if thread is None or thread not in fleet.threads:
             continue
-        if tree.is_below(process, owner.key) and _is_outermost(process, thread, tree):
+        if is_below(process, thread, owners.get(thread), tree) and _is_outermost(process, thread, tree):
             found[process.key] = thread
     return found
 
@@ -59,7 +59,7 @@ def link_nested_threads(
         outer = thread_of(process, tree)
         if outer is None or outer == thread or (above := owners.get(outer)) is None:
             continue
-        if tree.is_below(process, above.key):
+        if is_below(process, outer, above, tree):
             found[thread] = outer
     return found
 

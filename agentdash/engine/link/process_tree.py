@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
+from agentdash.model.process import THREAD_AGENTS, Process
 
 
 class ProcessTree:
@@ -53,24 +53,6 @@ class ProcessTree:
             yield parent
             visited.add(parent.pid)
             process = parent
-
-    def is_below(self, process: Process, key: ProcessKey | None) -> bool:
-        """Return whether a process descends from another, with no tmux server between them."""
-        for parent in self.above(process):
-            if is_multiplexer(parent):
-                return False
-            if parent.key == key:
-                return True
-        return False
-
-    def codex_above(self, process: Process) -> Process | None:
-        """Return the nearest process above that runs a thread's turns, with no tmux server between them."""
-        for parent in self.above(process):
-            if is_multiplexer(parent):
-                return None
-            if is_codex(parent):
-                return parent
-        return None
 
     def pane(self, process: Process) -> PaneKey | None:
         """Return the pane that `process` descends from, or is the first process of."""

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
-from agentdash.engine.link.commands import find_launcher, is_command, thread_of, with_tmpdir
+from agentdash.engine.link.commands import (
+    find_launcher,
+    is_below,
+    is_command,
+    runners,
+    thread_of,
+    with_tmpdir,
+)
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation, remove_observation
 from agentdash.model.evidence import EvidenceSource
@@ -63,7 +70,8 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
         owner = _owner_of(draft, process, tree)
         if owner is None or not is_command(process, tree):
             continue
-        is_proven = process.key in proven or _is_below_owner(draft, owner.id, process, tree)
+        runs = draft.links.owners.get(owner.id)
+        is_proven = process.key in proven or is_below(process, owner.id, runs, tree)
         if owner.agent == "codex":
             _observe_command_of_codex(draft, owner, process, context, at, is_proven=is_proven)
         elif is_proven and (found := _call_by_script(draft, owner, process, tree)) is not None:
@@ -72,12 +80,6 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
             draft.threads[thread.id] = add_observation(thread, observed)
             draft.observed[process.key] = at
         # else the log is behind; its call may be known in the next pass
-
-
-def _is_below_owner(draft: FleetDraft, thread: str, process: Process, tree: ProcessTree) -> bool:
-    """Return whether a process descends from the one that runs a thread."""
-    owner = draft.links.owners.get(thread)
-    return owner is not None and tree.is_below(process, owner.key)
 
 
 def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
@@ -105,10 +107,10 @@ def _observe_command_of_codex(
     that it names; until then nothing is added.
     """
     before = draft.provisional.get(process.key)
-    codex = None if is_proven else context.tree.codex_above(process)
+    codex = next((each for each in runners(process, thread.id, context.tree) if is_codex(each)), None)
     if not is_proven and codex is None:
         return  # a claim that nothing can prove any more
-    below = codex.key if codex else None
+    below = codex.key if codex and not is_proven else None
     if before is not None and (before.lines, before.below) == (thread.lines, below):
         return
     first = before.observation.first if before else at
