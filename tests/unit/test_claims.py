@@ -25,6 +25,7 @@ from tests.unit.story import (
     called,
     fleet,
     held,
+    polled,
     process,
     snapshot_after,
 )
@@ -85,7 +86,7 @@ def after(*story: e.Event | Sequence[e.Event]) -> Worker:
         pytest.param((codex(49), forger(49), codex(60), forger(60, 79), held(110, 48)), id="several"),
         pytest.param(
             (codex(), held(110), e.ProcessGone(at=120, key=ProcessKey(50, 90.0)),
-             codex(50, started=121.0), forger(50, started=122.0), e.ProcessesCounted(at=130)),
+             codex(50, started=121.0), forger(50, started=122.0), polled(130)),
             id="below the next process with the pid of its codex",
         ),
     ],

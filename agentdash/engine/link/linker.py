@@ -30,7 +30,6 @@ from agentdash.engine.link.commands import is_below, is_command, thread_of
 from agentdash.engine.link.nested_workers import link_nested_threads, link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Locks
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import PaneKey
@@ -41,8 +40,6 @@ SESSION_LINE: Final = "session id: "
 """`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
 SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
-_CLOCK_TOLERANCE_S: Final = 1.0
-"""The start of a process is known to some ticks, and less exactly after a change of the clock."""
 _ID_CHARS: Final = 36
 """Length of a thread id, a uuid."""
 _ID: Final = re.compile(rf"{SESSION_LINE}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
@@ -100,20 +97,13 @@ def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
     holders = fleet.locks.holders if fleet.locks else {}
     for thread, pid in holders.items():
         owner = tree.get(pid)
-        # a process that has the number now, and was started later, is another one
-        is_same = owner is not None and fleet.locks is not None and _may_hold(owner, fleet.locks)
         owners[thread] = ThreadOwner(
             pid=pid,
             by=f"pid {pid} holds its writer lock",
             source=EvidenceSource.LOCK,
-            key=owner.key if owner and is_same else None,
+            key=owner.key if owner else None,
         )
     return owners | _owners_by_session_file(fleet, tree)
-
-
-def _may_hold(process: Process, locks: Locks) -> bool:
-    """Return whether a process ran when locks were looked at."""
-    return process.key.started <= locks.at + _CLOCK_TOLERANCE_S
 
 
 def _owners_by_session_file(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
