@@ -22,10 +22,12 @@ from agentdash.engine.thread_worker import RowInputs, nested_worker, pane_worker
 from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model.asked import awaits_request
 from agentdash.model.attention import Attention
+from agentdash.model.events import LabelRead
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History
 from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
+from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.reach import Reach
 from agentdash.model.states import URGENCY, Liveness, State
@@ -189,7 +191,7 @@ class _SnapshotBuilder:
             places=facts_of(fleet, thread, case.commands),
             requests=fleet.requests.get(thread.id, ()),
             awaits_request=awaits_request(fleet, thread),
-            label=fleet.labels.get(thread.id),
+            label=_own_label(fleet.labels.get(thread.id), link),
         )
 
     def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
@@ -247,6 +249,14 @@ class _SnapshotBuilder:
         if observed is not None or own is None or policy is None or not is_held:
             return observed
         return self._cache.reach_by_policy(worker.id, own, policy)
+
+
+def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | None:
+    """Return what a screen states of a thread's sandbox, if it is that of its pane: any other may show the
+    same words."""
+    if label is None or label.key is None:
+        return label
+    return label if link is not None and link.key == label.key else None
 
 
 def _is_shown(thread: Thread) -> bool:

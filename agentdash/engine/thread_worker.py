@@ -41,6 +41,8 @@ MAX_NAME_CHARS: Final = 60
 """Characters of a prompt that serves as a name: the widest name column."""
 _MAX_LINE_CHARS: Final = 300
 """Characters of the activity line: the widest terminal in use."""
+_LISTED_CLAIMS: Final = 5
+"""Of processes that name a thread and are not its commands: there may be any number."""
 _MAX_ARGV_CHARS: Final = 200
 """Characters of a command line in a link."""
 FIELDS_OF_TALK: Final = frozenset(
@@ -86,8 +88,8 @@ class RowInputs(msgspec.Struct, frozen=True):
             case.thread is theirs.thread
             and self.pane is other.pane
             and (self.parent, self.link) == (other.parent, other.link)
-            and (case.owner, case.orphaned, case.commands, case.trouble)
-            == (theirs.owner, theirs.orphaned, theirs.commands, theirs.trouble)
+            and (case.owner, case.orphaned, case.commands, case.claims, case.trouble)
+            == (theirs.owner, theirs.orphaned, theirs.commands, theirs.claims, theirs.trouble)
             and (case.reading, case.pushed, case.session) == (theirs.reading, theirs.pushed, theirs.session)
             and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
             and self.server_findings == other.server_findings
@@ -179,10 +181,16 @@ def _thread_links(inputs: RowInputs) -> Iterator[Link]:
         yield Link(f"pid {owner.pid}", owner.by)
     if inputs.link:
         yield Link(f"pane {inputs.link.key}", inputs.link.by)
+    variable = THREAD_VARIABLES.get(inputs.case.thread.agent, "a variable")
     for process in inputs.case.commands:
-        command = " ".join(process.argv)[:_MAX_ARGV_CHARS] or process.name
-        variable = THREAD_VARIABLES.get(inputs.case.thread.agent, "a variable")
-        yield Link(f"pid {process.pid}", f"{variable} in its environment: {command}")
+        yield Link(f"pid {process.pid}", f"{variable} in its environment: {_command_line(process)}")
+    for process in inputs.case.claims[:_LISTED_CLAIMS]:
+        why = f"not counted: {variable} names this thread, whose process is not above it"
+        yield Link(f"pid {process.pid}", f"{why}: {_command_line(process)}")
+
+
+def _command_line(process: Process) -> str:
+    return " ".join(process.argv)[:_MAX_ARGV_CHARS] or process.name
 
 
 def _last_activity(thread: Thread) -> float | None:

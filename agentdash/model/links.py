@@ -53,7 +53,9 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     orphans: dict[str, float] = {}
     """Threads whose owner was seen to have ended, and when (unix seconds); until they have an owner again."""
     commands: dict[str, tuple[Process, ...]] = {}
-    """Live processes that are commands of a thread."""
+    """Live processes that are commands of a thread: they name it, and descend from its owner, or did."""
+    claims: dict[str, tuple[Process, ...]] = {}
+    """Live processes that name a thread, and were not seen below its owner: anybody may do that."""
     panes: dict[str, ThreadPane] = {}
     below: dict[PaneKey, tuple[Process, ...]] = {}
     """Live processes below each pane, by pid."""

@@ -8,6 +8,7 @@ import msgspec
 
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.policy import Policy
+from agentdash.model.process import ProcessKey
 
 UNSET = "unset"
 """The value of a variable that was looked for and is not set. (None: not looked for.)"""
@@ -91,6 +92,9 @@ class ProvisionalObservation(msgspec.Struct, frozen=True):
     observation: SandboxObservation
     lines: int
     """Of the log, read when it was made."""
+    below: ProcessKey | None = None
+    """The Codex above the process, where it is not known to run the thread: the observation counts only once
+    it is. None: it is."""
 
 
 class Escape(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """A fake app-server of Codex that sends new threads and status changes without end.
 
-`python endless_app_server.py HOME`: prints `listens`, and `connected` once a client is initialized.
+`codex endless_app_server.py HOME`, where `codex` is a copy of Python: prints `listens`, and `connected` once
+a client is initialized.
 """
 
 # ruff: noqa: T201 - the test reads what it prints
@@ -10,13 +11,39 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
+import shutil
+import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
+
+from tests.live.codex import new_root
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[BinaryIO]:
+    """Serve this home while the block runs; yields what the server prints after `listens`."""
+    folder = new_root()
+    program = shutil.copy(Path(sys.executable).resolve(), folder / "codex")
+    server = subprocess.Popen(
+        [program, __file__, home],
+        env={"PYTHONHOME": sys.base_prefix, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"listens\n"
+        yield server.stdout
+    finally:
+        server.kill()
+        server.communicate()
+        shutil.rmtree(folder)
 
 
 async def serve(connection: ServerConnection) -> None:

@@ -84,6 +84,7 @@ class _Handler(ScriptedHandler):
             self._chat(body)
             return
         self.model.requests.append(body)
+        self.model.heads.append(dict(self.headers.items()))
         names = ("thread-id", "session-id", "session_id", "conversation_id")
         number, step = self.model.next_step(
             body, next((self.headers[name] for name in names if self.headers[name]), "")

@@ -30,6 +30,8 @@ class ScriptedServer:
         self.script = script
         self.requests: list[dict[str, Any]] = []
         """Bodies of the requests so far."""
+        self.heads: list[dict[str, str]] = []
+        """Headers of the requests so far."""
         self.answers: list[str] = []
         """Time, path and status of the answers so far, for the report of a test that fails."""
         self._gates: dict[str, threading.Event] = defaultdict(threading.Event)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pytest
 
 from tests.live.dispositions import restore_defaults
+from tests.live.endless_app_server import serving
 from tests.live.patience import scaled, wait_until
 from tests.live.terminal import END_LIMIT_S, READY, Terminal
 
@@ -411,18 +412,11 @@ def test_ctrl_c_during_the_imports_is_quiet(start: Open, delay: float) -> None:
 
 @pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
 def test_quit_key_while_codex_sends_without_end(start: Open, state: Path, key: bytes) -> None:
-    script = Path(__file__).with_name("endless_app_server.py")
-    server = subprocess.Popen([sys.executable, str(script), str(state / "codex")], stdout=subprocess.PIPE)
-    try:
-        assert server.stdout is not None
-        assert server.stdout.readline() == b"listens\n"
+    with serving(state / "codex") as printed:
         terminal = start()
         terminal.until_ready()
-        assert server.stdout.readline() == b"connected\n"
+        assert printed.readline() == b"connected\n"
         terminal.press(key)
         assert terminal.exit_code() in (0, 128 + signal.SIGINT)
         terminal.assert_restored()
         assert status_files(state) == []
-    finally:
-        server.kill()
-        server.communicate()

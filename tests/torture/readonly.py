@@ -28,10 +28,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.live.endless_app_server import serving
 from tests.live.terminal import READY, Terminal
 from tests.torture.faults import make_place
 from tests.torture.readonly_commands import Command, commands, missing_commands
@@ -268,20 +268,6 @@ def _in_terminal(argv: Sequence[str], env: Mapping[str, str], keys: Sequence[byt
         terminal.close()
 
 
-@contextmanager
-def app_server(home: Path) -> Iterator[None]:
-    """Run a fake app-server of Codex while the block runs."""
-    script = Path(__file__).parents[1] / "live/endless_app_server.py"
-    server = subprocess.Popen([sys.executable, str(script), str(home)], stdout=subprocess.PIPE)
-    try:
-        assert server.stdout is not None
-        assert server.stdout.readline() == b"listens\n"
-        yield
-    finally:
-        server.kill()
-        server.communicate()
-
-
 def _add_ssh(root: Path, env: dict[str, str]) -> None:
     """Add an ssh that reaches no host: what the real one reads and writes is its own."""
     program = root / "bin/ssh"
@@ -316,7 +302,7 @@ def main() -> int:
         _add_ssh(root, env)
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing
-        with panes(3, env), app_server(place.home):
+        with panes(3, env), serving(place.home):
             pane = {"TMUX": f"{root}/tmux-{os.getuid()}/default,1,0", "TMUX_PANE": "%0"}
             allowed = [trace(run, env | pane if run.in_pane else env, around) for run in runs]
         database.close()

@@ -24,6 +24,7 @@ from tests.unit.story import (
     called,
     done,
     ended,
+    held,
     polled,
     process,
     snapshot_after,
@@ -45,7 +46,7 @@ def live(kernel: Kernel, **flags: str) -> list[e.Event]:
         host,
         process(50, started=90.0, agent="codex"),
         process(77, 50, started=104.0, kernel=kernel, env=env),
-        *polled(110),
+        *held(110),
     ]
 
 
@@ -279,7 +280,7 @@ def test_command_without_a_call_is_not_compared(call: str | None) -> None:
     env = {"CODEX_THREAD_ID": T} | ({"CODEX_TOOL_CALL_ID": call} if call else {})
     own = process(77, 50, started=104.0, kernel=HOST, env=env)
     host = e.HostSeen(at=90, platform="linux", kernel=HOST)
-    found = worker(begun(), host, process(50, started=90.0, agent="codex"), own, polled(110)).sandbox
+    found = worker(begun(), host, process(50, started=90.0, agent="codex"), own, held(110)).sandbox
     assert found.findings == ()
 
 
@@ -330,7 +331,7 @@ def launched(
             kernel=kernel,
             env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", **flags},
         ),
-        polled(110),
+        held(110),
     )
     return [f.kind for f in worker(*story).sandbox.findings]
 
@@ -393,7 +394,7 @@ def test_codex_inside_a_sandbox() -> None:
         process(
             77, 50, started=104.0, kernel=SANDBOXED, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
         ),
-        polled(110),
+        held(110),
     )
     assert [(f.kind, f.direction) for f in worker(*story).sandbox.findings] == [
         ("nested-sandbox", "narrower")
@@ -410,7 +411,7 @@ def test_container_around_both_is_no_sandbox() -> None:
         process(
             77, 50, started=104.0, kernel=container, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
         ),
-        polled(110),
+        held(110),
     )
     assert worker(*story).sandbox.verdict == "match"
 
@@ -601,7 +602,7 @@ def mounted(policy: Policy, mounts: tuple[Mount, ...], *, codex: Kernel = HOST) 
             kernel=SANDBOXED,
             env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev", **NETWORK},
         ),
-        polled(110),
+        held(110),
     )
     return [(f.kind, f.direction) for f in worker(*story).sandbox.findings]
 
@@ -688,7 +689,7 @@ def test_fields_of_a_launcher_that_applies_less() -> None:
         process(
             77, 60, started=104.0, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}, kernel=Kernel()
         ),
-        polled(110),
+        held(110),
     )
     assert differing(*story) == {
         "network-cut": [("network", "applied", "on", "off", "configured")],

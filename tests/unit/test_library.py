@@ -225,9 +225,9 @@ def test_thread_whose_rollout_is_held_open_is_running(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is read from /proc")
-@pytest.mark.parametrize(("name", "state"), [("make", State.RUNNING), ("bwrap", State.EXITED)])
-def test_processes_that_name_a_thread(tmp_path: Path, name: str, state: State) -> None:
-    """A command of it is a sign of life; a launcher that is left of a killed Codex is none."""
+@pytest.mark.parametrize("name", ["make", "bwrap"])
+def test_processes_that_name_a_thread(tmp_path: Path, name: str) -> None:
+    """They are no sign of life without its Codex: any process may name it."""
     home = CodexHome(tmp_path)
     thread, _ = write_thread_of(name, home)
     program = tmp_path / name
@@ -235,7 +235,7 @@ def test_processes_that_name_a_thread(tmp_path: Path, name: str, state: State) -
     with subprocess.Popen([program, "60"], env={"CODEX_THREAD_ID": thread}) as process:
         try:
             wait_until_executed(process, program)
-            assert [entry.state for entry in filled(library_of(home))] == [state]
+            assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
         finally:
             process.kill()
 

@@ -119,7 +119,7 @@ def test_commands_have_the_thread_id_in_their_environment() -> None:
     helper = process(71, 50, started=105.0, env=env, argv=("/x/codex-linux-sandbox", "--", "sh"))
     server = process(72, 50, started=105.0, env={})
     found = link_fleet(
-        fleet(begun(), process(50, started=90.0, agent="codex"), inside, helper, server, polled(110))
+        fleet(begun(), process(50, started=90.0, agent="codex"), inside, helper, server, held(110))
     )
     assert [p.pid for p in found.commands[T]] == [70]
 

@@ -110,14 +110,16 @@ def test_directory_that_looks_like_a_token_is_known_exactly(tmp_path: Path) -> N
     assert filter_environment([("HOME", unusual)]) == {"HOME": "/gpfs/pypi-…"}
 
 
-def test_open_files_include_deleted_ones(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "kept.jsonl").touch()
-    code = f"a = open({str(tmp_path / 'kept.jsonl')!r}); b = open({str(tmp_path / 'gone.jsonl')!r}, 'w')"
+def test_open_files_are_written_ones_and_deleted_ones(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "read.jsonl").touch()
+    opened = (("kept.jsonl", "a"), ("gone.jsonl", "w"), ("both.jsonl", "w+"), ("read.jsonl", "r"))
+    code = "files = [" + ", ".join(f"open({str(tmp_path / n)!r}, {m!r})" for n, m in opened) + "]"
     pid = start(*python(code)).pid
     (tmp_path / "gone.jsonl").unlink()
     assert {Path(path).name for path in linux.open_files(pid) if path.startswith(str(tmp_path))} == {
         "kept.jsonl",
         "gone.jsonl",
+        "both.jsonl",
     }
     assert str(tmp_path / "kept.jsonl") in portable.open_files(pid)
 

@@ -12,7 +12,7 @@ from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
-from tests.unit.story import HOST, T, begun, called, polled, process
+from tests.unit.story import HOST, T, begun, called, held, process
 
 FULL = Policy(Filesystem.UNRESTRICTED, Network.ON)
 IN_CONTAINER = replace(HOST, pid=2, ns_pids=(77, 9))
@@ -33,7 +33,7 @@ def story(ns_pids: tuple[int, ...], *pids: int) -> Fleet:
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(50, started=90.0, agent="codex", kernel=kernel),
         process(77, 50, started=104.0, kernel=kernel, env=env),
-        *polled(110),
+        *held(110),
         seen_in_box(111, *pids),
     ]
     return reduce(Fleet(), events)

@@ -69,6 +69,7 @@ def test_history_of_a_turn_with_an_approval() -> None:
         begun(),
         called(ask=True),
         held(103),
+        process(50, agent="codex"),
         process(77, 50, started=105.0, env=ENV),
         held(105.5),
         ended(at=107),
@@ -253,7 +254,8 @@ def test_a_menu_that_is_still_drawn_after_its_answer_is_no_period() -> None:
 
 
 def running() -> list[e.Event]:
-    return [*begun(), called(text="make"), process(77, 50, started=101.5, env=ENV, cpu=1.0), *held(110)]
+    processes = (process(50, agent="codex"), process(77, 50, started=101.5, env=ENV, cpu=1.0))
+    return [*begun(), called(text="make"), *processes, *held(110)]
 
 
 def test_stalled_without_output_cpu_and_io() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -32,6 +33,11 @@ IDLE: dict[str, Any] = {"type": "idle"}
 BUSY: dict[str, Any] = {"type": "active", "activeFlags": []}
 WAITING: dict[str, Any] = {"type": "active", "activeFlags": ["waitingOnApproval"]}
 AT = 1_795_212_653.774
+
+
+def feed_of(home: Path, clock: Clock) -> StatusFeed:
+    """Return a feed of the server of this module, which Python runs."""
+    return StatusFeed(home, clock, program=re.compile(r"python[\d.]*"))
 
 
 def thread(ident: str, status: dict[str, Any], *, helper: bool = False) -> dict[str, Any]:
@@ -67,6 +73,7 @@ class AppServer:
     def __init__(self, home: Path, place: Path) -> None:
         self.threads: dict[str, dict[str, Any]] = {}
         self.frames: list[dict[str, Any]] = []
+        self.user_agent = "codex-tui/0.169.0 (Debian 12.0.0; x86_64) xterm (codex-tui; 0.169.0)"
         self.greeting: str | bytes | None = None
         """Sent before anything else."""
         self.silent: set[str] = set()
@@ -138,7 +145,7 @@ class AppServer:
             return None
         match frame["method"]:
             case "initialize":
-                return {"result": {"userAgent": "codex-tui/0.169.0"}}
+                return {"result": {"userAgent": self.user_agent}}
             case "thread/loaded/list":
                 return {"result": {"data": list(self.threads), "nextCursor": None}}
             case "thread/read" if found := self.threads.get(frame["params"]["threadId"]):
@@ -221,7 +228,7 @@ async def running(feed: StatusFeed) -> AsyncIterator[Recorder]:
 
 async def test_loaded_threads_then_changes(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING), CHILD: thread(CHILD, IDLE)}
-    feed = StatusFeed(tmp_path, clock)
+    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "active", "waitingOnApproval"), status(CHILD, "idle"))
         assert (feed.connected, feed.problem) == (True, None)
@@ -250,7 +257,7 @@ async def test_loaded_threads_then_changes(server: AppServer, tmp_path: Path, cl
 async def test_helpers_are_not_reported(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {TITLE: thread(TITLE, BUSY, helper=True)}
     other = TITLE.replace("01a1", "01a2")
-    async with running(StatusFeed(tmp_path, clock)) as recorder:
+    async with running(feed_of(tmp_path, clock)) as recorder:
         await recorder.expect(source())
         await server.wait_for(lambda: "thread/read" in server.methods())
         server.threads[other] = thread(other, IDLE, helper=True)
@@ -265,7 +272,7 @@ async def test_helpers_are_not_reported(server: AppServer, tmp_path: Path, clock
 async def test_unknown_thread_is_read_before_it_is_reported(
     server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    async with running(StatusFeed(tmp_path, clock)) as recorder:
+    async with running(feed_of(tmp_path, clock)) as recorder:
         await recorder.expect(source())
         await server.wait_for(lambda: "thread/loaded/list" in server.methods())
         server.threads = {CHILD: thread(CHILD, IDLE), TITLE: thread(TITLE, IDLE, helper=True)}
@@ -282,7 +289,7 @@ async def test_only_allowed_methods_and_no_responses_are_sent(
     server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
     server.threads = {MAIN: thread(MAIN, WAITING)}
-    feed = StatusFeed(tmp_path, clock)
+    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "active", "waitingOnApproval"))
         requests = (
@@ -310,17 +317,17 @@ async def test_only_allowed_methods_and_no_responses_are_sent(
 async def test_other_methods_cannot_be_sent(
     method: str, server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    async with StatusFeed(tmp_path, clock)._connection(ServerState(), clock.now) as connection:
+    async with feed_of(tmp_path, clock)._connection(ServerState(), clock.now) as connection:
         with pytest.raises(PermissionError, match="must not be sent"):
             await connection._send(method, {"threadId": MAIN})
-        await connection._send("thread/list", {"limit": 1})
-        await server.wait_for(lambda: "thread/list" in server.methods())
+        await connection._send("thread/read", {"limit": 1})
+        await server.wait_for(lambda: "thread/read" in server.methods())
     assert method not in server.methods()
 
 
 async def test_subscription_is_ended_by_closing_once(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {MAIN: thread(MAIN, BUSY)}
-    async with running(StatusFeed(tmp_path, clock)) as recorder:
+    async with running(feed_of(tmp_path, clock)) as recorder:
         await recorder.expect(source(), status(MAIN, "active"))
         server.threads = {CHILD: thread(CHILD, WAITING)}  # and MAIN is unloaded meanwhile
         await server.push("turn/started", threadId=CHILD, turn={"id": "t", "items": []})
@@ -335,7 +342,7 @@ async def test_subscription_is_ended_by_closing_once(server: AppServer, tmp_path
 
 async def test_reconnects_when_the_server_returns(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    feed = StatusFeed(tmp_path, clock)
+    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source(), status(MAIN, "idle"))
         await server.die()
@@ -349,7 +356,7 @@ async def test_reconnects_when_the_server_returns(server: AppServer, tmp_path: P
 
 async def test_nothing_is_reported_without_a_server(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     home = tmp_path / "other"
-    feed = StatusFeed(home, clock)
+    feed = feed_of(home, clock)
     assert await feed.poll(clock.now()) == []
     async with running(feed) as recorder:
         await clock.sleep_until(clock.now() + 3)
@@ -393,7 +400,7 @@ async def test_malformed_messages_are_counted(
     garbage: str | bytes, server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
     server.threads, server.greeting = {MAIN: thread(MAIN, IDLE)}, "["
-    async with running(StatusFeed(tmp_path, clock)) as recorder:
+    async with running(feed_of(tmp_path, clock)) as recorder:
         await recorder.expect(source("connected, 1 or more messages not understood"), status(MAIN, "idle"))
         await server.send(garbage)
         await recorder.expect(source("connected, 2 or more messages not understood"))
@@ -407,7 +414,7 @@ async def test_oversized_message_ends_the_connection_only(
 ) -> None:
     monkeypatch.setattr(status_feed, "_MAX_MESSAGE_BYTES", 10_000)
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    async with running(StatusFeed(tmp_path, clock)) as recorder:
+    async with running(feed_of(tmp_path, clock)) as recorder:
         await recorder.expect(source(), status(MAIN, "idle"))
         await server.push("thread/started", thread={**thread(CHILD, IDLE), "preview": "x" * 20_000})
         async with asyncio.timeout(10):
@@ -424,7 +431,7 @@ async def test_silent_server_is_a_problem_and_retried(
 ) -> None:
     monkeypatch.setattr(app_server, "RESPONSE_TIMEOUT_S", 0.05)
     server.silent = {"initialize"}
-    feed = StatusFeed(tmp_path, clock)
+    feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
         await recorder.expect(source("the app-server does not answer", ok=False))
         assert (feed.connected, feed.problem) == (False, "the app-server does not answer")
@@ -445,28 +452,32 @@ async def test_other_server_behind_the_socket_is_a_problem(
     server._place.unlink()
     async with await asyncio.start_unix_server(greet, server._place):
         load_thread(tmp_path)
-        [health] = await StatusFeed(tmp_path, clock).poll(5.0)
+        [health] = await feed_of(tmp_path, clock).poll(5.0)
     assert health == SourceSeen(
         at=5.0, name="codex feed", ok=False, detail="app-server: did not receive a valid HTTP response"
     )
 
 
-async def test_socket_of_another_user_is_not_connected_to(
+async def test_nothing_is_sent_to_an_unproven_listener(
     server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    feed = StatusFeed(tmp_path, clock, uid=os.getuid() + 1)
+    """The program of this server is not called `codex`."""
+    feed = StatusFeed(tmp_path, clock)
+    [health] = await feed.poll(1.0)
+    assert isinstance(health, SourceSeen)
+    assert not health.ok
+    assert health.detail.startswith("not used: the control socket belongs to another program, ")
     async with running(feed) as recorder:
-        await recorder.expect(source(f"{server._place} belongs to user {os.getuid()}", ok=False))
-        assert feed.problem == f"{server._place} belongs to user {os.getuid()}"
-        assert len(await feed.poll(1.0)) == 1
-    assert server.connections == 0
+        await recorder.expect(source(health.detail, ok=False))
+        assert feed.problem == health.detail
+    assert server.frames == []
 
 
 async def test_never_the_first_client_to_initialize(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     """Codex would use this client's name as its own, and write it into every rollout."""
     lock = tmp_path / "thread-writer-locks" / f"{MAIN}.lock"
     os.utime(lock, (0, 0))  # left behind by an earlier server
-    feed = StatusFeed(tmp_path, clock)
+    feed = feed_of(tmp_path, clock)
     assert await feed.poll(1.0) == []
     (lock.parent / ".coordination.lock").touch()
     assert await feed.poll(1.0) == []
@@ -475,13 +486,34 @@ async def test_never_the_first_client_to_initialize(server: AppServer, tmp_path:
     assert await feed.poll(0.0, timeout=10) == [source("connected", ok=True)]
 
 
+@pytest.mark.parametrize(
+    "user_agent",
+    ["codex-tui/0.175.0 (x) xterm (codex_app_server_daemon; 0.1.0)", "codex_app_server_daemon/0.175.0"],
+)
+async def test_server_that_names_its_clients_is_left_alone(
+    user_agent: str, server: AppServer, tmp_path: Path, clock: Clock
+) -> None:
+    """A version that does not exempt the name: nothing is asked of it, and it is never connected to again."""
+    server.user_agent, server.threads = user_agent, {MAIN: thread(MAIN, IDLE)}
+    feed = feed_of(tmp_path, clock)
+    async with running(feed) as recorder:
+        await recorder.expect(
+            source("not used: this Codex names its clients to the model provider", ok=False)
+        )
+        await server.wait_for(lambda: not server.listening)
+        for _ in range(3):
+            assert len(await feed.poll(1.0)) == 1
+    assert (server.methods(), server.connections) == (["initialize"], 1)
+
+
 async def test_file_instead_of_the_socket_is_a_problem(tmp_path: Path, clock: Clock) -> None:
     file = tmp_path / "app-server-control" / "app-server-control.sock"
     file.parent.mkdir()
     file.touch()
-    [health] = await StatusFeed(tmp_path, clock).poll(1.0)
+    load_thread(tmp_path)
+    [health] = await feed_of(tmp_path, clock).poll(1.0)
     assert isinstance(health, SourceSeen)
-    assert health.detail == f"{file} is not a socket"
+    assert health.detail == "not used: the control socket is not a socket"
 
 
 async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clock: Clock) -> None:
@@ -490,7 +522,7 @@ async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clo
         TITLE: thread(TITLE, BUSY, helper=True),
         CHILD: thread(CHILD, IDLE),
     }
-    assert await StatusFeed(tmp_path, clock).poll(77.0, timeout=10) == [
+    assert await feed_of(tmp_path, clock).poll(77.0, timeout=10) == [
         StatusPushed(at=77.0, thread=MAIN, status="active", flags=("waitingOnApproval",), cwd="/home/dev"),
         StatusPushed(at=77.0, thread=CHILD, status="idle", cwd="/home/dev"),
         SourceSeen(at=77.0, name="codex feed", ok=True, detail="connected"),
@@ -503,7 +535,7 @@ async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clo
 async def test_poll_returns_what_arrived_in_time(server: AppServer, tmp_path: Path, clock: Clock) -> None:
     server.silent = {"thread/read"}
     server.threads = {MAIN: thread(MAIN, IDLE)}
-    assert await StatusFeed(tmp_path, clock).poll(77.0, timeout=0.2) == [
+    assert await feed_of(tmp_path, clock).poll(77.0, timeout=0.2) == [
         SourceSeen(at=77.0, name="codex feed", ok=False, detail="the app-server does not answer")
     ]
 

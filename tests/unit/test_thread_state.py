@@ -54,6 +54,7 @@ def test_running_names_the_process_of_the_call() -> None:
     found = worker(
         begun(),
         called(),
+        process(50, agent="codex"),
         process(77, 50, started=101.5, env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}),
         held(110),
     )
@@ -69,10 +70,8 @@ def test_escalation_without_process_waits_for_approval() -> None:
 
 def test_approved_escalation_is_running() -> None:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
-    assert (
-        worker(begun(), called(ask=True), process(77, 50, started=105.0, env=env), held(110)).state
-        is State.RUNNING
-    )
+    processes = (process(50, agent="codex"), process(77, 50, started=105.0, env=env))
+    assert worker(begun(), called(ask=True), *processes, held(110)).state is State.RUNNING
 
 
 def test_escalation_has_a_start_grace() -> None:
@@ -605,6 +604,7 @@ def test_background_terminal_outlives_its_turn() -> None:
         called(text="make serve"),
         ended(outcome="running", exit_code=None),
         done(),
+        process(50, agent="codex"),
         server,
         held(110),
     )
@@ -637,7 +637,7 @@ def test_half_visible_menu_yields_to_other_sources() -> None:
     knows = worker(in_a_pane(), half, pushed("waitingOnApproval"))
     assert (knows.state, against(knows)) == (State.WAITING_APPROVAL, [("screen", "codex.approval")])
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
-    runs = worker(in_a_pane(), called(), process(77, 50, started=101.5, env=env), held(107, 11), half)
+    runs = worker(in_a_pane(), called(), process(77, 11, started=101.5, env=env), held(107, 11), half)
     assert (runs.state, against(runs)) == (State.RUNNING, [("screen", "codex.approval")])
 
 

@@ -28,13 +28,18 @@ ALLOWED_METHODS: Final = frozenset(
         "initialize",
         "initialized",
         "thread/loaded/list",
-        "thread/list",
         "thread/read",
-        "thread/backgroundTerminals/list",
     )
 )
 """The methods that may be sent. The server would accept others too, such as start turns and grant
 approvals."""
+CLIENT_NAME: Final = "codex_app_server_daemon"
+"""The name by which this client introduces itself: that of Codex's own probe of its daemon.
+
+Any other name becomes a part of the User-Agent of all later model requests of the server, whoever's they are,
+and the first one even the `originator` of its threads. Codex exempts two names from that, this one and
+`codex-backend` (`NON_ORIGINATING_CLIENT_NAMES`); with it, requests stay equal (0.160.0, 0.169.0, 0.171.0).
+"""
 RESPONSE_TIMEOUT_S: Final = 2.0
 """For opening the connection, and again for the response to `initialize`; each takes milliseconds."""
 _MAX_THREADS: Final = 1_000
@@ -73,6 +78,20 @@ class ServerState:
 class _Status(msgspec.Struct, rename="camel"):
     type: Literal["active", "idle", "notLoaded", "systemError"]
     active_flags: tuple[_Flag, ...] = ()
+
+
+class RenamedError(ConnectionError):
+    """A version of Codex that does not exempt this client's name: its requests have changed."""
+
+    def __init__(self) -> None:
+        super().__init__("not used: this Codex names its clients to the model provider")
+
+
+class _Introduction(msgspec.Struct, rename="camel"):
+    """The result of `initialize`."""
+
+    user_agent: str = ""
+    """What the server sends to its model provider from now on."""
 
 
 class _ThreadRef(msgspec.Struct, rename="camel"):
@@ -166,8 +185,10 @@ class AppServerConnection:
 
         Raises:
             TimeoutError: no response.
+            RenamedError: the server names this client to its model provider.
         """
-        client: dict[str, object] = {"clientInfo": {"name": "agentdash", "version": __version__}}
+        info = {"name": CLIENT_NAME, "title": "agentdash", "version": __version__}
+        client: dict[str, object] = {"clientInfo": info}
         async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             await self._request("initialize", client, _INITIALIZE)
             while self._pending:
@@ -203,6 +224,8 @@ class AppServerConnection:
     async def _on_response(self, message: _Message, at: float) -> list[StatusPushed]:
         about = self._pending.pop(message.id, _INITIALIZE) if isinstance(message.id, int) else _INITIALIZE
         if about == _INITIALIZE:
+            if CLIENT_NAME in _decode(message.result, _Introduction).user_agent:
+                raise RenamedError
             return []
         if about == _LIST_LOADED:
             return await self._on_loaded(_decode(message.result, _LoadedThreads).data)
@@ -255,8 +278,9 @@ class AppServerConnection:
 
     def _on_subscription(self, thread: str | None) -> None:
         # once per thread: if another version subscribes this client again, the connection stays open
-        if thread and thread not in self._state.unsubscribed:
-            self._state.unsubscribed.add(thread)
+        ended = self._state.unsubscribed
+        if thread and thread not in ended and len(ended) < _MAX_THREADS:
+            ended.add(thread)
             self.subscribed = True
 
     async def _request(self, method: str, params: dict[str, object], about: str) -> None:

@@ -13,7 +13,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
+from stat import S_IWUSR
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -327,12 +329,18 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
         held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace")) if files else {}
     except OSError:
         return LocksSeen(at=at, holders=holders, readable=False)
+    written: dict[int, frozenset[str] | None] = {}
     for file in files:
         try:
             stat = file.stat()
         except OSError:
             continue
         for pid, device in held.get(stat.st_ino, ()):
+            if pid not in written:
+                written[pid] = _written_locks(pid)
+            known = written[pid]
+            if known is not None and file.name not in known:
+                continue
             if device == (os.major(stat.st_dev), os.minor(stat.st_dev)) or _has_open(pid, stat):
                 holders[clean_line(file.name.removesuffix(".lock"))] = pid
     return LocksSeen(at=at, holders=holders, readable=_PROC_LOCKS.exists())
@@ -348,6 +356,23 @@ def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:
                 major, minor, inode = place.split(":")
                 held.setdefault(int(inode), []).append((int(pid), (int(major, 16), int(minor, 16))))
     return held
+
+
+def _written_locks(pid: int) -> frozenset[str] | None:
+    """Return the names of the lock files that a process has open for writing, as Codex does; None where that
+    cannot be seen. Who may only read a file may lock it, too: a sandboxed worker could that of another."""
+    found: set[str] = set()
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as descriptors:
+            for each in descriptors:
+                with suppress(OSError):  # closed meanwhile
+                    name = Path(each.path).readlink().name
+                    # the permissions of the link are those of the descriptor
+                    if name.endswith(".lock") and each.stat(follow_symlinks=False).st_mode & S_IWUSR:
+                        found.add(name)
+    except OSError:
+        return None
+    return frozenset(found)
 
 
 def _has_open(pid: int, stat: os.stat_result) -> bool:

@@ -26,30 +26,36 @@ items and requests for
   of idleness). So at the first sign of a subscription, `turn/started`, which only subscribers receive, the
   connection is closed and opened again: that ends the subscription, and existing threads do not get the
   client as another one.
-- **The first client that sends `initialize` names the app-server**: all its threads then have `originator:
-"agentdash"`. So a
-  connection is opened only when a thread has been loaded: Codex's own client has initialized by then, and
-  later clients change nothing.
+- **A client's name becomes a part of what the server sends to its model provider**, for all its threads and
+until the next client names itself: see `app_server.CLIENT_NAME`. A connection is opened only when a thread
+has been loaded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import stat
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from agentdash.agents.codex.app_server import RESPONSE_TIMEOUT_S, AppServerConnection, ServerState
+from agentdash.agents.codex.app_server import (
+    RESPONSE_TIMEOUT_S,
+    AppServerConnection,
+    RenamedError,
+    ServerState,
+)
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import NO_APP_SERVER
+from agentdash.peers import UnprovenError, prove
 
 _SOCKET: Final = "app-server-control/app-server-control.sock"
+_PROGRAM: Final = re.compile("codex")
 _BURST_MESSAGES: Final = 100
 _BURST_PAUSE_S: Final = 0.05
 """Pause after so many messages: a server that sends without end must not keep the event loop busy."""
@@ -71,23 +77,28 @@ _IDLE_SEARCH_INTERVAL_S: Final = 0.25
 class StatusFeed:
     """The status of the threads that Codex's app-server has loaded.
 
+    Nothing is sent before it is proven that a Codex of this user listens, outside of every sandbox: a worker
+    may have put a server of its own behind the link.
+
     Args:
         clock: the time of events without one, and of the pauses between connections.
-        uid: the owner of sockets that may be connected to; by default the user of this process.
+        program: the name of the executable that may listen.
     """
 
     name = "codex feed"
 
-    def __init__(self, home: Path, clock: Clock, *, uid: int | None = None) -> None:
+    def __init__(self, home: Path, clock: Clock, *, program: re.Pattern[str] = _PROGRAM) -> None:
         self._path = home / _SOCKET
         self._locks = home / _LOCKS
         self._clock = clock
-        self._uid = os.getuid() if uid is None else uid
+        self._program = program
         self._health: tuple[bool, str] = (False, NO_APP_SERVER)
         """Whether connected, and the detail, as emitted last."""
         self._state = ServerState()
         self._dead: tuple[int, int] | None = None
         """The socket that a killed app-server left behind."""
+        self._refused: tuple[int, int] | None = None
+        """The socket of an app-server whose requests a connection has changed."""
 
     @property
     def connected(self) -> bool:
@@ -192,51 +203,54 @@ class StatusFeed:
             _AbsentError: no app-server is running.
             OSError: one is running, but does not respond, refuses, or has closed the connection.
         """
-        path, identity = self._find_socket()
+        identity = self._find_socket()
         from websockets.asyncio.client import unix_connect  # noqa: PLC0415 - imported only when needed
         from websockets.exceptions import WebSocketException  # noqa: PLC0415
 
-        connecting = unix_connect(
-            path,
-            "ws://localhost/",
-            open_timeout=RESPONSE_TIMEOUT_S,
-            close_timeout=_CLOSE_TIMEOUT_S,
-            max_size=_MAX_MESSAGE_BYTES,
-            compression=None,
-        )
         try:
-            async with connecting as socket:
-                connection = AppServerConnection(socket, state, now)
-                try:
-                    await connection.initialize()
-                    yield connection
-                finally:
-                    await socket.close()  # with a close frame, also when cancelled
+            with prove(self._path, self._program, may_be_link=True) as proven:
+                connecting = unix_connect(
+                    proven.path,
+                    "ws://localhost/",
+                    open_timeout=RESPONSE_TIMEOUT_S,
+                    close_timeout=_CLOSE_TIMEOUT_S,
+                    max_size=_MAX_MESSAGE_BYTES,
+                    compression=None,
+                )
+                async with connecting as socket:
+                    connection = AppServerConnection(socket, state, now)
+                    try:
+                        await connection.initialize()
+                        yield connection
+                    finally:
+                        await socket.close()  # with a close frame, also when cancelled
+        except UnprovenError as error:
+            raise PermissionError(f"not used: the control socket {error}") from error
+        except RenamedError:
+            self._refused = identity
+            raise
         except (ConnectionRefusedError, FileNotFoundError) as error:
             self._dead = identity
             raise _AbsentError from error
         except (WebSocketException, EOFError) as error:
             raise ConnectionError(f"app-server: {error}") from error
 
-    def _find_socket(self) -> tuple[str, tuple[int, int]]:
-        """Return the socket behind the link, and its identity. Codex places it where the path is short enough
+    def _find_socket(self) -> tuple[int, int]:
+        """Return the identity of the socket behind the link. Codex places it where the path is short enough
         for any home."""
-        # first, since it is the usual result many times a second: resolving a path takes ten times as long
+        # first, since it is the usual result many times a second
         if not os.path.lexists(self._path):
             raise _AbsentError
-        path = os.path.realpath(self._path)
         try:
-            status = os.stat(path)  # noqa: PTH116 - a string, as above
+            status = self._path.stat()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _AbsentError from error
-        if not stat.S_ISSOCK(status.st_mode):
-            raise OSError(f"{path} is not a socket")
-        if status.st_uid != self._uid:
-            raise PermissionError(f"{path} belongs to user {status.st_uid}")
         identity = (status.st_ino, status.st_mtime_ns)
         if identity == self._dead or not self._is_loaded_since(status.st_mtime):
             raise _AbsentError
-        return path, identity
+        if identity == self._refused:
+            raise RenamedError
+        return identity
 
     def _is_loaded_since(self, created: float) -> bool:
         """Return whether a thread has been loaded since the socket was created: each has a lock file then."""

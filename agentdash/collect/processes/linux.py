@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
+from stat import S_IWUSR
 from typing import Final
 
 import msgspec
@@ -140,13 +142,23 @@ def terminal(pid: int) -> str | None:
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the paths of open files, also of replaced or deleted ones. Sockets and pipes are left out."""
-    folder = f"/proc/{pid}/fd"
+    """Return the paths of files that are open for writing, also of replaced or deleted ones, without sockets
+    and pipes."""
+    found: list[str] = []
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+        for each in descriptors:
+            path = _read_link(each.path)
+            if path and path.startswith("/") and _is_written(each):
+                found.append(path.removesuffix(_DELETED))
+    return found
+
+
+def _is_written(descriptor: os.DirEntry[str]) -> bool:
+    """Return whether an entry of `/proc/PID/fd` is open for writing: its permissions are the descriptor's."""
     try:
-        links = [_read_link(f"{folder}/{fd}") for fd in os.listdir(folder)]
+        return bool(descriptor.stat(follow_symlinks=False).st_mode & S_IWUSR)
     except OSError:
-        return []
-    return [path.removesuffix(_DELETED) for path in links if path and path.startswith("/")]
+        return False
 
 
 def io(pid: int) -> int:

@@ -76,7 +76,7 @@ def terminal(pid: int) -> str | None:
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the paths of open files."""
+    """Return the paths of open files, also of those that are only read."""
     return [file.path for file in _query(pid, lambda p: p.open_files()) or []]
 
 

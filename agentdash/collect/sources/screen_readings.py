@@ -82,7 +82,7 @@ class ScreenReadingSource:
         label = adapter.screen_label(pane.screen) if adapter is not None else None
         if label is not None and self._labels.get(pane.key) != label:
             self._labels[pane.key] = label
-            yield LabelRead(at=now, label=label)
+            yield LabelRead(at=now, label=label, key=pane.key)
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit readings as they change."""

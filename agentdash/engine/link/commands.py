@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_daemon, is_multiplexer
 from agentdash.model.fleet_draft import FleetView
+from agentdash.model.links import ThreadOwner
 from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Policy
 from agentdash.model.process import THREAD_VARIABLES, Process
@@ -36,6 +37,26 @@ def thread_of(process: Process, tree: ProcessTree) -> str | None:
             break
     named = [value for name in THREAD_VARIABLES.values() if (value := process.env.get(name))]
     return named[0] if len(named) == 1 else process.env.get(_CODEX_VARIABLE)
+
+
+def runners(process: Process, thread: str, tree: ProcessTree) -> Iterator[Process]:
+    """Yield the processes above one that names a thread, of which one may run it, nearest first.
+
+    Ends at one that names another thread: a CLI gives its commands their variables, and what these start may
+    have any others. So with a daemon, the command of one thread is none of another. Ends at a tmux server.
+    """
+    names = [name for name in THREAD_VARIABLES.values() if (process.env or {}).get(name) == thread]
+    for parent in tree.above(process):
+        inherited = parent.env or {}
+        is_another = any(inherited.get(name, thread) != thread for name in names)
+        if is_multiplexer(parent) or (is_another and not is_codex(parent)):
+            return
+        yield parent
+
+
+def is_below(process: Process, thread: str, owner: ThreadOwner | None, tree: ProcessTree) -> bool:
+    """Return whether a process that names a thread descends from the one that runs it."""
+    return owner is not None and any(each.key == owner.key for each in runners(process, thread, tree))
 
 
 def is_command(process: Process, tree: ProcessTree) -> bool:

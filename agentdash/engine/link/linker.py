@@ -3,8 +3,9 @@
 - thread and owner: the flock on its writer lock (0.148+), or the rollout that a Codex process holds open (all
   versions);
 - thread and owner, of Claude Code: the session file of the process; a sub-agent's owner is its session's;
-- thread and command: `CODEX_THREAD_ID` (0.98+) or `CLAUDE_CODE_SESSION_ID` in the environment of a process;
-  `CODEX_TOOL_CALL_ID` (0.163+) is the call;
+- thread and command: `CODEX_THREAD_ID` (0.98+) or `CLAUDE_CODE_SESSION_ID` in the environment of a process
+  that descends from the thread's owner, or was seen to; `CODEX_TOOL_CALL_ID` (0.163+) is the call. Without
+  the descent it is a claim, which any process can make;
 - thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows
   its prompt, or is the only candidate;
 - pane and process: descent from the pane's first process;
@@ -17,6 +18,7 @@ pane.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
@@ -24,7 +26,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.link.candidates import Loaded, Tui, link_by_candidates
-from agentdash.engine.link.commands import is_command, thread_of
+from agentdash.engine.link.commands import is_below, is_command, thread_of
 from agentdash.engine.link.nested_workers import link_nested_threads, link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
@@ -52,10 +54,12 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
     """
     tree = tree or ProcessTree(fleet.processes.values(), fleet.panes)
     owners = _link_owners(fleet, tree)
+    commands, claims = _link_commands(fleet, tree, owners)
     return FleetLinks(
         owners=owners,
         orphans=_find_orphans(fleet, owners),
-        commands=_link_commands(fleet, tree),
+        commands=commands,
+        claims=claims,
         panes=_link_panes(fleet, owners, tree),
         below=_group_by_pane(fleet, tree),
         parents=parents_of(fleet.threads.values()),
@@ -106,8 +110,8 @@ def _owners_by_session_file(fleet: FleetView, tree: ProcessTree) -> dict[str, Th
     """Return the processes whose session files name a thread, also as the owners of its sub-agents."""
     found: dict[str, ThreadOwner] = {}
     for key, seen in fleet.sessions.items():
-        process = tree.get(key.pid)
-        if seen.session in fleet.threads and process is not None and not process.zombie:
+        process, thread = tree.get(key.pid), fleet.threads.get(seen.session or "")
+        if thread is not None and process is not None and not process.zombie and _may_keep(process, thread):
             found[seen.session or ""] = ThreadOwner(
                 pid=key.pid,
                 by=f"the session file of pid {key.pid} names it",
@@ -122,6 +126,16 @@ def _owners_by_session_file(fleet: FleetView, tree: ProcessTree) -> dict[str, Th
         if (owner := found.get(thread.parent or "")) is not None
     }
     return children | found
+
+
+def _may_keep(process: Process, thread: Thread) -> bool:
+    """Return whether a thread's log lies in the directory of a Claude Code: one that was given a directory of
+    its own may have any session file there."""
+    env = process.env
+    if env is None or thread.file is None:
+        return True
+    home = env.get("CLAUDE_CONFIG_DIR") or posixpath.join(env.get("HOME", ""), ".claude")
+    return thread.file.path.startswith(posixpath.normpath(home) + "/")
 
 
 def _find_orphans(fleet: FleetView, owners: dict[str, ThreadOwner]) -> dict[str, float]:
@@ -145,15 +159,24 @@ def _has_ended(fleet: FleetView, key: ProcessKey) -> bool:
     return process is None or process.zombie
 
 
-def _link_commands(fleet: FleetView, tree: ProcessTree) -> dict[str, tuple[Process, ...]]:
-    found: dict[str, list[Process]] = {}
+def _link_commands(
+    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
+) -> tuple[dict[str, tuple[Process, ...]], dict[str, tuple[Process, ...]]]:
+    """Return the commands of threads, and the processes that merely name one."""
+    commands: dict[str, list[Process]] = {}
+    claims: dict[str, list[Process]] = {}
+    known = {(thread, p.key) for thread, found in fleet.links.commands.items() for p in found}
     for process in fleet.processes.values():
         thread = thread_of(process, tree)
-        if thread is None or thread not in fleet.threads or process.zombie:
+        if thread is None or thread not in fleet.threads or process.zombie or not is_command(process, tree):
             continue
-        if is_command(process, tree):
-            found.setdefault(thread, []).append(process)
-    return {thread: _sorted(processes) for thread, processes in found.items()}
+        is_proven = (thread, process.key) in known or is_below(process, thread, owners.get(thread), tree)
+        found = commands if is_proven else claims
+        found.setdefault(thread, []).append(process)
+    return (
+        {thread: _sorted(processes) for thread, processes in commands.items()},
+        {thread: _sorted(processes) for thread, processes in claims.items()},
+    )
 
 
 def _group_by_pane(fleet: FleetView, tree: ProcessTree) -> dict[PaneKey, tuple[Process, ...]]:
@@ -184,7 +207,8 @@ def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessT
     loaded = _loaded_by_daemon(fleet, tree)
     left = roots if loaded is None else [thread for thread in roots if thread.id not in loaded.threads]
     linked |= _link_by_history(fleet, left, linked)
-    linked |= _link_by_session_line(fleet, left, linked)
+    unowned = [thread for thread in left if _may_run_out_of_sight(fleet, owners.get(thread.id))]
+    linked |= _link_by_session_line(fleet, unowned, linked)
     taken = {link.key for link in linked.values()}
     return linked | link_by_candidates(
         threads=[thread for thread in roots if thread.id not in linked],
@@ -266,6 +290,16 @@ def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
                 by = f"the pane showed {line}"
             found[past.worker] = ThreadPane(past.pane, by, own=True)
     return found
+
+
+def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
+    """Return whether a thread may run in a pane that its process is not below: it has none now, or one in a
+    container (`podman exec BOX codex exec`)."""
+    process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
+    if process is None:
+        return owner is None
+    own, other = fleet.kernel, process.kernel
+    return own is not None and other is not None and bool({"pid", "mnt"} & {*other.apart_from(own)})
 
 
 def _link_by_session_line(

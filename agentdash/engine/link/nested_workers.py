@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentdash.engine.link.commands import thread_of
+from agentdash.engine.link.commands import is_below, thread_of
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_multiplexer
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import ThreadOwner
@@ -21,8 +21,8 @@ def link_nested_workers(
     busy = {owner.key for owner in owners.values()} | {
         occupant.key for occupant in fleet.occupants.values() if occupant.gone_at is None
     }
-    for owner in owners.values():
-        busy |= {wrapper.key for wrapper in _wrappers(fleet, tree, owner)}
+    for runs in owners.values():
+        busy |= {wrapper.key for wrapper in _wrappers(fleet, tree, runs)}
     found: dict[ProcessKey, str] = {}
     for process in fleet.processes.values():
         env = process.env or {}
@@ -31,7 +31,9 @@ def link_nested_workers(
         if not any(name in env for name in THREAD_VARIABLES.values()):
             continue
         thread = thread_of(process, tree)
-        if thread is not None and thread in fleet.threads and _is_outermost(process, thread, tree):
+        if thread is None or thread not in fleet.threads:
+            continue
+        if is_below(process, thread, owners.get(thread), tree) and _is_outermost(process, thread, tree):
             found[process.key] = thread
     return found
 
@@ -57,19 +59,9 @@ def link_nested_threads(
         outer = thread_of(process, tree)
         if outer is None or outer == thread or (above := owners.get(outer)) is None:
             continue
-        if _is_below(process, above, tree):
+        if is_below(process, outer, above, tree):
             found[thread] = outer
     return found
-
-
-def _is_below(process: Process, owner: ThreadOwner, tree: ProcessTree) -> bool:
-    """Return whether a process descends from the owner of a thread, with no tmux server between them."""
-    for parent in tree.above(process):
-        if is_multiplexer(parent):
-            return False
-        if parent.key == owner.key:
-            return True
-    return False
 
 
 def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:

@@ -4,7 +4,8 @@ shows."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -153,9 +154,30 @@ def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
     """Add an observation; one that equals an earlier one is counted there."""
     index = _find_equal(thread, new)
     if index is None:
-        return replace(thread, observations=(*thread.observations, new)[-MAX_OBSERVATIONS:])
+        return replace(thread, observations=bounded((*thread.observations, new)))
     others = (*thread.observations[:index], *thread.observations[index + 1 :])
     return replace(thread, observations=(*others, _merge_observations(thread.observations[index], new)))
+
+
+def bounded(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
+    """Return the observations without the oldest of those of which there are too many: flags are what a
+    worker makes of them, and a flood of these must not push out what the kernel showed of another command."""
+    kept = list(observations)
+    while len(kept) > MAX_OBSERVATIONS:
+        commonest, _ = Counter(map(_confinement, kept)).most_common(1)[0]
+        del kept[next(index for index, each in enumerate(kept) if _confinement(each) == commonest)]
+    return tuple(kept)
+
+
+def _confinement(observation: SandboxObservation) -> tuple[object, ...]:
+    return (
+        observation.policy,
+        observation.source,
+        observation.sandboxed,
+        observation.seccomp,
+        observation.no_new_privs,
+        observation.own_network,
+    )
 
 
 def remove_observation(thread: Thread, old: SandboxObservation) -> Thread:

@@ -14,7 +14,14 @@ from msgspec.structs import replace
 from agentdash.engine.detect.escalation import granted, rule_of
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
-from agentdash.engine.link.commands import find_launcher, is_command, thread_of, with_tmpdir
+from agentdash.engine.link.commands import (
+    find_launcher,
+    is_below,
+    is_command,
+    runners,
+    thread_of,
+    with_tmpdir,
+)
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation, remove_observation
 from agentdash.model.evidence import EvidenceSource
@@ -59,24 +66,23 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
             draft.threads[thread.id] = detected
     _settle_ended(draft, at)
     context = ProcessContext(tree=tree, tables=MountTables(draft.mounts), host=draft.kernel)
+    proven = {process.key for commands in draft.links.commands.values() for process in commands}
     for process in draft.processes.values():
-        is_observed, before = process.key in draft.observed, draft.provisional.get(process.key)
-        if is_observed and before is None:
+        if process.key in draft.observed and process.key not in draft.provisional:
             continue
         owner = _owner_of(draft, process, tree)
         if owner is None or not is_command(process, tree):
             continue
+        runs = draft.links.owners.get(owner.id)
+        is_proven = process.key in proven or is_below(process, owner.id, runs, tree)
         if owner.agent == "codex":
-            if is_observed and before is not None and before.lines == owner.lines:
-                continue
-            _observe_command_of_codex(draft, owner, process, context, at)
-        elif (found := _call_by_script(draft, owner, process, tree)) is not None:
+            _observe_command_of_codex(draft, owner, process, context, at, is_proven=is_proven)
+        elif is_proven and (found := _call_by_script(draft, owner, process, tree)) is not None:
             thread, call = found
             observed = _without_codex_flags(_observe(thread, process, call, context, at))
             draft.threads[thread.id] = add_observation(thread, observed)
-        else:
-            continue  # the log is behind; its call may be known in the next pass
-        draft.observed[process.key] = at
+            draft.observed[process.key] = at
+        # else the log is behind; its call may be known in the next pass
 
 
 def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
@@ -89,42 +95,60 @@ def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread 
 
 
 def _observe_command_of_codex(
-    draft: FleetDraft, thread: Thread, process: Process, context: ProcessContext, at: float
+    draft: FleetDraft,
+    thread: Thread,
+    process: Process,
+    context: ProcessContext,
+    at: float,
+    *,
+    is_proven: bool,
 ) -> None:
     """Add what a process shows, in place of what it showed when less of the log had been read.
 
     A session that has just been found, or is large, is read while its processes already run: the call or the
-    policy of a command may come with its next lines.
+    policy of a command may come with its next lines. So may the proof that the Codex above it runs the thread
+    that it names; until then nothing is added.
     """
     before = draft.provisional.get(process.key)
+    codex = next((each for each in runners(process, thread.id, context.tree) if is_codex(each)), None)
+    if not is_proven and codex is None:
+        return  # a claim that nothing can prove any more
+    below = codex.key if codex and not is_proven else None
+    if before is not None and (before.lines, before.below) == (thread.lines, below):
+        return
     first = before.observation.first if before else at
     call_id = (process.env or {}).get(_CALL_VARIABLE)
     call = _call_of(thread, call_id, first)
     observed = _observe(thread, process, call, context, first)
     is_guess = call_id is not None and (call is None or call.id != call_id)
-    if is_guess or observed.policy < 0:
+    if is_guess or observed.policy < 0 or not is_proven:
         observed = replace(observed, provisional=True)
-        draft.provisional[process.key] = ProvisionalObservation(thread.id, observed, thread.lines)
+        draft.provisional[process.key] = ProvisionalObservation(thread.id, observed, thread.lines, below)
     else:
         draft.provisional.discard(process.key)
-    if thread.id in draft.threads:
-        replaced = thread if before is None else remove_observation(thread, before.observation)
-        draft.threads[thread.id] = add_observation(replaced, observed)
+    if thread.id in draft.threads and is_proven:
+        is_replaced = before is not None and before.below is None
+        rest = remove_observation(thread, before.observation) if before and is_replaced else thread
+        draft.threads[thread.id] = add_observation(rest, observed)
+    draft.observed[process.key] = at
 
 
 def _settle_ended(draft: FleetDraft, at: float) -> None:
     """Settle what processes showed that have ended: under the call that the log has stated since, or as it
-    is."""
+    is; and only if the Codex above them has turned out to run the thread that they named."""
     ended = [(key, known) for key, known in draft.provisional.items() if key not in draft.processes]
     for key, known in ended:
         thread, observed = draft.threads.get(known.thread), known.observation
         call = _call_with_id(thread, next(iter(observed.calls), None)) if thread else None
-        if call is None and at - observed.first < _LOG_DELAY_S:
+        owner = draft.links.owners.get(known.thread)
+        is_proven = known.below is None or (owner is not None and owner.key == known.below)
+        if (call is None or not is_proven) and at - observed.first < _LOG_DELAY_S:
             continue
         draft.provisional.discard(key)
-        if thread is not None:
+        if thread is not None and is_proven:
             settled = replace(_attribute(observed, thread, call) if call else observed, provisional=False)
-            draft.threads[thread.id] = add_observation(remove_observation(thread, observed), settled)
+            rest = remove_observation(thread, observed) if known.below is None else thread
+            draft.threads[thread.id] = add_observation(rest, settled)
 
 
 def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> SandboxObservation:

@@ -84,6 +84,8 @@ class LabelRead(Event, frozen=True, kw_only=True, tag="label-read"):
     """The sandbox that a screen states of a thread; emitted when it changed."""
 
     label: ScreenLabel
+    key: PaneKey | None = None
+    """The pane; None in recordings of 0.1.0."""
 
 
 class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):

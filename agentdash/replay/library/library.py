@@ -33,8 +33,6 @@ from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import LogReader, line_marks, reader_of_log, thread_of_log
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
-from agentdash.engine.link.commands import is_command, thread_of
-from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.clock import Clock
@@ -396,7 +394,7 @@ class Owners(NamedTuple):
     at: float
     """When was looked (unix seconds)."""
     by_thread: dict[str, int]
-    """Pids by thread: of lock holders, of processes with session files, and of commands."""
+    """Pids by thread: of lock holders, and of processes with session files."""
     by_path: dict[str, int]
     """Pids by the path of a log that they hold open."""
 
@@ -407,9 +405,9 @@ class Owners(NamedTuple):
         seen = [*sensor.poll(at), *sensor.poll(at)]  # the first one defers processes in the middle of an exec
         processes = [event.process for event in seen if isinstance(event, ProcessSeen)]
         by_thread: dict[str, int] = {}
-        tree = ProcessTree(processes, {})
         for process in processes:
-            by_thread |= dict.fromkeys(_threads_of(process, tree, at), process.pid)
+            if (thread := _thread_of(process, at)) is not None:
+                by_thread[thread] = process.pid
         by_path = {path: process.pid for process in processes for path in process.rollouts}
         return cls(at, by_thread | locks(home, at).holders, by_path)
 
@@ -435,19 +433,16 @@ class Owners(NamedTuple):
         ]
 
 
-def _threads_of(process: Process, tree: ProcessTree, at: float) -> list[str]:
-    """Return the threads that a process has loaded, or is a command of."""
-    if process.zombie:
-        return []
-    if process.agent is None:
-        thread = thread_of(process, tree) if is_command(process, tree) else None
-        return [thread] if thread else []
+def _thread_of(process: Process, at: float) -> str | None:
+    """Return the thread that the session file of a process names."""
+    if process.zombie or process.agent is None:
+        return None
     reader = adapters()[process.agent].session_files
     try:
         session = reader.read(process, at) if reader is not None else None
     except UnreadableSessionError:
-        return []
-    return [session.session] if session is not None and session.session else []
+        return None
+    return session.session if session is not None else None
 
 
 # ------------------------------------------------------------

@@ -73,6 +73,7 @@ def judge_sandbox(
     own = [_attribute(observation, thread) for observation in thread.observations if not observation.by_user]
     checked = [(s, check_observation(_compare(s, thread, platform, places))) for s in own]
     different = [finding for _, found in checked for finding in found]
+    worst_first = _worst_first(checked)
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
     if thread.agent == "codex":
@@ -82,7 +83,7 @@ def judge_sandbox(
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(with_environment(finding, requests) for finding in different)
     mismatch = _is_mismatch(differences)
-    launcher, escalation = _launcher(thread), _escalation(thread)
+    launcher, escalation = _launcher(worst_first), _escalation(thread)
     applied_words = launcher_in_words(launcher) if launcher else None
     return Sandbox(
         verdict=_verdict(
@@ -93,8 +94,8 @@ def judge_sandbox(
         applied="; ".join(filter(None, (applied_words, escalation))) or None,
         launcher=launcher_name(launcher) if launcher else None,
         escalation=escalation,
-        applied_policy=_applied_policy(own),
-        got=_observed([each for each in own if each.recorded is None], thread),
+        applied_policy=_applied_policy(worst_first),
+        got=_observed([each for each in worst_first if each.recorded is None], thread),
         findings=(
             *differences,
             *_unexplained(policy_changes(thread), differences),
@@ -272,34 +273,40 @@ def _may_be_landlock(observation: SandboxObservation) -> bool:
     return bool(observation.sandboxed) and observation.own_network is False and without_launcher
 
 
+def _worst_first(
+    checked: Iterable[tuple[SandboxObservation, list[Finding]]],
+) -> list[SandboxObservation]:
+    """Return the observations in the order in which their facts are shown: those that differ from the policy,
+    then the others, each the newest first. What is well must not hide what is not."""
+    in_order = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
+    return [observation for observation, _ in in_order]
+
+
 def _observed(own: list[SandboxObservation], thread: Thread) -> Got:
-    """Return what the newest commands had, each fact from the newest observation that has it."""
-    newest = sorted(own, key=lambda observation: observation.last, reverse=True)
-    if not newest:
+    """Return what commands had, each fact from the first observation that has it."""
+    if not own:
         return Got()
-    own_network = next((s.own_network for s in newest if s.own_network is not None), None)
+    own_network = next((s.own_network for s in own if s.own_network is not None), None)
     return Got(
-        network_flag=next((s.network_flag for s in newest if s.network_flag is not None), None),
-        sandbox_flag=next((s.sandbox_flag for s in newest if s.sandbox_flag is not None), None),
-        seccomp=next((s.seccomp for s in newest if s.seccomp is not None), None),
-        no_new_privs=next((s.no_new_privs for s in newest if s.no_new_privs is not None), None),
+        network_flag=next((s.network_flag for s in own if s.network_flag is not None), None),
+        sandbox_flag=next((s.sandbox_flag for s in own if s.sandbox_flag is not None), None),
+        seccomp=next((s.seccomp for s in own if s.seccomp is not None), None),
+        no_new_privs=next((s.no_new_privs for s in own if s.no_new_privs is not None), None),
         network_namespace=None if own_network is None else "own" if own_network else "host",
-        sandboxed=next((s.sandboxed for s in newest if s.sandboxed is not None), None),
-        at=newest[0].last,
-        source=newest[0].source,
-        under_earlier_policy=newest[0].policy < len(thread.policies) - 1,
+        sandboxed=next((s.sandboxed for s in own if s.sandboxed is not None), None),
+        at=own[0].last,
+        source=own[0].source,
+        under_earlier_policy=own[0].policy < len(thread.policies) - 1,
     )
 
 
 def _applied_policy(own: list[SandboxObservation]) -> Policy | None:
-    newest = max((s for s in own if s.applied and s.applied.policy), key=lambda s: s.last, default=None)
-    return newest.applied.policy if newest and newest.applied else None
+    return next((s.applied.policy for s in own if s.applied and s.applied.policy), None)
 
 
-def _launcher(thread: Thread) -> Applied | None:
-    """Return what stands above the newest command of which that was seen."""
-    newest = max((s for s in thread.observations if s.applied), key=lambda s: s.last, default=None)
-    return newest.applied if newest else None
+def _launcher(own: list[SandboxObservation]) -> Applied | None:
+    """Return what stands above the first command of which that was seen."""
+    return next((s.applied for s in own if s.applied), None)
 
 
 def _escalation(thread: Thread) -> str | None:

@@ -30,6 +30,8 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """When its owner was seen to have ended (unix seconds)."""
     commands: tuple[Process, ...] = ()
     """Live processes of its commands."""
+    claims: tuple[Process, ...] = ()
+    """Live processes that name it, and are not known to be its commands."""
     processes_at: float | None = None
     """Time of the newest process scan; None where processes were never scanned."""
     files_at: float | None = None
@@ -101,10 +103,11 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         owner=links.owners.get(thread.id),
         orphaned=links.orphans.get(thread.id),
         commands=links.commands.get(thread.id, ()),
+        claims=links.claims.get(thread.id, ()),
         processes_at=fleet.processes_at,
         files_at=fleet.files_at,
         reading=fleet.readings.get(placed.key) if placed and not left else None,
-        pushed=fleet.pushed.get(thread.id),
+        pushed=fleet.pushed.get(thread.id) if thread.agent == "codex" else None,
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
         session=_session(fleet, thread, links.owners.get(thread.id)),
     )

@@ -1,0 +1,216 @@
+"""A real Codex sends the same to its model provider, and keeps the same files, whether agentdash looks or
+not."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+
+from agentdash.agents.codex.status_feed import StatusFeed
+from agentdash.collect.clock import SystemClock
+from agentdash.model.events import Event
+from tests.live.codex import Lab, Pane
+from tests.live.conftest import OpenLab
+from tests.live.patience import scaled, until
+
+VERSIONS: Final = ("0.160.0", "0.169.0", "0.171.0")
+"""The first with a shared app-server, and the newest ones."""
+COMMANDS: Final = (
+    ("status", "--json", "-S", "TMUX"),
+    ("explain", "THREAD", "-S", "TMUX"),
+    ("reach", "THREAD", "-S", "TMUX"),
+    ("doctor", "-S", "TMUX"),
+    ("check", "THREAD"),
+    ("sessions", "--json"),
+)
+_CHANCE: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:call|fc|msg|resp|ctc)_[0-9a-f]{12}"
+    r"|(?<=_unix_ms\\\":)\d+|(?<=_unix_ms\":)\d+|(?<=Chunk ID: )\w+|(?<=Wall time: )[\d.]+"
+    r"|\[\[turn\d\]\]|end \d"
+)
+"""What differs from turn to turn: ids, times, and the texts of this test."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_requests_stay_equal(version: str, codex: OpenLab) -> None:
+    """Watched are three turns between others: by one-shot commands, by two feeds that are connected again,
+    each in the middle of the turn and after it."""
+    lab = codex({f"turn{n}": _steps(n) for n in range(7)}, version=version)
+    pane = await lab.tui()
+    await _turn(lab, pane, 0)  # the first request of a thread has other marks
+    expected = await _turn(lab, pane, 1)
+    [thread] = lab.threads()
+    for number in (2, 3):
+        async with AsyncExitStack() as watching:
+            assert await _turn(lab, pane, number, thread, watching) == expected
+    assert await _turn(lab, pane, 4, thread) == expected
+    assert await _turn(lab, pane, 5) == expected
+    assert _agents(lab) == {f"codex-tui/{version}"}
+
+
+def _steps(number: int) -> list[dict[str, Any]]:
+    return [
+        {"hold": f"first{number}"},
+        {"run": "true"},
+        {"hold": f"second{number}"},
+        {"say": f"end {number}."},
+    ]
+
+
+async def _turn(
+    lab: Lab, pane: Pane, number: int, thread: str | None = None, watching: AsyncExitStack | None = None
+) -> list[str]:
+    """Return the parts of what Codex sends in a turn, without what chance decides.
+
+    Args:
+        thread: looked at by all commands while the model is asked for the second time.
+        watching: holds two feeds from the first request on.
+    """
+    seen = len(_own(lab))
+    pane.submit(f"[[turn{number}]] go")
+    await until(lambda: len(_own(lab)) == seen + 1, "the first request")
+    if watching is not None:
+        for _ in range(2):
+            await watching.enter_async_context(_feed(lab))
+    lab.model.release(f"first{number}")
+    await until(lambda: len(_own(lab)) == seen + 2, "the second request")
+    if thread is not None:
+        await asyncio.gather(*(_run(lab, thread, *arguments) for arguments in COMMANDS))
+        feed = StatusFeed(lab.home, SystemClock())
+        assert await feed.poll(1.0, timeout=scaled(30))
+        assert await feed.poll(1.0, timeout=scaled(30))  # connected again
+    lab.model.release(f"second{number}")
+    await pane.shows(f"end {number}.")
+    sent = _own(lab)
+    bodies = [body for _, body in sent]
+    for before, after in itertools.pairwise(bodies):
+        assert after["input"][: len(before["input"])] == before["input"]
+    lengths = [0, *(len(body["input"]) for body in bodies)]
+    new = [
+        [head, {**body, "input": body["input"][lengths[index] :]}]
+        for index, (head, body) in enumerate(sent)
+        if index >= seen
+    ]
+    return _CHANCE.sub("#", json.dumps(new, sort_keys=True)).split(", ")
+
+
+def _own(lab: Lab) -> list[tuple[dict[str, str], dict[str, Any]]]:
+    """Return heads and bodies of the requests of the thread in the TUI; helpers find a title for it."""
+    [*threads] = lab.threads()
+    pairs = zip(list(lab.model.heads), lab.model.requests, strict=False)
+    unlike = ("content-length",)
+    return [
+        ({name: value for name, value in head.items() if name.lower() not in unlike}, body)
+        for head, body in pairs
+        if head.get("thread-id") in threads
+    ]
+
+
+def _agents(lab: Lab) -> set[str]:
+    """Return the User-Agents of all requests, helpers' too, without the machine; each must end with Codex's
+    own client."""
+    own = re.compile(r"(codex-tui/(\S+)) \(.*\) \S+ \(codex-tui; \2\)")
+    agents = {head["user-agent"] for head in lab.model.heads}
+    return {match[1] if (match := own.fullmatch(agent)) else agent for agent in agents}
+
+
+async def test_files_and_tmux_stay_equal(codex: OpenLab) -> None:
+    """No file of a home whose server was killed changes, and nothing that a user of tmux can see."""
+    lab = codex({"turn0": [{"run": "true"}, {"say": "end 0."}]}, version="0.171.0")
+    pane = await lab.tui()
+    hooks = (
+        "client-attached",
+        "client-detached",
+        "client-session-changed",
+        "client-resized",
+        "alert-activity",
+    )
+    for hook in hooks:
+        lab.run_tmux("set-hook", "-g", hook, f"set-buffer -b fired {hook}")
+    lab.run_tmux("set-option", "-g", "monitor-activity", "on")
+    pane.submit("[[turn0]] go")
+    await pane.shows("end 0.")
+    [thread] = lab.threads()
+    lab.pane("exec sleep 1000")
+    lab.run_tmux("kill-session", "-t", pane.id)
+    lab._stop_daemon()
+    await until(lambda: not _processes(lab), "the end of Codex")
+    files, shown = _files(lab.root), _tmux(lab)
+    for arguments in COMMANDS:
+        await _run(lab, thread, *arguments)
+    changed = {path for path, _ in _files(lab.root).items() ^ files.items()}
+    assert changed == set()
+    assert _tmux(lab) == shown
+
+
+def _processes(lab: Lab) -> list[psutil.Process]:
+    """Return the processes of Codex in the home."""
+    found = psutil.process_iter(["environ", "name"])
+    home = str(lab.home)
+    return [
+        p for p in found if p.info["name"] == "codex" and (p.info["environ"] or {}).get("CODEX_HOME") == home
+    ]
+
+
+def _files(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Return what the file system knows of each file, but when it was read, and when its owner was set: where
+    root reads a database, SQLite gives its log the owner that it has."""
+    found = {str(path): path.lstat() for path in folder.rglob("*")}
+    return {
+        path: (known.st_ino, known.st_mode, known.st_size, known.st_mtime_ns) for path, known in found.items()
+    }
+
+
+def _tmux(lab: Lab) -> list[str]:
+    """Return what tmux shows of its server, sessions, windows, panes, clients, and of the hooks that ran."""
+    session = "#{session_activity} #{session_last_attached} #{session_attached} #{session_alerts}"
+    window = "#{window_activity} #{window_activity_flag} #{window_layout} #{window_flags}"
+    shown = "#{history_size} #{history_bytes} #{pane_in_mode} #{cursor_x},#{cursor_y} #{pane_title}"
+    return [
+        lab.run_tmux("list-panes", "-a", "-F", f"{session} {window} {shown}"),
+        lab.run_tmux("list-clients"),
+        lab.run_tmux("list-buffers"),
+        lab.run_tmux("show-options", "-g"),
+        lab.run_tmux("show-environment", "-g"),
+    ]
+
+
+async def _run(lab: Lab, thread: str, *arguments: str) -> None:
+    named = {"THREAD": thread, "TMUX": str(lab.tmux)}
+    words = [named.get(word, word) for word in arguments]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agentdash", *words),
+        env={**os.environ, "CODEX_HOME": str(lab.home), "XDG_STATE_HOME": str(lab.tmux.with_name("state"))},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await process.communicate()
+    assert process.returncode in (0, 1), errors
+
+
+@asynccontextmanager
+async def _feed(lab: Lab) -> AsyncIterator[None]:
+    def emit(_: Sequence[Event]) -> None:
+        pass
+
+    feed = StatusFeed(lab.home, SystemClock())
+    task = asyncio.create_task(feed.stream(emit))
+    try:
+        await until(lambda: feed.connected, "the feed")
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
