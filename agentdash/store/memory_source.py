@@ -14,8 +14,8 @@ from agentdash.model.source import Emit, FleetChannel
 from agentdash.store.memory import SOURCE, Memory, MemoryFileError
 
 
-class MemorySource:
-    """Recalls workers of panes at its start, and observations of each thread once it is known.
+class _MemorySource:
+    """Reads the memory file.
 
     Args:
         memory: the file.
@@ -27,20 +27,6 @@ class MemorySource:
     def __init__(self, memory: Memory, clock: Clock) -> None:
         self._memory = memory
         self._clock = clock
-        self._recalled: set[str] = set()
-
-    async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return what is remembered of panes, and of the threads that are known."""
-        return [*self._read(self._panes), *self._read(partial(self._threads, fleet.threads))]
-
-    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit what is remembered of panes, and then of threads as they appear."""
-        emit(await asyncio.to_thread(self._read, self._panes))
-        fleet = channel.value
-        while True:
-            if new := fleet.threads.keys() - self._recalled:
-                emit(await asyncio.to_thread(self._read, partial(self._threads, new)))
-            fleet = await channel.wait_for_change(fleet)
 
     def _read(self, read: Callable[[], Sequence[Event]]) -> Sequence[Event]:
         """Return the events; the failure as the source's health where the file cannot be used."""
@@ -50,9 +36,44 @@ class MemorySource:
             failure = clean_line(str(error))
             return [SourceSeen(at=self._clock.now(), name=self.name, ok=False, detail=failure)]
 
+
+class PaneMemorySource(_MemorySource):
+    """Recalls the workers of panes. A single pass polls it before panes are linked to threads."""
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what is remembered of panes."""
+        del fleet
+        return self._read(self._panes)
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what is remembered of panes, once."""
+        del channel
+        emit(await asyncio.to_thread(self._read, self._panes))
+
     def _panes(self) -> Sequence[Event]:
         workers = tuple(self._memory.past_workers())
         return [PanesRecalled(at=self._clock.now(), workers=workers)] if workers else []
+
+
+class ThreadMemorySource(_MemorySource):
+    """Recalls the observations of each thread once it is known. A single pass polls it behind all sources
+    that name threads."""
+
+    def __init__(self, memory: Memory, clock: Clock) -> None:
+        super().__init__(memory, clock)
+        self._recalled: set[str] = set()
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what is remembered of the threads that are known."""
+        return self._read(partial(self._threads, fleet.threads))
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what is remembered of threads as they appear."""
+        fleet = channel.value
+        while True:
+            if new := fleet.threads.keys() - self._recalled:
+                emit(await asyncio.to_thread(self._read, partial(self._threads, new)))
+            fleet = await channel.wait_for_change(fleet)
 
     def _threads(self, threads: Iterable[str]) -> Sequence[Event]:
         names = set(threads)
