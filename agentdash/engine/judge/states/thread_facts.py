@@ -42,6 +42,8 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """The newest trouble with the provider, seen while its turn was open."""
     session: SessionSeen | None = None
     """The session file of its process (Claude Code), where that names this thread."""
+    agents: int = 0
+    """Agents of Claude Code that work on for it; it goes on by itself when they have ended."""
 
     @property
     def cli(self) -> str:
@@ -107,7 +109,15 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         pushed=fleet.pushed.get(thread.id),
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
         session=_session(fleet, thread, links.owners.get(thread.id)),
+        agents=_working_agents(fleet, thread),
     )
+
+
+def _working_agents(fleet: FleetView, thread: Thread) -> int:
+    if thread.agent != "claude":
+        return 0
+    children = (fleet.threads.get(child) for child in thread.children)
+    return sum(child is not None and child.is_in_turn for child in children)
 
 
 def _session(fleet: FleetView, thread: Thread, owner: ThreadOwner | None) -> SessionSeen | None:
