@@ -44,6 +44,8 @@ _FILE_POLL_INTERVAL_S: Final = 0.25
 _NEW_PANE_S: Final = 8.0
 """How long the status file may take to have a pane that has just been opened: 5 s between two writes, and
 what the writer takes to see it."""
+_SHORT_LIVED: Final = ("tmux", "processes")
+"""Sources of what may be gone before the session files have been read."""
 _SOURCE: Final = "status file"
 
 
@@ -132,6 +134,7 @@ async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenera
     clock = SystemClock()
     live = live_hub(config, clock)
     hub = live.hub
+    await hub.glance(_SHORT_LIVED)
     first = _with_session_of(config, hub, sound(await hub.once()), target)
     live.keeper.save(hub.fleet, first)  # the caller may have its answer already
     yield FleetView(first)

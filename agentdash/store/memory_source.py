@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Final
 
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ObservationsRecalled, PanesRecalled, SourceSeen
 from agentdash.model.fleet import Fleet
+from agentdash.model.memory import PastWorker
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.store.memory import SOURCE, Memory, MemoryFileError
+
+_REREAD_INTERVAL_S: Final = 1.0
+_REREAD_PANES: Final = 50
+"""The newest ones, which may have come and gone since."""
 
 
 class _MemorySource:
@@ -46,13 +52,27 @@ class PaneMemorySource(_MemorySource):
         return self._read(self._panes)
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit what is remembered of panes, once."""
-        del channel
+        """Emit what is remembered of panes, and then what other agentdashes saw of panes that are not there
+        any more."""
         emit(await asyncio.to_thread(self._read, self._panes))
+        read = self._memory.changed_at()
+        while True:
+            await asyncio.sleep(_REREAD_INTERVAL_S)
+            if (changed := self._memory.changed_at()) != read:
+                read = changed
+                emit(await asyncio.to_thread(self._read, partial(self._unseen, channel.value)))
 
     def _panes(self) -> Sequence[Event]:
-        workers = tuple(self._memory.past_workers())
-        return [PanesRecalled(at=self._clock.now(), workers=workers)] if workers else []
+        return self._recalled(self._memory.past_workers())
+
+    def _unseen(self, fleet: Fleet) -> Sequence[Event]:
+        past = self._memory.past_workers(_REREAD_PANES)
+        return self._recalled(
+            [each for each in past if each.pane not in fleet.panes and each.pane not in fleet.past_workers]
+        )
+
+    def _recalled(self, workers: Sequence[PastWorker]) -> Sequence[Event]:
+        return [PanesRecalled(at=self._clock.now(), workers=tuple(workers))] if workers else []
 
 
 class ThreadMemorySource(_MemorySource):
