@@ -22,6 +22,7 @@ from agentdash.cli.live_hub import live_hub
 from agentdash.cli.targets import AmbiguousTargetError, Found, find_workers, is_pane, with_server_of
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
+from agentdash.collect.sources.first_look import FirstLookSource
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub
 from agentdash.engine.link.linker import session_line
@@ -44,8 +45,6 @@ _FILE_POLL_INTERVAL_S: Final = 0.25
 _NEW_PANE_S: Final = 8.0
 """How long the status file may take to have a pane that has just been opened: 5 s between two writes, and
 what the writer takes to see it."""
-_SHORT_LIVED: Final = ("tmux", "processes")
-"""Sources of what may be gone before the session files have been read."""
 _SOURCE: Final = "status file"
 
 
@@ -132,9 +131,8 @@ async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenera
             yield each
         return
     clock = SystemClock()
-    live = live_hub(config, clock)
+    live = live_hub(config, clock, FirstLookSource(clock))
     hub = live.hub
-    await hub.glance(_SHORT_LIVED)
     first = _with_session_of(config, hub, sound(await hub.once()), target)
     live.keeper.save(hub.fleet, first)  # the caller may have its answer already
     yield FleetView(first)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -144,14 +144,13 @@ class Hub:
             settles: whether a later snapshot shows the states that have just begun; without one, this does.
         """
         for source in self._sources:
-            await self._poll(source)
+            try:
+                events = await source.poll(self.fleet)
+            except Exception as error:  # a broken source must not take the others' facts away
+                log.exception("source %s failed", source.name)
+                events = [_failed_source(source, error, self._clock.now())]
+            self._reduce(events)
         return self._next_snapshot(settles=settles)
-
-    async def glance(self, names: Container[str]) -> None:
-        """Poll some sources before a pass: what they see may be gone when it comes to them."""
-        for source in self._sources:
-            if source.name in names:
-                await self._poll(source)
 
     def take(self, events: Sequence[Event]) -> Snapshot:
         """Reduce events between two passes, and return the snapshot."""
@@ -186,14 +185,6 @@ class Hub:
         return await self._latest.wait_for_change(last)
 
     # ------------------------------------------------------------ steps
-
-    async def _poll(self, source: Source) -> None:
-        try:
-            events = await source.poll(self.fleet)
-        except Exception as error:  # a broken source must not take the others' facts away
-            log.exception("source %s failed", source.name)
-            events = [_failed_source(source, error, self._clock.now())]
-        self._reduce(events)
 
     def _reduce(self, events: Sequence[Event]) -> None:
         """Reduce a batch; where that fails, one by one, so that a bad event costs itself alone."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import PaneKey
-from agentdash.model.process import Process
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -74,9 +74,9 @@ class PastWorker(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.worker != str(self.pane)
 
 
-def argument_digests(process: Process) -> tuple[str, ...]:
+def argument_digests(argv: Sequence[str]) -> tuple[str, ...]:
     """Return the digests of the arguments of a worker CLI that may be its prompt."""
-    return tuple(prompt_digest(each) for each in process.argv[1:] if not each.startswith("-"))
+    return tuple(prompt_digest(each) for each in argv[1:] if not each.startswith("-"))
 
 
 def prompt_digest(prompt: str) -> str:

@@ -24,6 +24,8 @@ MAX_PAST_WORKERS: Final = 500
 """Past workers kept, the newest ones: those of some days."""
 MAX_REQUESTS: Final = 16
 """Processes of one worker of which it is kept what they were asked for, the newest ones."""
+_START_S: Final = 30.0
+"""Within which a worker CLI begins its session file, on a busy machine."""
 _CLOCKS_DIFFER_S: Final = 1.0
 """Between the clock of a session file and those by which the life of its process is known."""
 _UNWATCHED_S: Final = 60.0
@@ -114,6 +116,8 @@ def recall_panes(draft: FleetDraft, event: e.PanesRecalled) -> None:
     """Add the workers of past panes; a screen that has been read may have shown its state since then."""
     for past in event.workers:
         _add_past_worker(draft, past)
+    tie_past_workers(draft)
+    for past in event.workers:
         reading = draft.readings.get(past.pane)
         if reading is not None and (since := known_since(draft, reading)) is not None:
             draft.readings[past.pane] = replace(reading, at=min(since, reading.at))
@@ -156,7 +160,7 @@ def keep_pane_worker(draft: FleetDraft, key: PaneKey, at: float) -> None:
         since=period.since if period else None,
         ended_at=at,
         started=occupant.key.started if occupant else None,
-        arguments=argument_digests(occupant.process) if occupant and occupant.process else (),
+        arguments=argument_digests(occupant.process.argv) if occupant and occupant.process else (),
     )
     _add_past_worker(draft, past)
 
@@ -178,8 +182,8 @@ def tie_past_workers(draft: FleetDraft) -> None:
 def _may_be_of(thread: Thread, past: PastWorker) -> bool:
     if thread.agent != past.agent or thread.cwd != past.cwd or thread.created_at is None:
         return False
-    began, ended = past.started or 0.0, past.ended_at or past.seen
-    if not began - _CLOCKS_DIFFER_S <= thread.created_at <= ended + _CLOCKS_DIFFER_S:
+    began, last = past.started or 0.0, past.ended_at or past.seen + _START_S
+    if not began - _CLOCKS_DIFFER_S <= thread.created_at <= last + _CLOCKS_DIFFER_S:
         return False
     return thread.prompt is not None and prompt_digest(thread.prompt) in past.arguments
 
