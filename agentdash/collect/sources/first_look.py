@@ -64,17 +64,21 @@ def _worker(glimpse: Glimpse) -> PastWorker | None:
 
 
 def _started_by(command: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield a command, and those that the shell or `env` in it is about to start."""
+    """Yield a command, and the one that the shell in it is about to start."""
     yield command
-    for position, argument in enumerate(command):
-        if argument == "-c" and position + 1 < len(command):
-            try:
-                yield from _started_by(("env", *shlex.split(command[position + 1])))
-            except ValueError:
-                return
-            return
-    if command and command[0].rpartition("/")[2] == "env":
-        rest = list(command[1:])
-        while rest and "=" in rest[0]:
-            rest.pop(0)
-        yield rest
+    if "-c" in command[:-1]:
+        command = _words(command[command.index("-c") + 1])
+    rest = list(command)
+    while rest and ("=" in rest[0] or rest[0].rpartition("/")[2] == "env"):
+        rest.pop(0)
+    yield rest
+
+
+def _words(script: str) -> list[str]:
+    """Return the words of a script; none where it is not one that can be split."""
+    words = shlex.shlex(script, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    try:
+        return list(words)
+    except ValueError:
+        return []
