@@ -157,3 +157,31 @@ def test_codex_by_its_rollout(read: tuple[str, str, str], kind: FactKind) -> Non
 def test_other_clis_by_their_logs(cli: str, chat: Chat | None, read: tuple[str, str], state: State) -> None:
     log = e.SessionSeen(at=106, key=OWNER, agent=cli, status=None, since=99.0, session="s", chat=chat)
     assert seen(log, screen(*read, agent=cli), agent=cli).state is state
+
+
+@pytest.mark.parametrize(
+    ("started", "goes_on"), [(101.2, True), (102.8, True), (99.0, False), (130.0, False)]
+)
+def test_a_background_command_goes_on_while_what_it_started_lives(started: float, goes_on: bool) -> None:
+    """Other commands of the session may be alive."""
+    left = [
+        e.CallStarted(thread=T, at=101.0, line=5, call="c1", kind="command", tool="Bash", text="make serve"),
+        e.CallEnded(thread=T, at=102.0, line=6, call="c1", outcome="running"),
+        done(at=103.0),
+    ]
+    alive = process(60, 11, started=started, env={"CLAUDE_CODE_SESSION_ID": T}, argv=("bash",))
+    found = seen(claude(), left, status("idle", since=103.1), alive)
+    assert (found.state, "goes on" in found.assessment.why) == (State.COMPLETED, goes_on)
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA", "1:api"),
+        ("Gi=1;AA", "1:api"),
+        ("✳ Claude Code", "✳ Claude Code"),
+        ("Go; fix a=1", "Go; fix a=1"),
+    ],
+)
+def test_a_question_to_the_terminal_is_no_name(title: str, name: str) -> None:
+    assert seen(pane(title=title)).name == name
