@@ -185,3 +185,30 @@ def test_a_background_command_goes_on_while_what_it_started_lives(started: float
 )
 def test_a_question_to_the_terminal_is_no_name(title: str, name: str) -> None:
     assert seen(pane(title=title)).name == name
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown", "state"),
+    [
+        (("waitingOnApproval",), "waiting-approval", State.WAITING_APPROVAL),
+        (("waitingOnApproval",), "running", State.RUNNING),  # the dialog is elsewhere, or not drawn yet
+        ((), "waiting-approval", State.RUNNING),  # answered
+    ],
+)
+def test_approval_of_a_sub_agent_is_also_that_of_the_pane(
+    flags: tuple[str, ...], shown: str, state: State
+) -> None:
+    child = [
+        e.ChildSpawned(thread=T, at=101.0, line=5, child=CHILD),
+        e.ThreadStarted(thread=CHILD, at=101.0, line=1, cwd=CWD, version="0.171.0", parent=T),
+        e.TurnStarted(thread=CHILD, at=101.0, line=2),
+        e.CallStarted(thread=CHILD, at=102.0, line=3, call="c", kind="command", tool="sh", text="touch x"),
+    ]
+    feed = [
+        e.StatusPushed(at=107.5, thread=T, status="active"),
+        e.StatusPushed(at=107.5, thread=CHILD, status="active", flags=flags),
+    ]
+    dialog = screen(shown, "approval-command", "Would you like to run", agent="codex")
+    found = seen(codex(), child, dialog, feed, agent="codex", last=held(112, 11))
+    assert found.state is state
+    assert ("touch x" in found.assessment.why) is (state is State.WAITING_APPROVAL)

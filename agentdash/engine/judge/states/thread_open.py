@@ -77,6 +77,30 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
     )
 
 
+def approval_of_sub_agent(facts: ThreadFacts) -> Assessment | None:
+    """Return that a thread below it waits for an approval, whose dialog its own pane shows."""
+    asking, reading = facts.asking, facts.reading
+    if asking is None or reading is None or reading.state != State.WAITING_APPROVAL:
+        return None
+    call = asking.open_calls[-1] if asking.open_calls else None
+    name = asking.nickname or asking.id
+    return Assessment(
+        state=State.WAITING_APPROVAL,
+        since=reading.at,
+        why=f"its sub-agent {name} waits for an approval" + (f": {call.text}" if call else ""),
+        evidence=(
+            Evidence(
+                source=EvidenceSource.CODEX_FEED,
+                at=reading.at,
+                rule="sub-agent-asks",
+                text=f"thread/status/changed waitingOnApproval of {asking.id}",
+            ),
+            screen_evidence(reading, reading.text),
+        ),
+        fact=short.wants(call, on_screen=reading),
+    )
+
+
 def _asked_since(facts: ThreadFacts, seen: float) -> float:
     """Return since when an approval is waited for that was seen at this time: of an escalated command, for
     which Codex asks at once, since its call."""

@@ -30,6 +30,7 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
     # what stops it, or makes it wait
     ongoing.unreadable_rollout,
     ongoing.waiting_by_feed,
+    ongoing.approval_of_sub_agent,
     session_status.waiting_by_session_file,
     ongoing.open_question_or_permission,
     ongoing.prompt_or_end_on_screen,
