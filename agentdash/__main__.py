@@ -32,6 +32,11 @@ def main() -> None:
             else:
                 sys.exit(code)
 
+    if sys.platform == "linux" and sys.argv[1:2] == ["wait"]:
+        from agentdash.collect.processes import first_look  # noqa: PLC0415 - as above
+
+        first_look.look()
+
     import gc  # noqa: PLC0415 - as above
     import signal  # noqa: PLC0415 - as above
 

@@ -29,6 +29,7 @@ from agentdash.cli.targets import (
 )
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
+from agentdash.collect.sources.first_look import FirstLookSource
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub
 from agentdash.engine.link.linker import session_line
@@ -137,7 +138,7 @@ async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenera
             yield each
         return
     clock = SystemClock()
-    live = live_hub(config, clock)
+    live = live_hub(config, clock, FirstLookSource(clock))
     hub = live.hub
     first = _with_session_of(config, hub, sound(await hub.once()), target)
     live.keeper.save(hub.fleet, first)  # the caller may have its answer already

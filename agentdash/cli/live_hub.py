@@ -17,7 +17,7 @@ from agentdash.store.attention_file import AttentionFile
 from agentdash.store.attention_source import AttentionSource
 from agentdash.store.memory import SOURCE, Memory
 from agentdash.store.memory_keeper import MemoryKeeper
-from agentdash.store.memory_source import MemorySource
+from agentdash.store.memory_source import PaneMemorySource, ThreadMemorySource
 from agentdash.store.thread_digests import ThreadDigests
 
 
@@ -61,9 +61,9 @@ def live_hub(
         from agentdash.collect.live import live_sources
 
         rollouts, *others = live_sources(config, clock, known)
-        # what is remembered of threads is asked for once they are known; of panes, before these are linked
-        yield from (rollouts, *digests, MemorySource(memory, clock), AttentionSource(attention, clock))
-        yield from (*others, *more)
+        # what is remembered of panes is asked for before these are linked; of threads, once all are known
+        yield from (rollouts, *digests, PaneMemorySource(memory, clock), AttentionSource(attention, clock))
+        yield from (*others, ThreadMemorySource(memory, clock), *more)
 
     hub = Hub(_Sources(sources), clock, stalled_after=config.stalled_after, observer=observer)
     return LiveHub(hub, MemoryKeeper(memory, clock), attention)

@@ -32,6 +32,8 @@ from agentdash.report.status import Outcome, WaitReport, wait_line, wait_report
 
 _APPEARANCE_TIMEOUT_S: Final = 10.0
 """For a worker that is not listed: one that was just started needs some seconds to write its first line."""
+_EXIT_CERTAIN_AFTER_S: Final = 3.0
+"""Time for which a worker must have exited: what it wrote last, under load, is read later than its end."""
 WORKING_STATES: Final = (State.RUNNING, State.UNKNOWN)
 
 
@@ -118,10 +120,16 @@ async def wait_for(config: Config, target: str, wanted: tuple[State, ...], limit
                         _announce(target, limit)
                 if found.workers:
                     worker = _single(found, target)
-                    if worker.state in wanted:
+                    if worker.state in wanted and worker.state is not State.EXITED:
                         outcome = "reached"
                         break
                 is_gone = found.has_ended or not found.workers
+                if worker is not None and found.workers and worker.state in wanted:
+                    # the last lines of its session file may not have been read, nor whose they are
+                    if outcome != "reached":
+                        deadline.reschedule(min(end, loop.time() + _EXIT_CERTAIN_AFTER_S))
+                    outcome = "reached"
+                    continue
                 if not is_gone:
                     deadline.reschedule(end)
                 elif outcome != "gone":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
@@ -252,6 +253,8 @@ def _renamed(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 # Workers without a session of their own: occupants of panes, and worker CLIs that a command started
 
 
+_TERMINAL_QUERY: Final = re.compile(r"G[a-z]=[^,;]*(?:,[a-zA-Z]=[^,;]*)*;")
+"""What Claude Code (2.1.330) asks its terminal about graphics: tmux keeps it as the title."""
 _NO_CHAT: Final = Chat(by="")
 
 
@@ -267,7 +270,8 @@ def pane_worker(
     main = fleet.processes.get(occupant.key)
     assessment = judge_pane(fleet, pane, occupant)
     sandbox = judge_pane_sandbox(fleet, pane, occupant, assessment)
-    has_title = bool(pane.title) and occupant.gone_at is None
+    is_named = bool(pane.title) and not _TERMINAL_QUERY.match(pane.title)
+    has_title = is_named and occupant.gone_at is None
     session = pane_session(fleet, pane, occupant)
     chat = session.chat if session is not None and session.chat is not None else _NO_CHAT
     by = f"descends from the pane's first process (pid {pane.pid})"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from agentdash.model.observation import Escape, SandboxObservation
 from agentdash.model.pane import PaneKey
 from agentdash.model.requested import Requested
+from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+
+_MAX_PROMPT_CHARS: Final = 150
+"""Of a prompt and of an argument that are compared: both may have been cut, further behind."""
 
 
 class RememberedObservation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -57,11 +63,25 @@ class PastWorker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Digest of the words that decided it: they may hold messages, and are not kept themselves."""
     ended_at: float | None = None
     """When its process, or its pane, was seen to have ended (unix seconds)."""
+    started: float | None = None
+    """When its process started (unix seconds)."""
+    arguments: tuple[str, ...] = ()
+    """Digests of its arguments, by one of which its session is known: they may hold its prompt."""
 
     @property
     def is_thread(self) -> bool:
         """Return whether the worker is a Codex thread."""
         return self.worker != str(self.pane)
+
+
+def argument_digests(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the digests of the arguments of a worker CLI that may be its prompt."""
+    return tuple(prompt_digest(each) for each in argv[1:] if not each.startswith("-"))
+
+
+def prompt_digest(prompt: str) -> str:
+    """Return the digest of a prompt, on one line and cut as arguments are."""
+    return digest(clean_line(prompt, _MAX_PROMPT_CHARS))
 
 
 def digest(words: str) -> str:

@@ -299,6 +299,7 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
         "cwd": TextUse.PLAIN,
         "rule": TextUse.PLAIN,
         "words": TextUse.PLAIN,
+        "arguments": TextUse.PLAIN,
     },
     PathAccess: {"path": TextUse.PLAIN, "what": TextUse.PLAIN},
     Reach: {"limits": TextUse.PLAIN},

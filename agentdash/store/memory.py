@@ -101,6 +101,13 @@ class Memory:
         self._panes: dict[tuple[PaneKey, str], PastWorker] = {}
         """What this object has read or written."""
 
+    def changed_at(self) -> int | None:
+        """Return when the file was changed last (ns); None where it cannot be told."""
+        try:
+            return self.path.stat().st_mtime_ns
+        except OSError:
+            return None
+
     def threads(self, wanted: Iterable[str]) -> list[ThreadMemory]:
         """Return what is remembered of these threads.
 

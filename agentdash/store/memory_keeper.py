@@ -13,7 +13,7 @@ from agentdash.model.clock import Clock
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.known import memory_of
-from agentdash.model.memory import PastWorker, ThreadMemory, digest
+from agentdash.model.memory import PastWorker, ThreadMemory, argument_digests, digest
 from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -118,4 +118,6 @@ def _present(worker: Worker, pane: Pane, fleet: Fleet, at: float) -> PastWorker:
         rule=decisive.rule if decisive else "",
         words=digest(decisive.text) if decisive else "",
         ended_at=occupant.gone_at if occupant else None,
+        started=occupant.key.started if occupant else None,
+        arguments=argument_digests(occupant.process.argv) if occupant and occupant.process else (),
     )

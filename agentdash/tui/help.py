@@ -27,7 +27,7 @@ _STATES = {
     State.WAITING_APPROVAL: "A permission prompt is open.",
     State.BLOCKED_SANDBOX: "Its last attempts were denied by a sandbox, and it has not got past them.",
     State.FAILED_PERMISSION: "Ended because the host, a policy or the user refused.",
-    State.FAILED_PROVIDER: "Ended, or is retrying, at the model or its provider.",
+    State.FAILED_PROVIDER: "Gave up at the model or its provider.",
     State.COMPLETED: "Finished its last turn or task.",
     State.INTERRUPTED: "Stopped by its user or its parent.",
     State.EXITED: "Its process is gone without having finished.",

@@ -124,10 +124,13 @@ async def test_failures_that_the_screen_hides_or_words_differently(workers: Open
     async with watching(lab) as watched:
         await gemini.submit("[[part]] part")
         await qwen.submit("[[retry]] retry")
-        for pane, why in ((qwen, "429"), (gemini, "without a finish reason")):
+        for pane, state, why in (
+            (qwen, State.RUNNING, "429"),
+            (gemini, State.FAILED_PROVIDER, "without a finish reason"),
+        ):
             await watched.until(
-                lambda worker, pane=pane, why=why: (
-                    of(pane, State.FAILED_PROVIDER)(worker) and why in worker.assessment.why
+                lambda worker, pane=pane, state=state, why=why: (
+                    of(pane, state)(worker) and why in worker.assessment.why
                 )
             )
 

@@ -186,7 +186,7 @@ CODEX_TUI = (
     Step("quota", say("[[unpaid]] go"), "Quota exceeded", State.FAILED_PROVIDER),
     Step("write denied", say("[[denied]] go"), "It did not work.", State.BLOCKED_SANDBOX),
     Step("write denied, got past", say("[[mixed]] go"), "Half of it worked.", State.COMPLETED),
-    Step("network gone", lose_the_network, "Reconnecting", State.FAILED_PROVIDER),
+    Step("network gone", lose_the_network, "Reconnecting", State.RUNNING),
 )
 GIVEN_UP = Step("stopped while the network was gone", press("Escape"), None, State.FAILED_PROVIDER)
 
@@ -210,7 +210,7 @@ OPENCODE_TUI = (
     Step("answered", answer("esc dismiss", "Enter"), "answered and done", State.COMPLETED),
     Step("model at work again", say("[[stop]] go"), "esc interrupt", State.RUNNING),
     Step("stopped by its user", press("Escape", "Escape"), "interrupted", State.INTERRUPTED),
-    Step("limit reached", say("[[unpaid]] go"), "retrying", State.FAILED_PROVIDER),
+    Step("limit reached", say("[[unpaid]] go"), "retrying", State.RUNNING),
     Step("stopped while it retried", press("Escape", "Escape"), None, State.FAILED_PROVIDER),
 )
 KILLED = Step("killed", kill, None, State.EXITED)

@@ -593,7 +593,7 @@ def shown(chat: Chat, state: str | None = None) -> Worker:
         (Chat(by="x", turn="interrupted"), None, State.INTERRUPTED),
         (Chat(by="x", turn="open"), None, State.UNKNOWN),  # it may wait for an approval
         (Chat(by="x", turn="ended"), "waiting-approval", State.WAITING_APPROVAL),
-        (Chat(by="x", turn="open", trouble="429"), "running", State.FAILED_PROVIDER),
+        (Chat(by="x", turn="open", trouble="429"), "running", State.RUNNING),
         (Chat(by="x", turn="open", trouble="429"), "waiting-approval", State.WAITING_APPROVAL),
     ],
 )

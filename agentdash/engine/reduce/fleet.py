@@ -167,6 +167,7 @@ def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
         processes.drop_unused_mounts(draft)
         processes.update_occupants(draft, tree)
         draft.links = link_fleet(draft, tree)
+        recall.tie_past_workers(draft)
         observe_processes(draft, tree, event.at)
     elif isinstance(event, e.ThreadStarted) and _is_just_started(draft, event):
         draft.links = link_started(draft, draft.threads[event.thread])

@@ -105,7 +105,7 @@ def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> No
     """Keep trouble that only a screen shows, since it is shown; when it shows work or an answer again, the
     trouble may be over."""
     known = draft.troubles.get(worker)
-    if reading.state == State.FAILED_PROVIDER:
+    if reading.state == State.FAILED_PROVIDER or reading.is_retrying:
         at = reading.at
         if known is not None and known.over is None and known.text == reading.text:
             at = known.at

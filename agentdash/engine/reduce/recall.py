@@ -13,7 +13,7 @@ from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, bounded, without_occ
 from agentdash.model import events as e
 from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.known import memory_of
-from agentdash.model.memory import PastWorker, ThreadMemory, digest
+from agentdash.model.memory import PastWorker, ThreadMemory, argument_digests, digest, prompt_digest
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import PaneKey
 from agentdash.model.requested import Requested
@@ -24,6 +24,10 @@ MAX_PAST_WORKERS: Final = 500
 """Past workers kept, the newest ones: those of some days."""
 MAX_REQUESTS: Final = 16
 """Processes of one worker of which it is kept what they were asked for, the newest ones."""
+_START_S: Final = 30.0
+"""Within which a worker CLI begins its session file, on a busy machine."""
+_CLOCKS_DIFFER_S: Final = 1.0
+"""Between the clock of a session file and those by which the life of its process is known."""
 _UNWATCHED_S: Final = 60.0
 """Time without a look for which the same words on a screen count as the same state."""
 
@@ -112,6 +116,8 @@ def recall_panes(draft: FleetDraft, event: e.PanesRecalled) -> None:
     """Add the workers of past panes; a screen that has been read may have shown its state since then."""
     for past in event.workers:
         _add_past_worker(draft, past)
+    tie_past_workers(draft)
+    for past in event.workers:
         reading = draft.readings.get(past.pane)
         if reading is not None and (since := known_since(draft, reading)) is not None:
             draft.readings[past.pane] = replace(reading, at=min(since, reading.at))
@@ -153,8 +159,33 @@ def keep_pane_worker(draft: FleetDraft, key: PaneKey, at: float) -> None:
         state=State(period.state) if period else State.UNKNOWN,
         since=period.since if period else None,
         ended_at=at,
+        started=occupant.key.started if occupant else None,
+        arguments=argument_digests(occupant.process.argv) if occupant and occupant.process else (),
     )
     _add_past_worker(draft, past)
+
+
+def tie_past_workers(draft: FleetDraft) -> None:
+    """Tie panes whose worker was gone before its session file was read to the thread that this file names.
+
+    It is the only thread of the CLI that began in the directory while the process ran, with a prompt that was
+    among its arguments.
+    """
+    for past in list(draft.past_workers.values()):
+        if past.is_thread or past.started is None or not past.arguments:
+            continue
+        found = [thread for thread in draft.threads.values() if _may_be_of(thread, past)]
+        if len(found) == 1:
+            draft.past_workers[past.pane] = replace(past, worker=found[0].id, own=True)
+
+
+def _may_be_of(thread: Thread, past: PastWorker) -> bool:
+    if thread.agent != past.agent or thread.cwd != past.cwd or thread.created_at is None:
+        return False
+    began, last = past.started or 0.0, past.ended_at or past.seen + _START_S
+    if not began - _CLOCKS_DIFFER_S <= thread.created_at <= last + _CLOCKS_DIFFER_S:
+        return False
+    return thread.prompt is not None and prompt_digest(thread.prompt) in past.arguments
 
 
 def known_since(draft: FleetDraft, reading: e.ScreenRead) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from agentdash.model.attention import Attention
 from agentdash.model.chat import Chat
@@ -18,6 +18,10 @@ from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.screen import ScreenLabel, ScreenUsage
 from agentdash.model.state_paths import Installed, PathAccess
+
+_RETRY_RULES: Final = ("retrying", "reconnecting")
+_PROMPT_RULES: Final = (".fresh", ".idle")
+"""Ends of the ids of screen rules of a request that is sent again, and of a prompt without a task."""
 
 
 class LocksSeen(Event, frozen=True, kw_only=True, tag="locks-seen"):
@@ -78,6 +82,16 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     usage: ScreenUsage | None = None
     """What the screen states of model, context and cost; None: a dialog hides that, and what it stated before
     still holds."""
+
+    @property
+    def is_retrying(self) -> bool:
+        """Return whether it shows a failed request that is sent again, by the end of the rule's id."""
+        return bool(self.rule) and str(self.rule).endswith(_RETRY_RULES)
+
+    @property
+    def is_at_prompt(self) -> bool:
+        """Return whether it shows a prompt without a task, by the end of the rule's id."""
+        return bool(self.rule) and str(self.rule).endswith(_PROMPT_RULES)
 
 
 class LabelRead(Event, frozen=True, kw_only=True, tag="label-read"):

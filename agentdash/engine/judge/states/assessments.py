@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from agentdash.engine.judge.states import facts
 from agentdash.model.events import ScreenRead
@@ -15,6 +15,34 @@ from agentdash.model.worker import Assessment
 RECOVERY_S: Final = 3.0
 """Time for which a screen must show work before its trouble with the provider counts as over: between two
 retries some CLIs draw a working screen for a moment."""
+
+
+Said = Literal["busy", "waiting", "idle", "open"]
+"""What a worker CLI states itself: the status in its session file, or a turn that is open in its record."""
+_ADDED_BY_SCREEN: Final[dict[Said, tuple[State, ...]]] = {
+    "busy": (State.RUNNING,),
+    "waiting": (State.WAITING_APPROVAL, State.WAITING_INPUT),
+    "idle": (
+        State.COMPLETED,
+        State.WAITING_INPUT,
+        State.INTERRUPTED,
+        State.FAILED_PROVIDER,
+        State.BLOCKED_SANDBOX,
+    ),
+    "open": (State.RUNNING, State.WAITING_APPROVAL, State.WAITING_INPUT),
+}
+"""States of a screen that only say more about what the CLI states."""
+
+
+def is_heard(reading: ScreenRead, said: Said) -> bool:
+    """Return whether a screen says more about what the CLI states itself; where it contradicts, it does not
+    count.
+
+    So no screen ends a turn that the CLI's status or its record says is open.
+    """
+    if said == "open" and reading.is_at_prompt:
+        return False
+    return reading.state in _ADDED_BY_SCREEN[said]
 
 
 def conclude(

@@ -51,9 +51,6 @@ _EDIT_RULE: Final = ".approval-edit"
 """Ends of the ids of screen rules (`agents/*.toml`) whose `show` quotes a command, or a file."""
 _LEADING_SIGNS: Final = re.compile(r"^(?:[^\w\s/~.$\"'`(\[{<-]+\s*)+|^Question \d+/\d+\s*(?:\([^)]*\)\s*)?")
 """Marks that worker CLIs draw before a text: `☐`, `●`, `■`, `△`, `→`, `Question 1/1 (1 unanswered)`."""
-_IDLE_RULES: Final = (".fresh", ".idle")
-_RETRY_RULES: Final = ("retrying", "reconnecting")
-"""Ends of the ids of screen rules of a prompt without a task, and of a request that is sent again."""
 
 
 def wants(call: Call | None, *, on_screen: ScreenRead | None = None) -> Fact:
@@ -87,17 +84,17 @@ def idle() -> Fact:
 
 def shown(reading: ScreenRead) -> Fact:
     """Return what a screen shows, by the state that its rule names."""
-    state, rule = State(reading.state or State.UNKNOWN), reading.rule or ""
+    state = State(reading.state or State.UNKNOWN)
     words = _object(_LEADING_SIGNS.sub("", reading.text))
     match state:
         case State.WAITING_APPROVAL:
             return _approval(reading)
         case State.WAITING_INPUT:
-            return idle() if rule.endswith(_IDLE_RULES) else asks(reading.object or reading.text)
+            return idle() if reading.is_at_prompt else asks(reading.object or reading.text)
         case State.FAILED_PROVIDER:
-            return provider(words, is_retrying=rule.endswith(_RETRY_RULES))
+            return provider(words)
         case State.RUNNING:
-            return _works_on(reading.object)
+            return retries(words) if reading.is_retrying else _works_on(reading.object)
         case State.COMPLETED:
             return Fact(FactKind.DONE, "finished")
         case State.INTERRUPTED:
@@ -158,10 +155,14 @@ def refused(command: str, by: str) -> Fact:
     )
 
 
-def provider(error: str, *, is_retrying: bool = False) -> Fact:
-    """Return an error of the model or its provider."""
-    what = "provider fails, retrying:" if is_retrying else "provider failed:"
-    return Fact(FactKind.PROVIDER, what, _object(error))
+def provider(error: str) -> Fact:
+    """Return an error of the model or its provider, at which it has given up."""
+    return Fact(FactKind.PROVIDER, "provider failed:", _object(error))
+
+
+def retries(error: str) -> Fact:
+    """Return an error of the model or its provider, after which it tries again."""
+    return Fact(FactKind.PROVIDER, "provider fails, retrying:", _object(error))
 
 
 def unanswered(prompt: str) -> Fact:
@@ -184,6 +185,11 @@ def works(call: Call | None, message: str) -> Fact:
     if call.kind == "command":
         return Fact(kind=FactKind.WORK, what="runs", object=_object(call.text), form=ObjectForm.COMMAND)
     return Fact(FactKind.WORK, f"runs {shown_tool(call.kind, call.tool)}", _object(call.text))
+
+
+def awaits_agents(count: int) -> Fact:
+    """Return that it goes on by itself when agents that it left in the background have ended."""
+    return Fact(FactKind.WORK, f"waits for {count} background agent{'s' * (count != 1)}")
 
 
 def done(message: str) -> Fact:

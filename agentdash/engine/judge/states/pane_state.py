@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from agentdash.engine.judge.states import facts as short
 from agentdash.engine.judge.states.assessments import (
     RECOVERY_S,
+    Said,
     assess_half_menu,
     assess_screen,
     conclude,
+    is_heard,
     server_gone,
 )
 from agentdash.engine.judge.states.corroboration import (
@@ -39,8 +41,7 @@ from agentdash.model.worker import Assessment
 
 _AT_REST: Final = (State.COMPLETED, State.WAITING_INPUT, State.INTERRUPTED)
 _AT_WORK: Final = (State.RUNNING, State.WAITING_APPROVAL, State.BLOCKED_SANDBOX, State.FAILED_PROVIDER)
-_SessionStatus = Literal["busy", "idle", "waiting"]
-_STATE_OF_STATUS: Final[dict[_SessionStatus, State]] = {
+_STATE_OF_STATUS: Final[dict[Literal["busy", "idle", "waiting"], State]] = {
     "busy": State.RUNNING,
     "waiting": State.WAITING_APPROVAL,
     "idle": State.COMPLETED,
@@ -53,19 +54,10 @@ _STATE_OF_TURN: Final = {
     "interrupted": State.INTERRUPTED,
 }
 """The state that a turn in the log of a session (`Chat.turn`) stands for. An open one may be waiting."""
-_REFINEMENTS: Final[dict[_SessionStatus, tuple[State, ...]]] = {
-    "busy": (State.RUNNING, State.FAILED_PROVIDER),
-    "waiting": (State.WAITING_APPROVAL, State.WAITING_INPUT),
-    "idle": (
-        State.COMPLETED,
-        State.WAITING_INPUT,
-        State.INTERRUPTED,
-        State.FAILED_PROVIDER,
-        State.BLOCKED_SANDBOX,
-    ),
-}
-"""States of the screen that refine a status: questions are distinguished from permissions, retries
-from work, and how a turn ended."""
+
+
+_LOGS_WITHOUT_ENDS: Final = ("qwen",)
+"""Worker CLIs whose logs have no line for a turn that is cancelled or fails: an open one says nothing."""
 
 
 def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
@@ -185,15 +177,20 @@ def _assess_alive(
     reading: ScreenRead | None,
     session: SessionSeen | None,
 ) -> Assessment:
-    """Return the state by its session file, refined by its screen; without a session file by its screen."""
+    """Return the state by its session file or log, as far as the screen only says more about it; without
+    these by its screen."""
     state = State(reading.state) if reading is not None and reading.state else None
-    if session is not None and session.status is not None and state not in _REFINEMENTS[session.status]:
-        return _assess_session(session, session.status)
+    said = _said(session)
+    is_contradicted = reading is not None and state is not None and said and not is_heard(reading, said)
+    if session is not None and session.status is not None and (state is None or is_contradicted):
+        return _assess_session(session)
+    if session is not None and is_contradicted:
+        return _by_log(session, State.RUNNING, "its newest turn is open", "")
     if (found := _sandbox_block(fleet, pane, occupant, reading, state)) is not None:
         return found
     chat = session.chat if session is not None else None
     if session is not None and chat is not None and chat.trouble and state in (None, State.RUNNING):
-        return _by_log(session, State.FAILED_PROVIDER, "it tries again", chat.trouble)
+        return _by_log(session, State.RUNNING, "it tries again", chat.trouble)
     trouble = fleet.troubles.get(str(pane.key))
     if trouble is not None and state in (None, State.INTERRUPTED) and not _is_over(trouble, reading):
         return conclude(
@@ -225,9 +222,10 @@ def _by_log(session: SessionSeen, state: State, how: str, error: str) -> Assessm
     """Return a state by the log of a session, where the screen does not decide it."""
     text = f"{how}: {error}" if error else how
     facts = {
+        State.RUNNING: short.retries(error) if error else short.by_status("busy", ""),
         State.COMPLETED: short.done(""),
         State.INTERRUPTED: short.stopped("", ""),
-        State.FAILED_PROVIDER: short.provider(error, is_retrying=how == "it tries again"),
+        State.FAILED_PROVIDER: short.provider(error),
     }
     return conclude(
         state,
@@ -240,7 +238,19 @@ def _by_log(session: SessionSeen, state: State, how: str, error: str) -> Assessm
     )
 
 
-def _assess_session(session: SessionSeen, status: _SessionStatus) -> Assessment:
+def _said(session: SessionSeen | None) -> Said | None:
+    """Return what the CLI states itself: its status, or that a turn of this process is open in its log."""
+    if session is None or session.status is not None:
+        return session.status if session is not None else None
+    chat = session.chat
+    if chat is None or chat.turn != "open" or session.agent in _LOGS_WITHOUT_ENDS:
+        return None
+    is_own = chat.since is None or chat.since >= session.key.started
+    return "open" if is_own else None
+
+
+def _assess_session(session: SessionSeen) -> Assessment:
+    status = session.status or "idle"
     evidence = next(session_corroborates(session)).evidence
     return Assessment(
         state=_STATE_OF_STATUS[status],
@@ -259,7 +269,7 @@ def _sandbox_block(
     state: State | None,
 ) -> Assessment | None:
     """Return `blocked-sandbox` where its sandbox explains a failing provider or a standstill."""
-    if reading is not None and state is State.FAILED_PROVIDER:
+    if reading is not None and (state is State.FAILED_PROVIDER or reading.is_retrying):
         denial = network_cut_denial(fleet, occupant, reading.text)
         return assess_blocked(denial, reading.at, "it tries again") if denial else None
     if state in (None, State.RUNNING) and has_no_activity(fleet, pane, occupant):

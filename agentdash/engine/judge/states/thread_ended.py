@@ -18,6 +18,8 @@ from agentdash.model.worker import Assessment
 
 _SLOW_ANSWER_S: Final = 10.0
 """Time without a first answer from which the reason of an aborted turn mentions it."""
+_CLOCKS_DIFFER_S: Final = 1.0
+"""Between the clock of a session file and the start times of processes."""
 _ERRORS_RECORDED_SINCE: Final = (0, 145)
 """First Codex with `error` in `task_complete` of its rollout schema; seen in files from 0.150."""
 _REFUSERS: Final[dict[str, str]] = {
@@ -200,8 +202,8 @@ def turn_complete(facts: ThreadFacts) -> Assessment | None:
     turn = facts.thread.turn
     if turn is None or turn.how != "completed":
         return None
-    background = [call for call in facts.thread.calls if call.outcome == "running" and call.ended_at]
-    note = f"; `{background[-1].text}` goes on in the background" if background and facts.commands else ""
+    background = [call for call in facts.thread.calls if _goes_on(facts, call)]
+    note = f"; `{background[-1].text}` goes on in the background" if background else ""
     return conclude(
         State.COMPLETED,
         since=turn.ended_at,
@@ -211,6 +213,14 @@ def turn_complete(facts: ThreadFacts) -> Assessment | None:
         text=turn.message or "task_complete",
         fact=short.done(turn.message or ""),
     )
+
+
+def _goes_on(facts: ThreadFacts, call: Call) -> bool:
+    """Return whether a command that was left in the background is alive: a process that began with it."""
+    if call.outcome != "running" or call.ended_at is None:
+        return False
+    first, last = call.at - _CLOCKS_DIFFER_S, call.ended_at + _CLOCKS_DIFFER_S
+    return any(first <= process.key.started <= last for process in facts.commands)
 
 
 def last_message(facts: ThreadFacts) -> Assessment | None:

@@ -44,6 +44,10 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """The newest trouble with the provider, seen while its turn was open."""
     session: SessionSeen | None = None
     """The session file of its process (Claude Code), where that names this thread."""
+    asking: Thread | None = None
+    """A thread below it that waits for an approval by Codex's feed: the dialog stands in its own pane."""
+    agents: int = 0
+    """Agents of Claude Code that work on for it; it goes on by itself when they have ended."""
 
     @property
     def cli(self) -> str:
@@ -110,7 +114,25 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         pushed=fleet.pushed.get(thread.id) if thread.agent == "codex" else None,
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
         session=_session(fleet, thread, links.owners.get(thread.id)),
+        asking=next(_asking(fleet, thread, frozenset((thread.id,))), None),
+        agents=_working_agents(fleet, thread),
     )
+
+
+def _asking(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
+    for child in thread.children:
+        if child in above or (found := fleet.threads.get(child)) is None:
+            continue
+        if (pushed := fleet.pushed.get(child)) is not None and "waitingOnApproval" in pushed.flags:
+            yield found
+        yield from _asking(fleet, found, above | {child})
+
+
+def _working_agents(fleet: FleetView, thread: Thread) -> int:
+    if thread.agent != "claude":
+        return 0
+    children = (fleet.threads.get(child) for child in thread.children)
+    return sum(child is not None and child.is_in_turn for child in children)
 
 
 def _session(fleet: FleetView, thread: Thread, owner: ThreadOwner | None) -> SessionSeen | None:

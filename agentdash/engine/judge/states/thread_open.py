@@ -7,11 +7,18 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.judge.states import facts as short
-from agentdash.engine.judge.states.assessments import assess_half_menu, assess_screen, conclude
+from agentdash.engine.judge.states.assessments import (
+    assess_half_menu,
+    assess_screen,
+    conclude,
+    is_heard,
+    screen_evidence,
+)
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact
+from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment
@@ -21,8 +28,8 @@ _PROCESS_START_GRACE_S: Final = 1.0
 fork."""
 _WAITING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
 _STATES_FROM_SCREEN: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
-"""States that a screen may add while a turn is open. Questions are in the rollout; an idle prompt is a screen
-that lags."""
+"""States that only a screen shows while a turn is open. Questions are in the rollout; an idle prompt is a
+screen that lags."""
 _RUN_UNASKED: Final = ("never", "on-request", "on-failure")
 """Approval policies of Codex under which a command that is not escalated runs at once, in the sandbox."""
 _LOGGED_FAILURE_VALID_S: Final = 60.0
@@ -70,6 +77,30 @@ def waiting_by_feed(facts: ThreadFacts) -> Assessment | None:
     )
 
 
+def approval_of_sub_agent(facts: ThreadFacts) -> Assessment | None:
+    """Return that a thread below it waits for an approval, whose dialog its own pane shows."""
+    asking, reading = facts.asking, facts.reading
+    if asking is None or reading is None or reading.state != State.WAITING_APPROVAL:
+        return None
+    call = asking.open_calls[-1] if asking.open_calls else None
+    name = asking.nickname or asking.id
+    return Assessment(
+        state=State.WAITING_APPROVAL,
+        since=reading.at,
+        why=f"its sub-agent {name} waits for an approval" + (f": {call.text}" if call else ""),
+        evidence=(
+            Evidence(
+                source=EvidenceSource.CODEX_FEED,
+                at=reading.at,
+                rule="sub-agent-asks",
+                text=f"thread/status/changed waitingOnApproval of {asking.id}",
+            ),
+            screen_evidence(reading, reading.text),
+        ),
+        fact=short.wants(call, on_screen=reading),
+    )
+
+
 def _asked_since(facts: ThreadFacts, seen: float) -> float:
     """Return since when an approval is waited for that was seen at this time: of an escalated command, for
     which Codex asks at once, since its call."""
@@ -88,45 +119,47 @@ def _waits_for(call: Call | None, reading: ScreenRead | None, *, approval: bool)
     return short.asks(call.text if call else "")
 
 
-def prompt_or_trouble_on_screen(facts: ThreadFacts) -> Assessment | None:
-    """Return what only the screen shows: prompts that write nothing, and trouble with the provider."""
+def prompt_or_end_on_screen(facts: ThreadFacts) -> Assessment | None:
+    """Return what only the screen shows: prompts that write nothing, and, of a turn that is inferred, the
+    error of the provider that ended it."""
     turn, reading = facts.open_turn, facts.reading
     if turn is None or reading is None or reading.state not in _STATES_FROM_SCREEN or reading.at < turn.since:
         return None
+    if not turn.inferred and not is_heard(reading, "open"):
+        return None
     if reading.state == State.WAITING_APPROVAL and facts.is_answered_since(reading.at):
         return None  # the menu has not been removed from the screen yet
-    trouble = facts.trouble
-    if reading.state == State.FAILED_PROVIDER and trouble is not None and trouble.at < turn.since:
-        return None  # of the turn before: the screen has shown nothing of this one yet
+    if reading.state == State.FAILED_PROVIDER and _is_of_turn_before(facts.trouble, turn.since):
+        return None
     assessment = assess_screen(reading)
     if reading.state == State.WAITING_APPROVAL:
         return replace(assessment, since=_asked_since(facts, reading.at))
     return assessment
 
 
-def request_failures_in_log(facts: ThreadFacts) -> Assessment | None:
-    """Return trouble with the provider by Codex's log, where no screen shows it.
+def newest_trouble(facts: ThreadFacts, since: float) -> Evidence | None:
+    """Return the failed request since a time after which it tries again: by its screen, or by Codex's log
+    where no screen shows anything.
 
     Failed requests leave no line in the rollout; a newer line in it means that a request has succeeded since.
     """
-    turn, trouble = facts.open_turn, facts.trouble
-    if turn is None or trouble is None or trouble.source is not EvidenceSource.CODEX_LOG:
+    reading, trouble = facts.reading, facts.trouble
+    if trouble is None or _is_of_turn_before(trouble, since):
         return None
-    if facts.reading is not None and facts.reading.state is not None:
-        return None
+    if reading is not None and reading.state is not None:
+        is_shown = reading.is_retrying and reading.at >= since
+        return screen_evidence(reading, reading.text) if is_shown else None
     outdated = facts.processes_at is not None and facts.processes_at - trouble.at > _LOGGED_FAILURE_VALID_S
-    superseded = trouble.at < turn.since or trouble.at < (facts.thread.last_at or 0.0)
-    if outdated or superseded or facts.liveness is Liveness.GONE:
+    if trouble.source is not EvidenceSource.CODEX_LOG or outdated:
         return None
-    return conclude(
-        State.FAILED_PROVIDER,
-        since=trouble.at,
-        why=f"its provider fails, it tries again: {trouble.text}",
-        source=EvidenceSource.CODEX_LOG,
-        rule="request-failed",
-        text=trouble.text,
-        fact=short.provider(trouble.text, is_retrying=True),
-    )
+    if trouble.at < (facts.thread.last_at or 0.0):
+        return None
+    return Evidence(source=trouble.source, at=trouble.at, rule="request-failed", text=trouble.text)
+
+
+def _is_of_turn_before(trouble: ProviderTrouble | None, since: float) -> bool:
+    """Return whether the trouble was seen before a turn: its screen may have shown nothing of that yet."""
+    return trouble is not None and trouble.at < since
 
 
 def half_visible_menu(facts: ThreadFacts) -> Assessment | None:
@@ -245,7 +278,9 @@ def turn_open(facts: ThreadFacts) -> Assessment | None:
     turn, call = facts.open_turn, facts.newest_open_call
     if turn is None:
         return None
-    if turn.inferred and call is None and (turn.message or facts.liveness is Liveness.GONE):
+    trouble = newest_trouble(facts, turn.since)
+    has_answered = bool(turn.message) and trouble is None
+    if turn.inferred and call is None and (has_answered or facts.liveness is Liveness.GONE):
         return None  # files without turn marks: the last message, or the end
     evidence = [
         Evidence(
@@ -278,13 +313,11 @@ def turn_open(facts: ThreadFacts) -> Assessment | None:
         evidence.append(
             Evidence(source=facts.owner.source, at=turn.since, rule="owner-alive", text=facts.owner.by)
         )
-    return Assessment(
-        state=State.RUNNING,
-        since=turn.since,
-        why=why,
-        evidence=tuple(evidence),
-        fact=short.works(call, turn.message or ""),
-    )
+    fact = short.works(call, turn.message or "")
+    if trouble is not None:
+        why, fact = f"tries again: {trouble.text}", short.retries(trouble.text)
+        evidence.append(trouble)
+    return Assessment(state=State.RUNNING, since=turn.since, why=why, evidence=tuple(evidence), fact=fact)
 
 
 def _open_call_in_words(call: Call) -> str:

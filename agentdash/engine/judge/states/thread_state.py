@@ -30,16 +30,17 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
     # what stops it, or makes it wait
     ongoing.unreadable_rollout,
     ongoing.waiting_by_feed,
+    ongoing.approval_of_sub_agent,
     session_status.waiting_by_session_file,
     ongoing.open_question_or_permission,
-    ongoing.prompt_or_trouble_on_screen,
-    ongoing.request_failures_in_log,
+    ongoing.prompt_or_end_on_screen,
     ongoing.escalation_without_process,
     ongoing.half_visible_menu,
     ended.requests_without_answer,
     # what is going on
     ongoing.owner_gone,
-    session_status.beyond_the_log,
+    session_status.beyond_the_record,
+    session_status.resting_by_session_file,
     ongoing.turn_open,
     # how it ended
     ended.stopped_while_failing,
