@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 import msgspec
@@ -21,6 +21,21 @@ from agentdash.cli.options import (
 )
 from agentdash.config import state_folder
 from agentdash.files import ensure_private_directory, read_text
+
+
+_KEEPS_ERRORS: Final = (
+    "/bin/sh",
+    "-c",
+    """"$@"
+code=$?
+case $code in
+    0 | 129 | 130 | 143) exit ;; # quit, or ended by SIGHUP, ctrl+c or SIGTERM
+esac
+printf '\\nagentdash has ended with code %s. Enter closes this pane.\\n' "$code"
+read -r _""",
+    "agentdash",
+)
+"""Runs the command behind it; if that fails, keeps the pane open, so that the error can be read."""
 
 
 class _SplitLayout(msgspec.Struct):
@@ -68,7 +83,7 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
     if size is not None:
         layout.size = size
     config = config_of(given)
-    command = [sys.executable, "-m", "agentdash", *flags_of(config)]
+    command = [*_KEEPS_ERRORS, sys.executable, "-m", "agentdash", *flags_of(config)]
     if close_with_pane and (here := current_pane()) is not None:
         command += ["--close-with", here.id]
     env = {name: os.environ[name] for name in ("AGENTDASH_CONFIG",) if name in os.environ}
