@@ -22,7 +22,6 @@ from agentdash.cli.options import (
 from agentdash.config import state_folder
 from agentdash.files import ensure_private_directory, read_text
 
-
 _KEEPS_ERRORS: Final = (
     "/bin/sh",
     "-c",
@@ -31,6 +30,8 @@ code=$?
 case $code in
     0 | 129 | 130 | 143) exit ;; # quit, or ended by SIGHUP, ctrl+c or SIGTERM
 esac
+stty sane # it may have had no time to restore the terminal: raw keys, mouse, alternate screen, hidden cursor
+printf '\\033[?1000l\\033[?1003l\\033[?1006l\\033[?1004l\\033[?2004l\\033[?1049l\\033[?25h'
 printf '\\nagentdash has ended with code %s. Enter closes this pane.\\n' "$code"
 read -r _""",
     "agentdash",
