@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
-from agentdash.tui.keys import BY_ID
+from agentdash.tui.keys import BY_ID, KEYS
 from agentdash.tui.primitives.footer import hints
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.theme import UNICODE
-from tests.live.hands.hands import Hands, Seen, Step
+from tests.live.hands.hands import Hands, Seen, Step, shows
 
 FAILED = "That failed: "
 """How the message of an action that has failed begins."""
+
+ENDING = {"quit", "quit-now", "copy-text"}
+"""Keys that end the program, the last one where no text is selected."""
+EVERY = tuple(part for key in KEYS if key.id not in ENDING for part in key.keys.split(","))
+OPENERS = ("", "enter", "m", "L", "Z", "w", "?", ":", "/", "D", "S")
+"""What opens the screens, boxes and inputs of all apps."""
+THEME = shows("Theme: ")
 
 
 class Check(NamedTuple):
@@ -73,3 +81,19 @@ def _click_hint(hands: Hands, key: str) -> None:
     hint = _hint(key)
     hands.until(lambda hands: hint in hands.text, f"the hint {hint!r}")
     hands.click(hint)
+
+
+def pound(hands: Hands, log: Path) -> None:
+    """Press every key twice, at once, on every screen, while the terminal changes its size."""
+    for number, opener in enumerate(OPENERS):
+        hands.press(*filter(None, (opener,)), *EVERY, *EVERY)
+        hands.resize(number % 3)
+    hands.resize(0)
+    while not THEME(hands):
+        assert hands.ended is None, hands.text
+        hands.press("escape")
+        hands.pause()
+        hands.press("t")
+        hands.pause()
+    assert "ERROR" not in log.read_text()
+    assert FAILED not in hands.text

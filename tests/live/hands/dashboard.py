@@ -16,7 +16,7 @@ from tests.live.hands.hands import Hands, Seen, Step, lacks, shows
 _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
 _HINTS_OF_LIST = shows("a attention  o go to pane")
 _IS_COVERED = shows("╭")
-IN_PANEL = shows("right next tab")
+IN_PANEL = shows("esc back  right next tab")
 ON_WORKER = shows("y copy id  Y copy remedy")
 WHY = shows("Why: ")
 HELP = shows("agentdash is read-only: no key")

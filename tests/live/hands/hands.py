@@ -34,6 +34,9 @@ _TMUX_NAMES = {
     **{name: name.capitalize() for name in ("home", "end", "f1")},
 }
 """Tmux's names of keys by Textual's."""
+_SAYS_CODE = ("sh", "-c", '"$@"; echo "the program has ended with $?"', "sh")
+"""Runs the command behind it: tmux 3.3a does not always know the exit code of a program."""
+_ENDED = re.compile(r"the program has ended with (\d+)")
 _SESSION = "hands"
 _ROW = re.compile(r"^([› ])[ ∗]([!?⊘⊗↯▸▹◦◌✓▪✕]) (?:[├└] )?(\S+ \S+|\S+)")
 """A row of the list of workers: the cursor's sign, the state's sign, the name."""
@@ -109,7 +112,7 @@ class Hands:
         self._server = server
         variables = [part for name, value in env.items() for part in ("-e", f"{name}={value}")]
         where = ["-x", str(size[0]), "-y", str(size[1]), *variables, "-P", "-F", "#{pane_id}\t#{socket_path}"]
-        start = ["new-session", "-d", "-s", _SESSION, *where, shlex.join(command)]
+        start = ["new-session", "-d", "-s", _SESSION, *where, shlex.join([*_SAYS_CODE, *command])]
         keep = ["set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "status", "off"]
         self.pane, socket = self.tmux(*start, ";", *keep).split("\t")
         self.columns, self.lines = size
@@ -167,11 +170,8 @@ class Hands:
     @property
     def ended(self) -> int | None:
         """The exit code of the program; None while it runs."""
-        format_ = "#{pane_dead} #{pane_dead_status} #{pane_dead_signal}"
-        dead, code, number = f"{self.tmux('display-message', '-p', '-t', self.pane, format_)}  ".split(" ")[
-            :3
-        ]
-        return int(code or f"-{number}") if dead == "1" else None
+        said = _ENDED.search(self.text)
+        return int(said[1]) if said else None
 
     def until(self, seen: Seen, what: str) -> None:
         """Wait until something is seen.

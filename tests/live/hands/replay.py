@@ -9,7 +9,7 @@ from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
 from agentdash.tui.transport.app import HINTS
 from tests.live.hands.checks import Check, Screen
 from tests.live.hands.dashboard import CLOSED, HELP_BOX, UNCOVERED, copied_id
-from tests.live.hands.hands import Hands, Seen, shows
+from tests.live.hands.hands import Hands, Seen, lacks, shows
 
 _TRACK = re.compile(r"\d\d:\d\d:\d\d (\S+) \d\d:\d\d:\d\d  x")
 FAMILY = "01a1fa8b-6427-7cd1-aa14-9712bb60aa04"
@@ -76,7 +76,12 @@ REPLAY_OF_DENIAL = Screen(
     hints=HINTS,
     open=(shows(" REPLAY paused"), AT_END, *FROM_START),
     close=("q",),
-    checks=(*steps("failure"), *steps("finding")),
+    checks=(
+        Check("next-failure", LATER, FROM_START),
+        Check("next-finding", LATER, FROM_START),
+        Check("previous-failure", lacks("turn: completed"), (*FROM_END, shows("turn: completed"))),
+        Check("previous-finding", lacks("turn: completed"), (*FROM_END, shows("turn: completed"))),
+    ),
 )
 REPLAY_OF_WAIT = Screen(
     name="replay of an approval",

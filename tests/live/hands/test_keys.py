@@ -10,8 +10,8 @@ import pytest
 from agentdash.tui.keys import BY_ID
 from agentdash.tui.library.help import LIBRARY_KEYS
 from tests.live.conftest import Screens
-from tests.live.hands.checks import Screen, perform
-from tests.live.hands.dashboard import CLICKS, DASHBOARD, in_list, whole
+from tests.live.hands.checks import Screen, perform, pound
+from tests.live.hands.dashboard import CLICKS, DASHBOARD, IN_PANEL, in_list, select, whole
 from tests.live.hands.fleet import Fleet, real_fleet
 from tests.live.hands.hands import AGENTDASH, Hands, PrivateServer, lacks, shows
 from tests.live.hands.replay import DENIED, FAMILY, LIBRARY, REPLAY, REPLAY_OF_DENIAL, REPLAY_OF_WAIT
@@ -40,9 +40,10 @@ def test_every_key_has_a_check() -> None:
 
 
 def test_dashboard(fleet: Fleet, report_screens: Callable[[Screens], None]) -> None:
+    report_screens(fleet.lab.screens)
     log = fleet.lab.root / "log"
-    hands = Hands(fleet.lab, (str(AGENTDASH), "--debug-log", str(log)), fleet.env)
-    report_screens(lambda: {"agentdash": hands.text})
+    command = (str(AGENTDASH), "--debug-log", str(log))
+    hands = Hands(fleet.lab, command, fleet.env)
     hands.until(whole, "all workers")
     hands.until(shows("≠ 1 mismatch", "! 2 need you", "4 past", "4 done"), "their states")
     for screen in DASHBOARD:
@@ -58,6 +59,27 @@ def test_dashboard(fleet: Fleet, report_screens: Callable[[Screens], None]) -> N
     hands.close()
     (thread,) = (thread for thread in fleet.lab.threads() if _asks(fleet, thread))
     run(Hands(fleet.lab, (str(AGENTDASH), "replay", thread), fleet.env), REPLAY_OF_WAIT)
+
+    hands = Hands(fleet.lab, command, fleet.env)
+    hands.until(whole, "all workers")
+    hands.do((*select("[[hello]] go"), "enter", IN_PANEL, "enter"))
+    fleet.lab.run_tmux("kill-pane", "-t", fleet.panes["claude"].id)
+    pound(hands, log)
+    hands.close()
+
+    outside = ("env", "-u", "TMUX", "-u", "TMUX_PANE")
+    watching = (*command, "-S", str(fleet.lab.tmux))
+    with PrivateServer() as server:
+        for start in ((), outside):
+            hands = Hands(server, (*start, *watching), fleet.env)
+            hands.do((lambda hands: "[[ask]] go" in hands.rows, *select("[[ask]] go"), "o", shows("attach")))
+            if start:
+                hands.until(in_list, "the message to expire")
+                fleet.lab.run_tmux("kill-server")
+                hands.press("o")
+                hands.until(lacks("a attention"), "why it does not go there")
+                pound(hands, log)
+            hands.close()
 
 
 def _asks(fleet: Fleet, thread: str) -> bool:

@@ -7,18 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentdash.tui.keys import KEYS
-from tests.live.hands.checks import FAILED
+from tests.live.hands.checks import THEME, pound
 from tests.live.hands.hands import AGENTDASH, Hands, PrivateServer, shows
 from tests.live.patience import wait_until
 
 SIZES = ((80, 24), (45, 50), (120, 36))
-ENDING = {"quit", "quit-now", "copy-text"}
-"""Keys that end the program, the last one where no text is selected."""
-EVERY = tuple(part for key in KEYS if key.id not in ENDING for part in key.keys.split(","))
-OPENERS = ("", "enter", "m", "L", "Z", "w", "?", ":", "/", "D", "S")
-"""What opens the screens, boxes and inputs of all apps."""
-THEME = shows("Theme: ")
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -30,22 +23,6 @@ def environment(folder: Path) -> dict[str, str]:
         "XDG_STATE_HOME": str(folder),
         "LANG": "C.UTF-8",
     }
-
-
-def pound(hands: Hands, log: Path) -> None:
-    """Press every key twice, at once, on every screen, while the terminal changes its size."""
-    for number, opener in enumerate(OPENERS):
-        hands.press(*filter(None, (opener,)), *EVERY, *EVERY)
-        hands.resize(number % 3)
-    hands.resize(0)
-    while not THEME(hands):
-        assert hands.ended is None, hands.text
-        hands.press("escape")
-        hands.pause()
-        hands.press("t")
-        hands.pause()
-    assert "ERROR" not in log.read_text()
-    assert FAILED not in hands.text
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
@@ -75,6 +52,7 @@ def test_a_client_that_goes_and_a_session_that_ends(tmp_path: Path) -> None:
         hands.tmux("detach-client", "-s", "hands")
         hands.press("t")
         hands.until(THEME, "the theme, without a client")
-        pid = int(hands.tmux("display-message", "-p", "-t", hands.pane, "#{pane_pid}"))
+        shell = int(hands.tmux("display-message", "-p", "-t", hands.pane, "#{pane_pid}"))
+        (program,) = psutil.Process(shell).children()
         hands.close()
-        wait_until(lambda: not psutil.pid_exists(pid), "the end of the program")
+        wait_until(lambda: not program.is_running(), "the end of the program")
