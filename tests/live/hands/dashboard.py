@@ -24,6 +24,7 @@ MATRIX = shows("escalation  reach")
 LANES = shows("h l time")
 FINDINGS = shows("    remedy (Y) ", "label only ⋅ stale-network-flag")
 PALETTE = shows("An action, or the name of a worker")
+_ASKS = re.compile(r"\[\[ask\]\] go  \d\d:\d\d:\d\d  ! waiting approval")
 WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
 
 
@@ -40,6 +41,11 @@ def at(row: int) -> Seen:
 def on(name: str) -> Seen:
     """Return whether the cursor is on this worker."""
     return lambda hands: hands.selected == name
+
+
+def asks(hands: Hands) -> bool:
+    """Return whether the cursor is on the lane of the worker that waits for an approval."""
+    return _ASKS.search(hands.text) is not None
 
 
 def only(name: str) -> Seen:
@@ -308,7 +314,7 @@ IN_LANES = Screen(
             "tab-left", None, (), (times(99, "h"), shows("not known"), times(100, "l"), lacks("not known"))
         ),
         Check("tab-right", None, (times(99, "h"), shows("not known")), (times(99, "l"), lacks("not known"))),
-        Check("attention", shows("\n [[ask]] go  "), ("g", lane(0)), ("g", lane(0))),
+        Check("attention", asks, ("g", lane(0)), ("g", lane(0))),
         HELP_BOX,
         Check("back", in_list, after=("L", LANES)),
         Check("open", in_list, after=("L", LANES, "g", lane(0))),

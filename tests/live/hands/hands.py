@@ -170,7 +170,8 @@ class Hands:
     @property
     def ended(self) -> int | None:
         """The exit code of the program; None while it runs."""
-        said = _ENDED.search(self.text)
+        self.client.read()
+        said = _ENDED.search(self.tmux("capture-pane", "-p", "-S", "-1", "-t", self.pane))
         return int(said[1]) if said else None
 
     def until(self, seen: Seen, what: str) -> None:
