@@ -324,7 +324,7 @@ WHY_SCREEN = Screen(
     name="why",
     hints=("copy-remedy", "jump", "down", "back"),
     open=(*select("[[denied]] go"), "w", WHY),
-    close=(),
+    close=CLOSED,
     checks=(
         Check("down", lacks("Why: "), after=("k", WHY)),
         Check("up", WHY, ("j", lacks("Why: "))),
@@ -338,14 +338,14 @@ WHY_SCREEN = Screen(
         Check("why", UNCOVERED, after=("w", WHY)),
         Check("quit", UNCOVERED, after=("w", WHY)),
         Check("back", UNCOVERED, after=("w", WHY)),
-        Check("help", UNCOVERED),
+        Check("help", UNCOVERED, after=("w", WHY)),
     ),
 )
 IN_HELP = Screen(
     name="help",
     hints=("filter", "down", "back"),
     open=("?", HELP),
-    close=(),
+    close=CLOSED,
     checks=(
         Check("down", lacks("agentdash is read-only: no key"), after=("k", HELP)),
         Check("bottom", lacks("agentdash is read-only: no key"), after=("g", HELP)),
@@ -364,7 +364,7 @@ IN_HELP = Screen(
         ),
         Check("help", UNCOVERED, after=("?", HELP)),
         Check("quit", UNCOVERED, after=("?", HELP)),
-        Check("back", UNCOVERED),
+        Check("back", UNCOVERED, after=("?", HELP)),
     ),
 )
 DASHBOARD = (
