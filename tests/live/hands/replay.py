@@ -111,9 +111,9 @@ LIBRARY = Screen(
         Check("top", row(0), ("G", row(2))),
         Check("page-down", row(2), ("g", row(0))),
         Check("page-up", row(0), ("G", row(2))),
-        Check("tab-right", shows("child_1"), ("g", row(0)), ("h",)),
-        Check("tab-left", lambda hands: not shows("child_1")(hands), ("g", row(0), "l", shows("child_1"))),
-        Check("unfold", shows("child_1"), ("g", row(0)), ("x", lambda hands: not shows("child_1")(hands))),
+        Check("tab-right", shows("Sartre"), ("g", row(0)), ("h",)),
+        Check("tab-left", lambda hands: not shows("Sartre")(hands), ("g", row(0), "l", shows("Sartre"))),
+        Check("unfold", shows("Sartre"), ("g", row(0)), ("x", lambda hands: not shows("Sartre")(hands))),
         Check(
             "filter",
             shows('a phrase"'),
