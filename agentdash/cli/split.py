@@ -25,6 +25,22 @@ from agentdash.files import MAX_TEXT_FILE_BYTES, read_bytes, write_private
 _LAYOUT_FILE: Final = "split.json"
 """In the state directory."""
 
+_KEEPS_ERRORS: Final = (
+    "/bin/sh",
+    "-c",
+    """"$@"
+code=$?
+case $code in
+    0 | 129 | 130 | 143) exit ;; # quit, or ended by SIGHUP, ctrl+c or SIGTERM
+esac
+stty sane # it may have had no time to restore the terminal: raw keys, mouse, alternate screen, hidden cursor
+printf '\\033[?1000l\\033[?1003l\\033[?1006l\\033[?1004l\\033[?2004l\\033[?1049l\\033[?25h'
+printf '\\nagentdash has ended with code %s. Enter closes this pane.\\n' "$code"
+read -r _""",
+    "agentdash",
+)
+"""Runs the command behind it; if that fails, keeps the pane open, so that the error can be read."""
+
 
 class _SplitLayout(msgspec.Struct):
     """Side and size of the split, kept between runs in the state directory."""
@@ -71,7 +87,7 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
     if size is not None:
         layout.size = size
     config = config_of(given)
-    command = [sys.executable, "-m", "agentdash", *flags_of(config)]
+    command = [*_KEEPS_ERRORS, sys.executable, "-m", "agentdash", *flags_of(config)]
     if close_with_pane and (here := current_pane()) is not None:
         command += ["--close-with", here.id]
     env = {name: os.environ[name] for name in ("AGENTDASH_CONFIG",) if name in os.environ}

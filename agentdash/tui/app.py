@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.command import CommandPalette
@@ -17,7 +17,7 @@ from agentdash.model.worker import Worker
 from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.findings import FindingsScreen
 from agentdash.tui.fleet.list import FleetList
-from agentdash.tui.keys import bindings, ids
+from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.lanes.screen import LanesList, LanesScreen
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.palette import ActionProvider, WorkerProvider
@@ -46,6 +46,8 @@ class AgentDash(SnapshotApp):
 
     TITLE = "agentdash"
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
+    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
+    """Which keys of the table it has."""
     COMMANDS = {ActionProvider, WorkerProvider}  # noqa: RUF012 - Textual declares it as a plain set
 
     def __init__(
@@ -61,6 +63,12 @@ class AgentDash(SnapshotApp):
         super().__init__(feed, clock, options, on_snapshot, attention)
         self._go_to_pane = go_to_pane
         self._copied = 0
+
+    def _chosen(self) -> Worker | None:
+        """Return the selected worker; where there is none, say so."""
+        if self.worker is None:
+            self.show_message("No worker is selected.")
+        return self.worker
 
     # ---------------------------------------------------------------- find
 
@@ -146,8 +154,7 @@ class AgentDash(SnapshotApp):
 
     def action_acknowledge(self) -> None:
         """Acknowledge what the selected worker needs; acknowledged already: withdraw that."""
-        worker = self.worker
-        if worker is None:
+        if (worker := self._chosen()) is None:
             return
         if self.attention is None:
             self.show_message("There is nothing to acknowledge in a replay.")
@@ -171,7 +178,7 @@ class AgentDash(SnapshotApp):
 
     async def action_why(self) -> None:
         """Open the evidence of the selected worker."""
-        if self.worker:
+        if self._chosen():
             await self.open_screen(WhyScreen(self.glyphs))
 
     async def action_findings(self) -> None:
@@ -203,7 +210,7 @@ class AgentDash(SnapshotApp):
     async def action_open(self) -> None:
         """Focus the worker panel; if it has the focus or is hidden, open the worker's screen."""
         panel = self.root.panel
-        if self.screen is not self.root or self.worker is None:
+        if self.screen is not self.root or self._chosen() is None:
             return
         if panel.display and not panel.has_focus_within:
             panel.query_one("#tab").focus()
@@ -270,12 +277,14 @@ class AgentDash(SnapshotApp):
 
     def action_copy_id(self) -> None:
         """Copy the id of the selected worker to the clipboard (OSC 52)."""
-        if self.worker:
-            self.copy(self.worker.id)
+        if worker := self._chosen():
+            self.copy(worker.id)
 
     def action_copy_remedy(self) -> None:
         """Copy a remedy of the selected worker to the clipboard; the next one each time."""
-        found = remedies(self.worker) if self.worker else []
+        if (worker := self._chosen()) is None:
+            return
+        found = remedies(worker)
         if not found:
             self.show_message("This worker has no finding with a remedy.")
             return
@@ -285,7 +294,7 @@ class AgentDash(SnapshotApp):
 
     def action_go_to_pane(self) -> None:
         """Go to the tmux pane of the selected worker."""
-        if (worker := self.worker) is None:
+        if (worker := self._chosen()) is None:
             return
         if worker.pane is None and worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 from collections import deque
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from textual import constants, events, on
+from textual.actions import ActionParseResult
 from textual.app import App
 from textual.await_complete import AwaitComplete
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
+from textual.worker import WorkerFailed
 
+from agentdash.model.sanitize import clean_line
 from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
 from agentdash.tui.keys import OPENS_INPUT, bindings, keymap, remapped
 from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
-from agentdash.tui.textual_internals import end_failed, failure, forget_closed_widgets
+from agentdash.tui.textual_internals import discard_prints, end_failed, failure, forget_closed_widgets
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 _TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent")
@@ -76,6 +84,7 @@ class BaseApp(App[Result]):
 
     def __init__(self, options: Options) -> None:
         super().__init__(driver_class=TerminalDriver)
+        discard_prints(self)
         self.quit_requested = False
         """Whether the program is to end, and not this app alone."""
         self.animation_level = "none"
@@ -117,6 +126,31 @@ class BaseApp(App[Result]):
     def _fatal_error(self) -> None:
         """End without Textual's traceback, which shows the values of variables: the caller has `failure`."""
         end_failed(self)
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run the action of a key, a click or the palette; one that fails becomes a message."""
+        try:
+            return await super().run_action(action, default_namespace, namespaces)
+        except Exception as error:  # of any type: whoever watches keeps the screen
+            self._show_failure(error)
+            return True
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End the app, unless what has failed runs beside it: that becomes a message."""
+        if isinstance(error, WorkerFailed):
+            self._show_failure(error.error)
+        else:
+            super()._handle_exception(error)
+
+    def _show_failure(self, error: BaseException) -> None:
+        log.error("an action failed", exc_info=error)
+        reason = clean_line(f"{type(error).__name__}: {error}")
+        self.show_message(f"That failed: {reason} ({self.options.debug_log_hint})")
 
     def on_load(self) -> None:
         """Paint nothing yet."""

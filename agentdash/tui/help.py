@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -20,6 +20,9 @@ from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, paragraph, p
 from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, state_name
 from agentdash.tui.transport.bar import legend
 from agentdash.tui.view import View
+
+if TYPE_CHECKING:
+    from agentdash.tui.app import AgentDash
 
 _STATES = {
     State.RUNNING: "A turn or task is open and there is activity.",
@@ -153,7 +156,8 @@ class HelpScreen(TextModal):
     def lines(self, _: View, cells: int, /) -> list[Line]:
         """Return the signs, keys and kinds of findings that match the search."""
         intro = "agentdash is read-only: no key acts on a worker."
-        key_table = getattr(self.app, "keys", BY_ID)
+        app = cast("AgentDash", self.app)
+        key_table = {name: key for name, key in app.keys.items() if key.on in app.HANDLES}
         entries = [*signs(cells, self.glyphs), *keys(cells, key_table), *kinds(cells)]
         return [*paragraph(intro, cells, "muted"), BLANK, *matching(entries, self._words)]
 

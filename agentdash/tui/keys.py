@@ -45,6 +45,11 @@ class Key(NamedTuple):
         keys = tuple(_DISPLAY_NAMES.get(key, key) for key in self.keys.split(","))
         return (f"{keys[0]}-{keys[-1]}",) if "{key}" in self.action else keys
 
+    @property
+    def press(self) -> str:
+        """The action that presses the first of its keys: what a click on its hint does."""
+        return f"app.simulate_key('{_textual_name(self.keys.partition(',')[0])}')"
+
 
 OPENS_INPUT: Final = frozenset(("filter", "command_palette", "search", "go_to_time"))
 """Actions that open an input (`BaseApp.check_action`)."""

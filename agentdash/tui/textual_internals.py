@@ -5,6 +5,7 @@ Tried with Textual 8.2.8, the version that pyproject.toml pins for tests.
 
 from __future__ import annotations
 
+import io
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,29 @@ from rich.style import Style
 from textual.dom import DOMNode
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
     from textual.app import App
     from textual.widgets import DataTable
+
+
+class _Nowhere(io.RawIOBase):
+    """A file that keeps nothing of what is written to it."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        return memoryview(data).nbytes
+
+
+def discard_prints(app: App[Any]) -> None:
+    """Give an app whole streams for `sys.stdout` and `sys.stderr`, whose text goes nowhere.
+
+    `App._capture_stdout`, `App._capture_stderr`: Textual's own have neither `encoding` nor `buffer`, which
+    whatever is imported while the app runs may read (libtmux 0.62: `AttributeError`).
+    """
+    stream: Any = io.TextIOWrapper(_Nowhere(), "utf-8", errors="backslashreplace", write_through=True)
+    app._capture_stdout = app._capture_stderr = stream
 
 
 def part_style(node: DOMNode, name: str) -> Style:

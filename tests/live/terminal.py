@@ -107,6 +107,10 @@ class Terminal:
         """Press keys."""
         os.write(self.master, keys)
 
+    def resize(self, columns: int, lines: int) -> None:
+        """Change the size, as the window of a terminal emulator does."""
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
     def exit_code(self) -> int:
         """Wait for the end; return the exit code, negative where a signal has killed the process."""
         began = time.monotonic()

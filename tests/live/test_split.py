@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.live.conftest import Screens
@@ -97,8 +99,37 @@ def test_split_passes_its_options_on(tmux: Tmux, tmp_path: Path, monkeypatch: py
     command = shlex.split(
         tmux("display", "-p", "-t", "%1", "#{pane_start_command}").strip('"').replace('\\"', '"')
     )
-    assert command[1:] == ["-m", "agentdash", "-L", "other", "--theme", "light", "--ascii"]
+    assert command[command.index("-m") :] == ["-m", "agentdash", "-L", "other", "--theme", "light", "--ascii"]
     pid = tmux("display", "-p", "-t", "%1", "#{pane_pid}")
     given = {f"CODEX_HOME={tmp_path / 'codex'}", f"AGENTDASH_CONFIG={config}"}
     # until it executes a program, it has the environment of its tmux server
     wait_until(lambda: given <= set(Path(f"/proc/{pid}/environ").read_text().split("\0")), f"{given}")
+
+
+def test_split_stays_open_with_an_error(tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("ascii = true\n")
+    monkeypatch.setenv("AGENTDASH_CONFIG", str(config))
+    for cause in ("none", "a signal", "a killed process"):
+        assert split(tmux).returncode == 0
+        pane = tmux("list-panes", "-t", "%0", "-F", "#{pane_id}").split()[1]
+        wait_until(
+            lambda pane=pane: "No workers yet" in tmux("capture-pane", "-p", "-t", pane), "the dashboard"
+        )
+        if cause == "none":
+            tmux("send-keys", "-t", pane, "q")
+        else:
+            (program,) = psutil.Process(int(tmux("display", "-p", "-t", pane, "#{pane_pid}"))).children()
+            program.send_signal(signal.SIGTERM if cause == "a signal" else signal.SIGKILL)
+        if cause == "a killed process":
+            wait_until(lambda pane=pane: "code 137" in tmux("capture-pane", "-p", "-t", pane), "the error")
+            tmux("send-keys", "-t", pane, "Enter")
+        wait_until(lambda: sizes(tmux) == [], f"the split to close after {cause}")
+
+
+def test_split_stays_open_where_the_dashboard_does_not_start(tmux: Tmux) -> None:
+    tmux("set-environment", "-g", "PYTHONPATH", "/nonexistent")
+    tmux("set-environment", "-g", "PYTHONHOME", "/nonexistent")  # Python itself fails
+    assert split(tmux).returncode == 0
+    said = "agentdash has ended with code 1. Enter closes this pane."
+    wait_until(lambda: said in tmux("capture-pane", "-p", "-J", "-t", "%1"), said)

@@ -75,14 +75,14 @@ class LanesList(Choices):
         return max(0, self.axis.cells - 1 - self._back)
 
     def show_fleet(self, workers: tuple[Worker, ...], selected: str | None, look: Look) -> None:
-        """Show the lanes of these workers; the cursor stays on its worker."""
-        first = self._look is None
-        before = selected if first or self.worker is None else self.worker.id
+        """Show the lanes of these workers, with the cursor on the selected one; else it stays on its own."""
+        before = self.worker.id if self.worker is not None else None
         self._workers = workers
         self._look = look
         self._length = length_of(ZOOMS_S[self._zoom], workers, look.now)
         self.redraw(max(1, len(workers)))
-        at = next((number for number, worker in enumerate(workers) if worker.id == before), 0)
+        places = {worker.id: number for number, worker in enumerate(workers)}
+        at = places.get(selected or "", places.get(before or "", 0))
         if at != self.cursor:
             self.set_cursor(at)
 

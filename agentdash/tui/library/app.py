@@ -316,6 +316,8 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         row, hit = self.root.sessions.selected, self.root.hits.selected
         if self.search_job and hit:
             return hit.thread
+        if row is None:
+            self.show_message("No session is selected.")
         return row.member.entry.id if row else None
 
     def action_denials(self) -> None:

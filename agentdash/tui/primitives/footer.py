@@ -29,8 +29,7 @@ def hints(ids: Sequence[str], cells: int, glyphs: Glyphs, keys: Mapping[str, Key
 
 
 def _hint(key: Key) -> Line:
-    action = f"app.{key.action}" if key.on in ("app", "fleet", "player", "library") else None
-    return Span(key.shown[0], "key", action), Span(f" {key.label}", "muted", action)
+    return Span(key.shown[0], "key", key.press), Span(f" {key.label}", "muted", key.press)
 
 
 class Footer(Lines):

@@ -71,6 +71,7 @@ class ReplayApp(AgentDash):
     """The dashboard with a player."""
 
     BINDINGS = bindings(*ids("player"))
+    HANDLES = (*AgentDash.HANDLES, "player")
 
     class TextsFound(Message):
         """A search in this session has ended."""

@@ -31,7 +31,7 @@ STEP_TARGETS: Final = {
     "command": (Mark.COMMAND, "command"),
     "failure": (Mark.FAILURE | Mark.DENIAL, "failure"),
     "wait": (Mark.WAIT, "waiting point"),
-    "finding": (Mark.FINDING, "mismatch or denial"),
+    "finding": (Mark.FINDING | Mark.DENIAL, "mismatch or denial"),
 }
 """The marks that can be stepped to, and their name."""
 _SIGNS: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (

@@ -1,0 +1,258 @@
+"""A program in a pane of a real tmux that a client shows: keys, clicks, and what is on its screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+from subprocess import CalledProcessError
+
+from tests.live.patience import scaled, wait_until
+from tests.live.terminal import Terminal
+from tests.live.tmux_pane import TmuxServer
+
+AGENTDASH = Path(sys.executable).with_name("agentdash")
+"""The installed program."""
+SIZE = (120, 36)
+_TMUX_NAMES = {
+    "space": "Space",
+    "shift+tab": "BTab",
+    "pagedown": "NPage",
+    "pageup": "PPage",
+    "shift+right": "S-Right",
+    "shift+left": "S-Left",
+    **{name: name.capitalize() for name in ("enter", "escape", "tab", "up", "down", "left", "right")},
+    **{name: name.capitalize() for name in ("home", "end", "f1")},
+}
+"""Tmux's names of keys by Textual's."""
+_SAYS_CODE = ("sh", "-c", '"$@"; echo "the program has ended with $?"', "sh")
+"""Runs the command behind it: tmux 3.3a does not always know the exit code of a program."""
+_ENDED = re.compile(r"the program has ended with (\d+)")
+_SESSION = "hands"
+_ROW = re.compile(r"^([› ])[ ∗]([!?⊘⊗↯▸▹◦◌✓▪✕]) (?:[├└] )?(\S+ \S+|\S+)")
+"""A row of the list of workers: the cursor's sign, the state's sign, the name."""
+_BELOW = re.compile(r"^[─━] .* ⋅ ")
+"""The title of the panel below the list."""
+_ESCAPE_S = 0.2
+_CHECKED_S = 1.0
+"""Between two looks whether the program still runs."""
+
+Seen = Callable[["Hands"], object]
+"""Whether something is seen."""
+Step = str | Seen
+"""A key, by Textual's name; a text in double quotes, which is typed; or what to wait for. After `escape`
+something must be waited for: with the next key it would be alt and that key."""
+
+
+def shows(*texts: str) -> Seen:
+    """Return whether all these texts are on the screen."""
+
+    def seen(hands: Hands) -> bool:
+        screen = hands.text
+        return all(text in screen for text in texts)
+
+    return seen
+
+
+def lacks(*texts: str) -> Seen:
+    """Return whether none of these texts is on the screen."""
+
+    def seen(hands: Hands) -> bool:
+        screen = hands.text
+        return not any(text in screen for text in texts)
+
+    return seen
+
+
+class PrivateServer:
+    """A tmux server without workers, for the block."""
+
+    def __enter__(self) -> PrivateServer:
+        self._folder = tempfile.TemporaryDirectory(prefix="ad-")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(CalledProcessError):
+            self.run_tmux("kill-server")
+        self._folder.cleanup()
+
+    def run_tmux(self, *arguments: str) -> str:
+        """Run a tmux command and return its output."""
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
+        command = ["tmux", "-S", f"{self._folder.name}/tmux", "-f", os.devnull, *arguments]
+        return subprocess.run(command, env=outside, capture_output=True, text=True, check=True).stdout
+
+
+class Hands:
+    """A program in a tmux session of its own, and a client that shows it.
+
+    Args:
+        server: where it runs.
+        command: the program and its arguments.
+        env: variables for it, beside those of the server.
+        size: columns and lines.
+    """
+
+    def __init__(
+        self,
+        server: TmuxServer,
+        command: tuple[str, ...],
+        env: Mapping[str, str],
+        size: tuple[int, int] = SIZE,
+    ) -> None:
+        self._server = server
+        variables = [part for name, value in env.items() for part in ("-e", f"{name}={value}")]
+        where = ["-x", str(size[0]), "-y", str(size[1]), *variables, "-P", "-F", "#{pane_id}\t#{socket_path}"]
+        start = ["new-session", "-d", "-s", _SESSION, *where, shlex.join([*_SAYS_CODE, *command])]
+        keep = ["set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "status", "off"]
+        self.pane, socket = self.tmux(*start, ";", *keep).split("\t")
+        self.columns, self.lines = size
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
+        attach = ["tmux", "-u", "-S", socket, "attach", "-t", _SESSION]
+        self.client = Terminal(attach, {**outside, "TERM": "xterm-256color"}, columns=size[0], lines=size[1])
+
+    def close(self) -> None:
+        """End the program and the client."""
+        with suppress(CalledProcessError):
+            self.tmux("kill-session", "-t", _SESSION)
+        self.client.close()
+
+    def tmux(self, *arguments: str) -> str:
+        """Run a tmux command and return its output."""
+        return self._server.run_tmux(*arguments).rstrip("\n")
+
+    # ---------------------------------------------------------------- what is seen
+
+    @property
+    def text(self) -> str:
+        """The text of the screen."""
+        self.client.read()  # a full terminal blocks its writer
+        return self.tmux("capture-pane", "-p", "-t", self.pane)
+
+    @property
+    def _list(self) -> list[re.Match[str]]:
+        lines = takewhile(lambda line: not _BELOW.match(line), self.text.split("\n"))
+        return [match for line in lines if (match := _ROW.match(line))]
+
+    @property
+    def rows(self) -> list[str]:
+        """The names in the list of workers."""
+        return [match[3] for match in self._list]
+
+    @property
+    def selected(self) -> str:
+        """The name that the cursor is on."""
+        return next((match[3] for match in self._list if match[1] == "›"), "")
+
+    @property
+    def buffer(self) -> str:
+        """What was copied last, in tmux; empty where it has not reached the client's clipboard (OSC 52)."""
+        self.client.read()
+        with suppress(CalledProcessError):  # nothing was copied yet
+            text = self._server.run_tmux("show-buffer")
+            return text if b64encode(text.encode()) in self.client.output else ""
+        return ""
+
+    @property
+    def shown_pane(self) -> str:
+        """The pane that the client shows."""
+        return self.tmux("list-clients", "-F", "#{pane_id}")
+
+    @property
+    def ended(self) -> int | None:
+        """The exit code of the program; None while it runs."""
+        self.client.read()
+        said = _ENDED.search(self.tmux("capture-pane", "-p", "-S", "-1", "-t", self.pane))
+        return int(said[1]) if said else None
+
+    def until(self, seen: Seen, what: str) -> None:
+        """Wait until something is seen.
+
+        Raises:
+            AssertionError: the program has ended, or it is not seen in time.
+        """
+        checked = time.monotonic()
+
+        def reached() -> bool:
+            nonlocal checked
+            if seen(self):
+                return True
+            if time.monotonic() > checked + _CHECKED_S:
+                checked = time.monotonic()
+                assert self.ended is None, f"{what}: the program has ended with {self.ended}\n{self.text}"
+            return False
+
+        try:
+            wait_until(reached, what)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}\n{self.text}") from None
+
+    def until_ended(self, code: int) -> None:
+        """Wait until the program has ended, with this exit code."""
+        wait_until(lambda: self.ended is not None, "the end of the program")
+        assert self.ended == code, self.text
+
+    def pause(self) -> None:
+        """Wait as long as a terminal takes to tell the key escape from a sequence that begins with it."""
+        time.sleep(scaled(_ESCAPE_S))
+
+    # ---------------------------------------------------------------- what is done
+
+    def do(self, steps: tuple[Step, ...], what: str = "") -> None:
+        """Press keys, and wait, in order."""
+        for number, step in enumerate(steps):
+            if isinstance(step, str):
+                self.press(step)
+            else:
+                self.until(step, f"{what}: step {number + 1} of {steps}")
+
+    def press(self, *keys: str) -> None:
+        """Press keys, by Textual's names; what stands in double quotes is typed."""
+        self.client.read()
+        commands: list[str] = []
+        for key in keys:
+            commands += [";"] * bool(commands) + ["send-keys", "-t", self.pane]
+            if key in _TMUX_NAMES:
+                commands.append(_TMUX_NAMES[key])
+            elif key.startswith("ctrl+"):
+                commands.append(f"C-{key[-1]}")
+            else:
+                commands += ["-l", "--", key.strip('"') if len(key) > 1 else key]
+        self.tmux(*commands)
+
+    def resize(self, fewer: int) -> None:
+        """Let the client's terminal have its size, or a few columns and lines less."""
+        self.client.resize(self.columns - fewer, self.lines - fewer)
+
+    def mouse(self, *reports: str) -> None:
+        """Send reports of the mouse, `button;column;line` from 1 and `M` or `m`, as a terminal does (SGR)."""
+        self.tmux("send-keys", "-t", self.pane, "-l", "".join(f"\x1b[<{report}" for report in reports))
+
+    def click(self, text: str, *, times: int = 1) -> None:
+        """Click the middle of the last place where this text is on the screen."""
+        where = [(line, row.rfind(text)) for line, row in enumerate(self.text.split("\n")) if text in row]
+        assert where, f"no {text!r} to click on the screen:\n{self.text}"
+        line, column = where[-1]
+        at = f"{column + len(text) // 2 + 1};{line + 1}"
+        self.mouse(*(f"0;{at}M", f"0;{at}m") * times)
+
+    def drag(self, text: str) -> None:
+        """Select a text with the mouse."""
+        line, row = next((line, row) for line, row in enumerate(self.text.split("\n")) if text in row)
+        start, end = row.index(text) + 1, row.index(text) + len(text)
+        self.mouse(f"0;{start};{line + 1}M", f"32;{start + 1};{line + 1}M", f"32;{end};{line + 1}M")
+        self.mouse(f"0;{end};{line + 1}m")
+
+    def come_back(self) -> bool:
+        """Let the client show the program again; return whether it does."""
+        self.tmux("switch-client", "-t", _SESSION)
+        return self.shown_pane == self.pane
