@@ -381,7 +381,7 @@ def test_reading_as_json() -> None:
         "text": "Would you like to make the following edits? · /home/dev/panes/run/outside.txt",
         "frozen": False,
         "partial": False,
-        "versions_tested": ["0.169.0", "0.150.0"],
+        "versions_tested": ["0.171.0", "0.169.0"],
     }
 
 
