@@ -30,11 +30,8 @@ printf '%s\n' {S} | sudo -S ls
 sudo -S ls <<< '{S}'
 ConvertTo-SecureString '{S}' -AsPlainText
 usermod -p {S} u
-os.environ["API_KEY"] = "{S}"
 https://api.telegram.org/bot123456789:AAF{L}/getMe
-SET PASSWORD FOR 'x'@'h' = '{S}'
 twine upload -p {S} d
-requests.get(u, auth=('u', '{S}'))
 echo 'root:{S}' | chpasswd
 lftp -u me,{S} h
 nmcli dev wifi connect x password {S}
