@@ -102,7 +102,7 @@ SESSIONS = shows("  3 of 3")
 LIBRARY = Screen(
     name="library",
     hints=LIBRARY_HINTS,
-    open=(shows("BEGUN", "no price"),),
+    open=(shows("BEGUN", "14.2k"),),
     close=(),
     checks=(
         Check("down", row(1), ("g", row(0))),
