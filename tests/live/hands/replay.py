@@ -102,11 +102,11 @@ SESSIONS = shows("  3 of 3")
 LIBRARY = Screen(
     name="library",
     hints=LIBRARY_HINTS,
-    open=(shows("BEGUN", "no price"),),
+    open=(shows("BEGUN", "14.2k"),),
     close=(),
     checks=(
         Check("down", row(1), ("g", row(0))),
-        Check("up", row(0), ("j", row(1))),
+        Check("up", row(0), ("g", row(0), "j", row(1))),
         Check("bottom", row(2), ("g", row(0))),
         Check("top", row(0), ("G", row(2))),
         Check("page-down", row(2), ("g", row(0))),
@@ -135,7 +135,7 @@ LIBRARY = Screen(
         Check("back", UNCOVERED, ("?", shows("every term has to match"))),
         Check("open", shows(" REPLAY "), after=("q", shows("BEGUN"))),
         Check("copy-id", copied_id),
-        Check("copy-resume", lambda h: h.buffer.startswith("codex resume 01a1fa8b")),
+        Check("copy-resume", lambda h: f"clipboard: {h.buffer}" in h.text and "codex resume 01" in h.buffer),
         Check("sort-sessions", shows("Sorted by tokens"), after=("s",) * 6 + (shows("Sorted by newest"),)),
         Check("theme", shows("Theme: light"), after=("t",) * 4 + (shows("Theme: dark"),)),
     ),
