@@ -332,7 +332,11 @@ TEXTS: Final[Mapping[type[msgspec.Struct], Mapping[str, TextUse]]] = {
     },
     ProviderTrouble: {"text": TextUse.SCREEN},
     EnvironmentRule: {"names": TextUse.PLAIN, "text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
-    Requested: {"excluded": TextUse.CONTEXT, "changed_files": TextUse.CONTEXT},
+    Requested: {
+        "excluded": TextUse.CONTEXT,
+        "changed_files": TextUse.CONTEXT,
+        "rules_of": TextUse.PLAIN,
+    },
     ScreenLabel: {"thread": TextUse.PLAIN, "text": TextUse.SCREEN, "roots": TextUse.PLAIN},
     RequestOrigin: {"text": TextUse.CONTEXT, "file": TextUse.CONTEXT},
     SandboxObservation: {

@@ -130,7 +130,7 @@ def claude(status: str | None, shows: str | None) -> Worker:
     [
         ("busy", None, State.RUNNING),
         ("busy", "completed", State.RUNNING),  # while an answer streams its screen may look idle
-        ("busy", "failed-provider", State.FAILED_PROVIDER),  # it retries
+        ("busy", "failed-provider", State.RUNNING),  # no screen ends a turn that the file says is open
         ("waiting", None, State.WAITING_APPROVAL),
         ("waiting", "running", State.WAITING_APPROVAL),
         # the file records questions as permission prompts

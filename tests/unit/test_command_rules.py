@@ -24,7 +24,7 @@ from agentdash.model.worker import Worker
 from agentdash.report.diagnose_codex import check_rules
 from agentdash.store.digests import _rules_of, file_state
 from tests.unit.rollout_files import THREAD, event, line, only, response
-from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, polled, process, worker
+from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, held, process, worker
 
 G = "grep Seccomp: /proc/self/status"
 TWO = 'prefix_rule(pattern=["grep"], decision="allow")\nprefix_rule(pattern=["printenv"], decision="allow")\n'
@@ -283,7 +283,7 @@ def test_live_the_kernel_decides(
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(50, started=90.0, agent="codex"),
         process(77, 50, started=104.0, kernel=kernel, env=env),
-        polled(110),
+        held(110),
     ).sandbox
     assert (found.verdict, {finding.kind for finding in found.findings}) == (verdict, kinds)
 

@@ -527,7 +527,6 @@ async def test_recording_is_played_and_exported(tmp_path: Path, ending: list[e.E
             out,
             redact=False,
             force=False,
-            gap=2.0,
             journal=tmp_path / "journal",
         )
         assert code == 0

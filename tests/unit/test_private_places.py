@@ -20,7 +20,20 @@ from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 from agentdash.model.remedies import PathFacts
-from tests.unit.story import CWD, HOST, SANDBOXED, WORKSPACE, T, begun, called, ended, polled, process, worker
+from tests.unit.story import (
+    CWD,
+    HOST,
+    SANDBOXED,
+    WORKSPACE,
+    T,
+    begun,
+    called,
+    ended,
+    held,
+    polled,
+    process,
+    worker,
+)
 
 DISK, TMPFS, BIND = "254:0", "0:44", "0:30"
 
@@ -71,7 +84,7 @@ def test_what_is_mounted_where_it_may_write(mounts: tuple[Mount, ...], kinds: li
             kernel=SANDBOXED,
             env={"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev"},
         ),
-        polled(110),
+        held(110),
     ).sandbox
     assert [finding.kind for finding in found.findings] == kinds
     words = f"what it writes to {lost} is lost"
@@ -159,7 +172,7 @@ def test_scratch_of_claude_code(
             argv=("bash", "-c", "eval 'sleep 8'"),
             env={**env, **own, "CLAUDE_CODE_HOST_HTTP_PROXY_PORT": "1"},
         ),
-        *polled(110),
+        *held(110),
     )
     (found,) = [each for each in build_snapshot(reduce(Fleet(), parts), 200).workers if each.id == T]
     assert [finding.kind for finding in found.sandbox.findings] == ["filesystem-wider"] * is_wider
@@ -190,7 +203,7 @@ def test_mediated_network_is_neither_open_nor_unmarked(flag: str | None) -> None
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         process(50, started=90.0, agent="codex"),
         process(77, 50, started=104.0, kernel=SANDBOXED, env=env),
-        polled(110),
+        held(110),
     ).sandbox
     assert (found.verdict, found.findings) == ("match", ())
 
