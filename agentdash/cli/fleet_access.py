@@ -140,12 +140,15 @@ async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenera
     clock = SystemClock()
     live = live_hub(config, clock, FirstLookSource(clock))
     hub = live.hub
-    first = _with_session_of(config, hub, sound(await hub.once()), target)
-    live.keeper.save(hub.fleet, first)  # the caller may have its answer already
-    yield FleetView(first)
-    async with running(hub, live.service):
-        async for snapshot in sound_snapshots(hub):
-            yield FleetView(snapshot)
+    try:
+        first = _with_session_of(config, hub, sound(await hub.once()), target)
+        live.keeper.save(hub.fleet, first)  # the caller may have its answer already
+        yield FleetView(first)
+        async with running(hub, live.service):
+            async for snapshot in sound_snapshots(hub):
+                yield FleetView(snapshot)
+    finally:
+        await hub.close()
 
 
 def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
@@ -249,7 +252,10 @@ def _once(hub: Hub) -> Snapshot:
 
     async def poll() -> None:
         # not returned: on ctrl-c Python would spend 20 ms on formatting what the task came to
-        found.append(await hub.once(settles=False))
+        try:
+            found.append(await hub.once(settles=False))
+        finally:
+            await hub.close()
 
     gc.disable()  # one pass leaves hardly any garbage, and looking for it takes a tenth of the time
     try:

@@ -35,7 +35,7 @@ from agentdash.model.events import (
 from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Source
+from agentdash.model.source import ClosableSource, Source
 from agentdash.model.worker import Snapshot
 
 if TYPE_CHECKING:
@@ -150,6 +150,16 @@ class Hub:
                 events = [_failed_source(source, error, self._clock.now())]
             self._reduce(events)
         return self._next_snapshot(settles=settles)
+
+    async def close(self) -> None:
+        """End what sources go on with after `once`.
+
+        Before the event loop ends: that cancels all tasks at once, and asyncio (3.11) then waits for ever for
+        a process that is just being started.
+        """
+        for source in self._sources:
+            if isinstance(source, ClosableSource):
+                await source.close()
 
     def take(self, events: Sequence[Event]) -> Snapshot:
         """Reduce events between two passes, and return the snapshot."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet
@@ -44,4 +44,13 @@ class Source(Protocol):
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Says what happens, until cancelled."""
+        ...
+
+
+@runtime_checkable
+class ClosableSource(Protocol):
+    """A source that goes on with something after `poll`."""
+
+    async def close(self) -> None:
+        """End it."""
         ...

@@ -38,7 +38,7 @@ class RemoteSource:
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return the workers of every host; of one that does not answer in time that it does not.
 
-        The links stay for `stream`, or end with the event loop.
+        The links stay for `stream`, or until `close`.
         """
         del fleet
         self._start()
@@ -61,7 +61,7 @@ class RemoteSource:
             await asyncio.gather(*self._tasks)
         finally:
             self._emit = None
-            await self._end()
+            await self.close()
 
     def _start(self) -> None:
         if not self._tasks:
@@ -70,7 +70,8 @@ class RemoteSource:
                 asyncio.create_task(link.run(), name=f"host {link.host.link.name}") for link in self._links
             ]
 
-    async def _end(self) -> None:
+    async def close(self) -> None:
+        """End the links."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
