@@ -45,7 +45,6 @@ from tests.torture.scenes import (  # noqa: E402 - they add their scenes
     hosts,  # noqa: F401
     outputs,  # noqa: F401
     processes,  # noqa: F401
-    sockets,  # noqa: F401
     start,  # noqa: F401
     state_files,  # noqa: F401
     store,  # noqa: F401
