@@ -29,6 +29,7 @@ from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.process import ProcessKey
 from agentdash.model.reach import Reach
 from agentdash.model.states import URGENCY, Liveness, State
 from agentdash.model.thread import Thread
@@ -104,7 +105,7 @@ class _SnapshotBuilder:
                 last_sign = pane_last_sign(below, pane, self._fleet.busy)
                 is_held = occupant.gone_at is None and not pane.dead
                 worker = self._cache.masked(
-                    pane_worker(self._fleet, pane, occupant, below, self._server_findings(pane))
+                    pane_worker(self._fleet, pane, occupant, below, self._server_findings(occupant.key))
                 )
                 session = self._sessions.of_pane(pane)
                 self._add(worker, last_sign, pane, is_held=is_held, session=session)
@@ -186,7 +187,7 @@ class _SnapshotBuilder:
             pane=pane,
             platform=fleet.host.platform if fleet.host else None,
             parent_policy=parent_policy(fleet.threads.get(parent or "")),
-            server_findings=self._server_findings(pane) if pane else (),
+            server_findings=self._server_findings(case.owner.key if case.owner else None),
             predictor=self._predictor,
             places=facts_of(fleet, thread, case.commands),
             requests=fleet.requests.get(thread.id, ()),
@@ -194,8 +195,9 @@ class _SnapshotBuilder:
             label=_own_label(fleet.labels.get(thread.id), link),
         )
 
-    def _server_findings(self, pane: Pane) -> tuple[Finding, ...]:
-        return sandboxed_server_finding(pane, self._links.servers.get(pane.key), self._fleet.kernel)
+    def _server_findings(self, worker: ProcessKey | None) -> tuple[Finding, ...]:
+        server = self._links.servers.get(worker) if worker else None
+        return sandboxed_server_finding(server, self._fleet.kernel)
 
     def _add(
         self,

@@ -61,8 +61,8 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     """Live processes below each pane, by pid."""
     parents: dict[str, str] = {}
     """The parent thread of each child thread."""
-    servers: dict[PaneKey, Process] = {}
-    """The tmux server of each pane, where it is among the tracked processes."""
+    servers: dict[ProcessKey, Process] = {}
+    """The tmux server that each worker CLI descends from, where it is among the tracked processes."""
 
     nested: dict[ProcessKey, str] = {}
     """The thread whose command started a worker CLI that lives, and has no pane of its own."""

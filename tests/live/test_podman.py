@@ -103,7 +103,7 @@ def _podman(*arguments: str, given: bytes = b"") -> str:
 
 
 @pytest.fixture
-def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def image(tmp_path: Path, program_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Return the name of an image with Gemini CLI, which the `podman` that is first on PATH can run."""
     name = f"localhost/agentdash-test-{os.getpid()}:1"
     gemini = program("gemini")
@@ -112,8 +112,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     _podman("import", "-", name, given=tree.stdout)
     mounts = [f"--volume={place}:{place}:ro" for place in ("/usr", "/etc", gemini.parents[2])]
     run = shlex.join([*PODMAN_RUN, *mounts, f"--env=PATH={gemini.parent}:/usr/sbin:/usr/bin"])
-    (tmp_path / "bin").mkdir()
-    client = tmp_path / "bin" / "podman"
+    client = program_folder / "podman"
     client.write_text(_CLIENT.format(podman=shutil.which("podman"), run=run), "utf-8")
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{client.parent}:{os.environ['PATH']}")

@@ -206,7 +206,7 @@ async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tm
     agentdash = [sys.executable, "-m", "agentdash"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(lab.user)}
     home = ["--codex-home", str(lab.home)]
-    exports = [tmp_path / name for name in ("x.md", "x.html", "x.cast")]
+    exports = [tmp_path / name for name in ("x.md", "x.html")]
     replay = [*agentdash, "replay", *home, "--journal", str(journal), thread, "--export"]
     audit = [*agentdash, "check", *home, "--json"]
     printed = ""

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -96,8 +97,8 @@ class Stage:
         for server in self._servers:
             os.killpg(server.pid, signal.SIGKILL)
             server.communicate()
-        for socket in self.folder.iterdir():
-            self.run("tmux", "-S", str(socket), "kill-server")
+        for place in self.folder.iterdir():
+            self.run("tmux", "-S", str(place), "kill-server")
         shutil.rmtree(self.sockets)
         shutil.rmtree(self.root)
 
@@ -156,6 +157,32 @@ def test_nothing_is_sent_to_a_worker_that_listens(
     stage.run("tmux", "list-panes", "-a")
     assert stage.mark.read_text("utf-8") == "escaped\n"
     assert b"sk-canary" in stage.received.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "prefix", [codex_sandbox, lambda: BWRAP, tuple], ids=["codex", "bwrap", "no sandbox"]
+)
+def test_nothing_is_sent_to_a_worker_in_the_place_of_codex(
+    stage: Stage, prefix: Callable[[], tuple[str, ...]]
+) -> None:
+    """Codex's control socket is a link to one in `/tmp`, which a worker may replace."""
+    place = stage.sockets / "daemon"
+    stage.listen(*prefix(), at=place)
+    home = stage.root / ".codex"
+    for folder in ("app-server-control", "thread-writer-locks"):
+        (home / folder).mkdir()
+    (home / "app-server-control" / "app-server-control.sock").symlink_to(place)
+    (home / "thread-writer-locks" / "01a1fb02-ccc5-7602-aebd-da70e407d204.lock").touch()
+    ok, detail = stage.source("codex feed", "--no-tmux")
+    assert not ok
+    assert detail.startswith("not used: the control socket belongs to ")
+    assert not stage.received.exists()
+
+    # what is sent arrives
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(place))
+        client.sendall(b"GET / HTTP/1.1")
+    wait_until(stage.received.exists, "the request")
 
 
 def test_a_server_inside_of_a_sandbox_is_refused(stage: Stage) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,18 +19,11 @@ import psutil
 import pytest
 
 from agentdash.agents.state_paths import state_paths
-from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import WriteAccessChecker
 from agentdash.collect.processes.sensor import ProcessSensor
-from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config
-from agentdash.engine.hub import Hub
 from agentdash.engine.judge.findings.state_paths import denied_paths
-from agentdash.engine.link.linker import link_fleet
-from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet
@@ -38,7 +31,8 @@ from agentdash.model.mounts import MountTable
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import resolve_path
 from tests.live.codex import install, new_root, npm_install
-from tests.live.patience import until, wait_until, within
+from tests.live.patience import wait_until
+from tests.live.watched import watching_config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
 
@@ -79,24 +73,31 @@ class Sandbox:
         """A socket that both sides can reach."""
         self._running: list[subprocess.Popen[str]] = []
 
-    def run(
-        self, *command: str, settings: tuple[str, ...] = (), errors_too: bool = False, **env: str
-    ) -> subprocess.Popen[str]:
-        """Start a command in the sandbox: it may write the workspace; a network needs `settings`."""
+    def argv(self, *command: str, settings: tuple[str, ...] = ()) -> list[str]:
+        """Return the arguments that run a command in the sandbox."""
         options = [arg for setting in ("sandbox_mode=workspace-write", *settings) for arg in ("-c", setting)]
-        clean = {
+        return [str(self._codex), "sandbox", *options, "--", *command]
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of its commands."""
+        kept = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("CODEX_", "TMUX", "XDG_"))
         }
-        clean |= {"HOME": str(self.home), "CODEX_HOME": str(self.home / ".codex"), **env}
-        argv = [str(self._codex), "sandbox", *options, "--", *command]
+        return {**kept, "HOME": str(self.home), "CODEX_HOME": str(self.home / ".codex")}
+
+    def run(
+        self, *command: str, settings: tuple[str, ...] = (), errors_too: bool = False, **env: str
+    ) -> subprocess.Popen[str]:
+        """Start a command in the sandbox: it may write the workspace; a network needs `settings`."""
+        argv, environment = self.argv(*command, settings=settings), {**self.environment(), **env}
         pipes = {
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT if errors_too else subprocess.DEVNULL,
         }
-        self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=clean, text=True, **pipes))
+        self._running.append(subprocess.Popen(argv, cwd=self.workspace, env=environment, text=True, **pipes))
         return self._running[-1]
 
     def pid(self, started: subprocess.Popen[str], matches: Callable[[psutil.Process], bool]) -> int:
@@ -298,77 +299,33 @@ def test_opencode_ends_at_the_predicted_path(box: Sandbox, fresh: bool) -> None:
     assert any(path.startswith(named[1]) or named[1].startswith(path) for path in needed)
 
 
-def from_outside(socket: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["tmux", "-S", str(socket), *arguments], capture_output=True, text=True, check=False
-    ).stdout
-
-
-async def test_panes_of_sandboxed_servers_are_linked_by_inner_pids(box: Sandbox) -> None:
-    """A client outside reaches them: both sides share /tmp, and Unix sockets work with the network on."""
-    sockets = [box.tmux, box.tmux.with_name("other")]
-    for socket in sockets:
-        serve = f"tmux -S {socket} -f /dev/null new-session -d 'sleep 1234'; exec sleep 1000"
-        box.run("sh", "-c", serve, settings=("sandbox_workspace_write.network_access=true",))
-        await until(
-            lambda socket=socket: from_outside(socket, "display-message", "-p", "#{pid}"), "the server inside"
-        )
-        from_outside(socket, "new-window", "-d", "sleep 2345")
-    panes, sensor, fleet = (
-        TmuxSensor(servers((), sockets, default=False)),
-        ProcessSensor(),
-        Fleet(),
-    )
-    while len(fleet.panes) < 4:
-        fleet = reduce(fleet, await panes.poll(time.time()))
-    pids, server_pids = (
-        {p.pid for p in fleet.panes.values()},
-        {p.server_pid for p in fleet.panes.values() if p.server_pid},
-    )
-    assert len(server_pids) == 1  # each sandbox numbers processes from 1
-    fleet = reduce(fleet, sensor.poll(time.time(), pids, server_pids))
-    while (
-        sum(p.name == "sleep" and p.argv[1:] in (("1234",), ("2345",)) for p in fleet.processes.values()) < 4
-    ):
-        fleet = reduce(fleet, sensor.poll(time.time(), pids, server_pids))
-    tree, below = ProcessTree(fleet.processes.values(), fleet.panes), link_fleet(fleet).below
-    for key, pane in fleet.panes.items():
-        server, first = tree.server(key), below[key][0]
-        assert server is not None
-        assert (first.argv[1], first.inner_pid, first.ppid) == (
-            "1234" if key.id == "%0" else "2345",
-            pane.pid,
-            server.pid,
-        )
-        assert first.pid != pane.pid
-        assert str(first.env and first.env["TMUX"]).startswith(f"{key.server},")
-        assert server.kernel is not None
-        assert fleet.kernel is not None
-        assert (is_multiplexer(server), server.inner_pid, server.kernel.seccomp) == (True, pane.server_pid, 2)
-        assert server.kernel.apart_from(fleet.kernel) == ("user", "pid", "mnt")  # and the host's network
-        assert MountTable(fleet.mounts[server.kernel.mnt or 0]).may_write(str(box.home)) is False
-
-
 async def test_worker_of_a_sandboxed_tmux_server(box: Sandbox) -> None:
+    """The server is refused and named; its worker is known by its process, in the pane of the sandbox."""
     (box.workspace / "opencode").symlink_to(sys.executable)
     worker = f"{box.workspace / 'opencode'} -IS -c 'input()'"
     serve = f'tmux -S {box.tmux} -f /dev/null new-session -d "{worker}"; exec sleep 1000'
-    box.run("sh", "-c", serve, settings=("sandbox_workspace_write.network_access=true",))
-    await until(lambda: from_outside(box.tmux, "display-message", "-p", "#{pid}"), "the server inside")
-    clock = SystemClock()
-    hub = Hub(live_sources(Config(codex_home=box.home / ".codex", socket_paths=(box.tmux,)), clock), clock)
-    running = asyncio.create_task(hub.run())
-    try:
-        async with within():
-            async for snapshot in hub.snapshots():
-                found = [
-                    (w.agent.name, f.kind, f.direction) for w in snapshot.workers for f in w.sandbox.findings
-                ]
-                if ("opencode", "sandboxed-tmux-server", "narrower") in found:
-                    break
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
-    (pane,) = (w for w in snapshot.workers if w.kind == "pane")
-    assert (pane.sandbox.got.sandboxed, pane.sandbox.got.network_namespace) == (True, "host")
+    inside = box.argv("sh", "-c", serve, settings=("sandbox_workspace_write.network_access=true",))
+    outside = box.tmux.with_name("outside")
+    subprocess.run(  # noqa: ASYNC221 - short
+        ["tmux", "-S", outside, "-f", "/dev/null", "new-session", "-d", shlex.join(inside)],
+        cwd=box.workspace,
+        env=box.environment(),
+        check=True,
+    )
+    config = Config(codex_home=box.home / ".codex", socket_paths=(box.tmux, outside))
+    async with watching_config(config) as watched:
+        found = await watched.until(
+            lambda w: any(finding.kind == "sandboxed-tmux-server" for finding in w.sandbox.findings)
+        )
+        refused = await watched.until_snapshot(
+            lambda each: any(
+                source.name == f"tmux {box.tmux}" and source.detail.startswith("refused: ")
+                for source in each.sources
+            )
+        )
+    assert (found.agent.name, found.sandbox.got.sandboxed, found.sandbox.got.network_namespace) == (
+        "opencode",
+        True,
+        "host",
+    )
+    assert {w.pane.key.server for w in refused.workers if w.pane} == {str(outside)}

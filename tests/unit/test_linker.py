@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from agentdash.engine.link.commands import home_directory
 from agentdash.engine.link.linker import link_fleet, session_line
-from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import Mount, WriteAccess
@@ -19,6 +18,7 @@ from agentdash.model.thread import RolloutFile, Thread
 from tests.unit.story import (
     CHILD,
     CWD,
+    FULL,
     HOST,
     PANE,
     SANDBOXED,
@@ -191,55 +191,13 @@ def sandboxed(*ns_pids: int) -> Kernel:
     return Kernel(seccomp=2, net=1, mnt=2, pid=2, user=2, ns_pids=ns_pids)
 
 
-def test_panes_of_a_sandboxed_server_are_linked_by_inner_pids() -> None:
-    story = fleet(
-        e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
-        process(8, 2, name="kworker"),
-        process(40, name="tmux: server", kernel=sandboxed(40, 5)),
-        process(41, 40, name="bash", kernel=sandboxed(41, 8)),
-        process(42, 41, name="node", agent="codex", kernel=sandboxed(42, 12)),
-        process(43, 40, name="bash", kernel=sandboxed(43, 9)),
-        polled(110),
-    )
-    tree = ProcessTree(story.processes.values(), story.panes)
-    assert [p.pid for p in link_fleet(story).below[PANE]] == [41, 42]
-    assert story.occupants[PANE].key.pid == 42
-    server = tree.server(PANE)
-    assert server is not None
-    assert (server.pid, server.kernel and server.kernel.apart_from(HOST)) == (40, ("user", "pid", "mnt"))
-
-
-def test_servers_with_equal_inner_pids_are_distinguished_by_sockets() -> None:
-    keys = {40: PaneKey("-L one", "%0"), 50: PaneKey("/tmp/x/two", "%0"), 60: PaneKey("default", "%0")}
-    sockets = {40: "/tmp/tmux-0/one", 50: "/tmp/x/two", 60: "/tmp/tmux-0/default"}
-    panes = [
-        e.PaneSeen(at=90.0, pane=Pane(key, "work", "0:x", 8, "node", server_pid=5)) for key in keys.values()
-    ]
-    servers = [process(pid, name="tmux: server", kernel=sandboxed(pid, 5)) for pid in keys]
-    shells = [
-        process(pid + 1, pid, name="sh", kernel=sandboxed(pid + 1, 8), env={"TMUX": f"{sockets[pid]},5,0"})
-        for pid in keys
-    ]
-    story = fleet(panes, servers, shells, polled(110))
-    tree = ProcessTree(story.processes.values(), story.panes)
-    assert {pid: server.pid for pid, key in keys.items() if (server := tree.server(key))} == {
-        40: 40,
-        50: 50,
-        60: 60,
-    }
-    assert {key: [p.pid for p in below] for key, below in link_fleet(story).below.items()} == {
-        keys[pid]: [pid + 1] for pid in keys
-    }
-
-
-def test_pane_of_an_untracked_sandboxed_server_is_not_linked() -> None:
-    story = fleet(
-        e.PaneSeen(at=90.0, pane=Pane(PANE, "work", "0:x", 8, "node", server_pid=5)),
-        process(40, name="tmux: server", kernel=sandboxed(40, 5)),
-        process(8, 2, name="kworker"),
-        polled(110),
-    )
-    assert link_fleet(story).below == {}
+@pytest.mark.parametrize(("kernel", "kinds"), [(SANDBOXED, ["sandboxed-tmux-server"]), (HOST, [])])
+def test_a_worker_below_a_sandboxed_server(kernel: Kernel, kinds: list[str]) -> None:
+    """Its pane is not known: that server is not asked."""
+    server = process(9, name="tmux: server", kernel=kernel)
+    host = e.HostSeen(at=90, platform="linux", kernel=HOST)
+    found = worker(begun(policy=FULL), host, server, process(10, 9), tui(), held(110, 11))
+    assert [finding.kind for finding in found.sandbox.findings] == kinds
 
 
 def test_mounts_and_state_paths_are_dropped_with_their_processes() -> None:

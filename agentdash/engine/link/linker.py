@@ -65,8 +65,13 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
         parents=parents_of(fleet.threads.values()),
         nested=link_nested_workers(fleet, tree, owners),
         outer=link_nested_threads(fleet, tree, owners),
-        servers={key: server for key in fleet.panes if (server := tree.server(key)) is not None},
+        servers=_find_servers(fleet, tree),
     )
+
+
+def _find_servers(fleet: FleetView, tree: ProcessTree) -> dict[ProcessKey, Process]:
+    above = ((key, tree.server_above(each)) for key, each in fleet.processes.items() if each.agent)
+    return {key: server for key, server in above if server is not None}
 
 
 def parents_of(threads: Iterable[Thread]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from agentdash.engine.judge.findings.overruled import instead_of_network
 from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
 from agentdash.engine.judge.findings.remedy_forms import no_network_access
 from agentdash.engine.judge.findings.wording import policy_in_words
-from agentdash.engine.link.process_tree import ProcessTree
+from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
@@ -156,8 +156,8 @@ def _without_network(policy: Policy | None, places: PathFacts) -> Remedy | None:
     )
 
 
-def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
-    """Return the finding about a pane of a tmux server that was started inside of a sandbox."""
+def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
+    """Return the finding about a worker below a tmux server that was started inside of a sandbox."""
     if server is None or server.kernel is None or host is None or not is_sandboxed(server.kernel, host):
         return ()
     namespaces = ", ".join(server.kernel.apart_from(host))
@@ -171,8 +171,7 @@ def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | 
         severity=info.severity,
         configured="a pane of a tmux server",
         got=quote,
-        message=f"The tmux server of pane {pane.key} was started inside of a sandbox: all its panes"
-        " are in it,"
+        message="The tmux server of the worker was started inside of a sandbox: all its panes are in it,"
         " whichever client opens them.",
         since=at,
         last=at,
@@ -221,15 +220,15 @@ def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> E
     if request is None:
         return None
     for pane in panes:
-        server = tree.server(pane.key)
-        if server is None or server.kernel is None or is_sandboxed(server.kernel, host):
+        server = tree.get(pane.server_pid or 0)
+        if server is None or not is_multiplexer(server):
             continue
         if request.server and pane.key.server != request.server:
             continue
         if request.verb in _DRIVING_COMMANDS:
             escape = _driven(call, request, pane, server)
         else:
-            escape = _opened(call, tree.first_in(pane.key), pane, host)
+            escape = _opened(call, tree.get(pane.pid), pane, host)
         if escape is not None:
             return escape
     return None
