@@ -125,10 +125,11 @@ class AgentDash(SnapshotApp):
 
     def action_fold(self) -> None:
         """Fold the family of the selected worker away, or unfold it."""
-        worker = self.worker
-        while worker is not None and not worker.children and worker.parent in self._by_id:
+        if (worker := self._chosen()) is None:
+            return
+        while not worker.children and worker.parent in self._by_id:
             worker = self._by_id[worker.parent]
-        if worker is None or not worker.children:
+        if not worker.children:
             self.show_message("This worker has no children to fold.")
             return
         self.selected_id = worker.id
@@ -159,11 +160,13 @@ class AgentDash(SnapshotApp):
         if self.attention is None:
             self.show_message("There is nothing to acknowledge in a replay.")
         elif worker.needs_you:
+            self.root.let_move(worker)
             problem = self.attention.acknowledge(worker)
             self.show_message(
                 problem or f"Done: {worker.name} does not need you until it changes; d again undoes it."
             )
         elif worker.state.needs_you or worker.fact.kind is FactKind.CRASHED:
+            self.root.let_move(worker)
             problem = self.attention.withdraw(worker)
             self.show_message(problem or f"{worker.name} needs you again.")
         else:

@@ -70,3 +70,21 @@ def test_a_worker_that_has_gone_leaves_the_held_rows_and_a_new_one_moves_none(he
     kept = ids(held)
     assert "new" in kept
     assert [id_ for id_ in kept if id_ != "new"] == [id_ for id_ in before if id_ != gone.id]
+
+
+def test_a_worker_that_the_user_moves_goes_to_its_group_and_the_others_stay(held):
+    before = ids(held)
+    acknowledged = next(w for w in SNAPSHOT.workers if w.needs_you and not w.children and not w.parent)
+    held.moving.add(acknowledged.id)
+    held.update(replace(SNAPSHOT), Filter(), PAST_TOO, is_held=True)
+    assert ids(held) == before
+    done = tuple(
+        replace(worker, standing=Group.DONE) if worker is acknowledged else worker
+        for worker in SNAPSHOT.workers
+    )
+    held.update(
+        replace(SNAPSHOT, workers=done), Filter(), PAST_TOO, selected_id=acknowledged.id, is_held=True
+    )
+    (row,) = (row for row in held.rows if row.id == acknowledged.id)
+    assert row.group is Group.DONE
+    assert [id_ for id_ in ids(held) if id_ != row.id] == [id_ for id_ in before if id_ != row.id]

@@ -527,6 +527,17 @@ async def test_key(stage, name):
 # ---------------------------------------------------------------- the palette
 
 
+async def test_without_workers_keys_of_one_say_that_none_is_selected():
+    app = AgentDash(sample_fleet.StaticFeed(sample_fleet.empty_fleet()), sample_fleet.frozen())
+    async with app.run_test(size=SIZE) as pilot:
+        stage = Stage(app, pilot)
+        await pilot.pause()
+        for key in ("y", "Y", "o", "d", "z", "w", "enter"):
+            app.show_message("")
+            await stage.press(key)
+            assert stage.message == "No worker is selected.", key
+
+
 async def choose(stage, text):
     await stage.press(":", *text)
     found = stage.app.screen.query_one(CommandList)

@@ -133,6 +133,14 @@ async def test_empty_home_shows_the_reason():
     async with app.run_test(size=(80, 24)) as pilot:
         await wait_until_read(pilot)
         assert any("has no sessions yet" in row for row in rows(app))
+        await assert_nothing_selected(app, pilot, "y", "C", "enter", "x", "l", "h")
+
+
+async def assert_nothing_selected(app, pilot, *keys):
+    for key in keys:
+        app.show_message("")
+        await pilot.press(key)
+        assert rows(app)[-1].strip() == "No session is selected.", key
 
 
 # ---------------------------------------------------------------- filter
@@ -345,6 +353,13 @@ async def test_search_words_are_marked(recorded):
     line = app.root.hits.line_at(0)
     assert "CODEX_SANDBOX" in plain(line)
     assert any(span.tone == "strong" and span.text == "CODEX_SANDBOX" for span in line)
+
+
+async def test_without_hits_keys_of_a_session_say_that_none_is_selected(recorded):
+    app, pilot = recorded
+    await pilot.press("S", *"zzyyzzyy", "enter")
+    await wait_for_search(pilot)
+    await assert_nothing_selected(app, pilot, "y", "C", "enter")
 
 
 async def test_search_without_hits_shows_the_filter(recorded):

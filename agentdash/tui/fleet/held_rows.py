@@ -16,6 +16,8 @@ class HeldRows:
         self.rows: tuple[Row, ...] = ()
         self.is_kept = False
         """Whether rows are at places that are not those of their order."""
+        self.moving: set[str] = set()
+        """Workers that the user has put into another group: their rows go there at once."""
         self._made_from: tuple[Snapshot, Filter, Order] | None = None
 
     def update(
@@ -40,7 +42,9 @@ class HeldRows:
             self.is_kept = is_held and self._made_from is not None and self._made_from[1:] == (chosen, order)
             if self.is_kept:
                 by_id = {worker.id: worker for worker in workers}
-                rows = kept_in_place(self.rows, rows, by_id, selected_id)
+                rows = kept_in_place(self.rows, rows, by_id, selected_id, self.moving)
+            else:
+                self.moving.clear()
             self.rows = rows
         self._made_from = (snapshot, chosen, order)
 

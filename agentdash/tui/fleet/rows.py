@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agentdash.model.attention import Group
@@ -108,7 +108,11 @@ def arrange(
 
 
 def kept_in_place(
-    old: Sequence[Row], new: Sequence[Row], by_id: Mapping[str, Worker], cursor: str | None
+    old: Sequence[Row],
+    new: Sequence[Row],
+    by_id: Mapping[str, Worker],
+    cursor: str | None,
+    moving: Container[str] = (),
 ) -> tuple[Row, ...]:
     """Return the new rows at their old places.
 
@@ -120,9 +124,14 @@ def kept_in_place(
         new: the rows as they would be arranged.
         by_id: all workers, for the names of ancestors.
         cursor: the worker under the cursor, which stays on its line.
+        moving: workers that go to another group as if they were new there.
     """
     now = {row.id: row for row in new}
-    rows = [row._replace(tag=now[row.id].tag, folded=now[row.id].folded) for row in old if row.id in now]
+    rows = [
+        row._replace(tag=now[row.id].tag, folded=now[row.id].folded)
+        for row in old
+        if row.id in now and (row.id not in moving or row.group is now[row.id].group)
+    ]
     known = {row.id for row in rows}
     lowest = next((i for i, row in enumerate(rows) if row.id == cursor), -1) + 1
     for row in new:

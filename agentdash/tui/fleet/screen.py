@@ -146,6 +146,10 @@ class FleetScreen(Page):
             return selected_id
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
 
+    def let_move(self, worker: Worker) -> None:
+        """Let the row of a worker go to another group, though the others keep their places."""
+        self._held.moving.add(worker.id)
+
     def sort_by(self, name: str) -> None:
         """Sort the families of each group by this name of `SORTS`."""
         self.arrangement = self.arrangement._replace(sort=name)

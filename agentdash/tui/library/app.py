@@ -20,7 +20,7 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query, complete
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.cells import shown_text
+from agentdash.tui.library.cells import LibraryRow, shown_text
 from agentdash.tui.library.denials import DenialsChart
 from agentdash.tui.library.help import LIBRARY_KEYS, LibraryHelp
 from agentdash.tui.library.list import HitList, LibraryList
@@ -40,6 +40,7 @@ _REPORT_INTERVAL_S: Final = 0.1
 """Between two portions of entries from the reading thread: a message per entry would flood the event loop."""
 _REARRANGE_INTERVAL_S: Final = 1.0
 """Between two arrangements while entries arrive: rows that moved more often could not be read."""
+_NOTHING_SELECTED: Final = "No session is selected."
 
 
 class SelectedSession(NamedTuple):
@@ -265,7 +266,9 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         if self.search_job is not None:
             if (hit := self.root.hits.selected) is not None:
                 self.exit(SelectedSession(hit.thread, hit.path, hit.at))
-        elif (row := self.root.sessions.selected) is not None:
+            else:
+                self.show_message(_NOTHING_SELECTED)
+        elif (row := self._selected_row()) is not None:
             entry = self.model.entries[row.key]
             if entry.is_unreadable:
                 self.show_message(f"This session cannot be played: {entry.problem}")
@@ -282,7 +285,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._fold(step > 0)
 
     def _fold(self, unfold: bool | None) -> None:
-        if (row := self.root.sessions.selected) is not None and self.search_job is None:
+        if self.search_job is None and (row := self._selected_row()) is not None:
             self.model.selected_key = row.key
             self.model.fold(row.key, unfold)
             self.draw()
@@ -313,12 +316,17 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self.copy(thread)
 
     def _selected_thread(self) -> str | None:
-        row, hit = self.root.sessions.selected, self.root.hits.selected
-        if self.search_job and hit:
-            return hit.thread
-        if row is None:
-            self.show_message("No session is selected.")
-        return row.member.entry.id if row else None
+        if self.search_job is None:
+            return row.member.entry.id if (row := self._selected_row()) else None
+        if (hit := self.root.hits.selected) is None:
+            self.show_message(_NOTHING_SELECTED)
+        return hit.thread if hit else None
+
+    def _selected_row(self) -> LibraryRow | None:
+        """Return the selected row; where there is none, say so."""
+        if (row := self.root.sessions.selected) is None:
+            self.show_message(_NOTHING_SELECTED)
+        return row
 
     def action_denials(self) -> None:
         """Open the chart of denials in the sessions that match the filter."""
