@@ -8,9 +8,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from agentdash.engine.judge.attention import Standing
-from agentdash.engine.judge.findings.ledger import Ledger
-from agentdash.engine.judge.findings.state_paths import DenialPredictor
-from agentdash.engine.judge.reach import reach_by_policy
+from agentdash.engine.judge.findings.remedies import Ledger
+from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.state_history import SettledState
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.remote_rows import RemoteRows, SharedHomes

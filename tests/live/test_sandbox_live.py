@@ -28,7 +28,7 @@ from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
-from agentdash.engine.judge.findings.state_paths import denied_paths
+from agentdash.engine.judge.findings.write_access import denied_paths
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.engine.reduce.fleet import reduce

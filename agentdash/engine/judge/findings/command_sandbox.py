@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.wording import at_line, policy_in_words
+from agentdash.engine.judge.findings.policy_checks import is_outside
+from agentdash.engine.judge.findings.wording import at_line, period_in_words, policy_in_words
 from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
@@ -37,45 +37,6 @@ _RESTART: Final = Remedy(
 )
 
 
-def sandbox_off_for_command(seen: Comparison) -> Finding | None:
-    """Return a finding where a command ran outside of the sandbox that was described to the agent."""
-    policy, observation = seen.policy, seen.observation
-    if policy.enforced_by != "agent" or not policy.restricts_files or not _is_outside(observation):
-        return None
-    asked = observation.granted == "outside"
-    if asked and observation.approved:
-        why = "it asked for that, and a person allowed it"
-    elif asked:
-        why = "it asked for that (`dangerouslyDisableSandbox`), and no person was asked"
-    else:
-        why = "it did not ask for that; commands that `sandbox.excludedCommands` names do so"
-    return seen.finding(
-        FindingKind.SANDBOX_OFF_FOR_COMMAND,
-        f"The command ran outside of the sandbox: {why}.",
-        fields=(
-            seen.differs(
-                LayerField.FILES,
-                expected=policy.filesystem.value,
-                actual=NO_SANDBOX,
-                layer="applied" if observation.recorded is False else "observed",
-            ),
-        ),
-        severity="info" if asked and observation.approved else None,
-        remedy=_forbid_flag() if asked else None,
-    )
-
-
-def _is_outside(observation: SandboxObservation) -> bool:
-    return observation.recorded is False or (observation.sandboxed is False and observation.called)
-
-
-def _forbid_flag() -> Remedy:
-    return Remedy(
-        text='{ "sandbox": { "allowUnsandboxedCommands": false } }',
-        where="settings.json of Claude Code, beside the other keys of `sandbox`",
-    )
-
-
 # ---------------------------------------------------------------- switched on, and not there
 
 
@@ -83,7 +44,7 @@ def sandbox_silently_off(thread: Thread, requests: Sequence[Requested]) -> Itera
     """Yield a finding where commands run without the sandbox that the settings switch on."""
     if thread.agent == "codex":
         return
-    outside = [o for o in thread.observations if not o.by_user and _is_outside(o) and o.granted is None]
+    outside = [o for o in thread.observations if not o.by_user and is_outside(o) and o.granted is None]
     if thread.sandbox_failed is not None:
         later = [o for o in outside if o.last > thread.sandbox_failed.at]
         yield _failed(thread, thread.sandbox_failed, later)
@@ -298,3 +259,63 @@ def _mode_evidence(above: PolicyPeriod, mode: str, role: Requested | None, call:
     if role is not None and (origin := role.origin(RequestField.APPROVAL)) is not None:
         at = role.since or above.since
         yield Evidence(source=EvidenceSource.CONFIG, at=at, rule="role-mode", text=str(origin))
+
+
+_AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
+"""`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
+
+
+def auto_approved(thread: Thread) -> Iterator[Finding]:
+    """Yield a finding where commands left a read-only sandbox while an automatic reviewer answers approvals
+    (openai/codex#36570)."""
+    let_out = list(_let_out(thread))
+    if not let_out:
+        return
+    call, period = let_out[0]
+    info = FINDING_KINDS[FindingKind.AUTO_APPROVED_OUTSIDE]
+    yield Finding(
+        kind=FindingKind.AUTO_APPROVED_OUTSIDE,
+        direction=info.directions[0],
+        severity=info.severity,
+        configured=policy_in_words(period.policy),
+        got=f"ran outside of the sandbox: {call.text}",
+        message="A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
+        " not by the user.",
+        since=call.at,
+        last=max(each.at for each, _ in let_out),
+        count=len(let_out),
+        evidence=_evidence_of_leaving(call, period),
+        calls=tuple(each.id for each, _ in let_out),
+        fields=(
+            DifferingField(
+                name=LayerField.REVIEWER,
+                expected="user",
+                actual=period.policy.reviewer or "",
+                layer="configured",
+                expected_at=period.since,
+                actual_at=call.at,
+            ),
+        ),
+    )
+
+
+def _let_out(thread: Thread) -> Iterator[tuple[Call, PolicyPeriod]]:
+    """Yield the calls that left a read-only sandbox by an automatic reviewer, with the policy in force."""
+    for call in (*thread.calls, *thread.open_calls):
+        index = thread.policy_index_of(call)
+        if index < 0 or call.escalation is None or call.escalation.kind != "escalated":
+            continue
+        period = thread.policies[index]
+        is_auto = period.policy.reviewer in _AUTO_REVIEWERS
+        has_run = call.outcome == "running" or (call.outcome == "ended" and call.exit_code is not None)
+        if is_auto and has_run and period.policy.filesystem is Filesystem.READ_ONLY:
+            yield call, period
+
+
+def _evidence_of_leaving(call: Call, period: PolicyPeriod) -> tuple[Evidence, ...]:
+    policy = f"{period_in_words(period)}, reviewer {period.policy.reviewer}"
+    escalation = at_line(call.line, call.text)
+    return (
+        Evidence(source=EvidenceSource.ROLLOUT, at=period.since, rule="policy-in-force", text=policy),
+        Evidence(source=EvidenceSource.ROLLOUT, at=call.at, rule="escalation", text=escalation),
+    )

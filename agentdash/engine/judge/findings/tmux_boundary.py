@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
-from agentdash.engine.judge.findings.overruled import instead_of_network
-from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
+from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, instead_of_network
 from agentdash.engine.judge.findings.remedy_forms import no_network_access
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree

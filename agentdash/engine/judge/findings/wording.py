@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentdash.model.findings import FindingKind
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.thread import PolicyPeriod
 
 _SECCOMP_MODES: Final = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}
+DENIAL_KINDS: Final = {
+    "filesystem": FindingKind.DENIED_FILESYSTEM,
+    "network": FindingKind.DENIED_NETWORK,
+    "sandbox": FindingKind.SANDBOX_CANNOT_START,
+}
+"""The kind of a finding about a denial, by what was denied (`Denial.what`)."""
 _LISTED_PATHS: Final = 3
 """Paths named in a message; further ones are counted."""
 

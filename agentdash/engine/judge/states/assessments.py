@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from agentdash.engine.judge.states import facts
-from agentdash.model.events import ScreenRead
+from agentdash.model.events import ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact
 from agentdash.model.fleet import SourceHealth
+from agentdash.model.process import Process
 from agentdash.model.states import State
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment
 
 RECOVERY_S: Final = 3.0
@@ -105,3 +111,134 @@ def assess_half_menu(reading: ScreenRead, where: str) -> Assessment:
 def screen_evidence(reading: ScreenRead, text: str) -> Evidence:
     """Return a screen reading as evidence."""
     return Evidence(source=reading.source, at=reading.at, rule=reading.rule or "", text=text)
+
+
+Appearances = frozenset[str]
+"""What a worker may look like to a source that shows less than the authority: it works, waits for an answer,
+or rests."""
+_WORKS, _WAITS, _RESTS = "works", "waits", "rests"
+_APPEARANCES: Final[dict[State, Appearances]] = {
+    State.RUNNING: frozenset((_WORKS,)),
+    State.WAITING_APPROVAL: frozenset((_WAITS,)),
+    State.WAITING_INPUT: frozenset((_WAITS, _RESTS)),
+    State.BLOCKED_SANDBOX: frozenset((_WORKS, _RESTS)),
+    State.FAILED_PERMISSION: frozenset((_RESTS,)),
+    State.FAILED_PROVIDER: frozenset((_WORKS, _RESTS)),
+    State.COMPLETED: frozenset((_RESTS,)),
+    State.INTERRUPTED: frozenset((_RESTS,)),
+}
+"""How each state may appear. Two states without a common appearance contradict each other."""
+_STATUS_APPEARANCES: Final = {
+    "active": frozenset((_WORKS,)),
+    "busy": frozenset((_WORKS,)),
+    "waiting": frozenset((_WAITS,)),
+    "idle": frozenset((_RESTS,)),
+    "system-error": frozenset((_RESTS,)),
+}
+"""How a status may appear, of `StatusPushed` and of `SessionSeen`."""
+_CONTRADICTION: Final[Appearances] = frozenset()
+"""For an observation that contradicts every state."""
+
+
+class Corroboration(NamedTuple):
+    """The observation of one source."""
+
+    appearances: Appearances
+    """How the worker appears to it; empty for an observation that contradicts any conclusion."""
+    evidence: Evidence
+
+
+def attach_corroboration(assessment: Assessment, observations: Iterable[Corroboration]) -> Assessment:
+    """Return the assessment with the observations of other sources as evidence for or against it.
+
+    Observations that agree are left out where the assessment already has evidence of their source.
+    """
+    expected = _APPEARANCES.get(assessment.state)
+    if expected is None:
+        return assessment
+    present = {(e.source, e.rule, e.at) for e in assessment.evidence}
+    sources = {e.source for e in assessment.evidence}
+    more = [replace(o.evidence, agrees=not expected.isdisjoint(o.appearances)) for o in observations]
+    more = [
+        e for e in more if (e.source, e.rule, e.at) not in present and not (e.agrees and e.source in sources)
+    ]
+    return replace(assessment, evidence=(*assessment.evidence, *more)) if more else assessment
+
+
+def screen_corroborates(reading: ScreenRead | None) -> Iterator[Corroboration]:
+    """Yield the reading of its screen; a menu of which a part is out of sight contradicts any conclusion."""
+    if reading is None:
+        return
+    appearances = _APPEARANCES.get(State(reading.state or State.UNKNOWN))
+    if appearances is not None:
+        yield Corroboration(appearances, screen_evidence(reading, f"{reading.state}: {reading.text}"))
+    if reading.partial:
+        text = f"part of a menu is out of sight: {reading.text}"
+        yield Corroboration(_CONTRADICTION, screen_evidence(reading, text))
+
+
+def feed_corroborates(pushed: StatusPushed | None) -> Iterator[Corroboration]:
+    """Yield the newest status in Codex's feed."""
+    if pushed is None or pushed.status not in _STATUS_APPEARANCES:
+        return
+    yield Corroboration(
+        frozenset((_WAITS,)) if pushed.flags else _STATUS_APPEARANCES[pushed.status],
+        Evidence(
+            source=EvidenceSource.CODEX_FEED,
+            at=pushed.at,
+            rule="status-pushed",
+            text=f"thread/status/changed {' '.join((pushed.status, *pushed.flags))}",
+        ),
+    )
+
+
+def session_corroborates(session: SessionSeen | None) -> Iterator[Corroboration]:
+    """Yield the status in the worker CLI's own session file."""
+    if session is None or session.status is None:
+        return
+    waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
+    yield Corroboration(
+        _STATUS_APPEARANCES[session.status],
+        Evidence(
+            source=EvidenceSource.SESSION_FILE,
+            at=session.since,
+            rule="session-status",
+            text=f"status {session.status}{waiting_for}",
+        ),
+    )
+
+
+def commands_corroborate(commands: tuple[Process, ...]) -> Iterator[Corroboration]:
+    """Yield the newest live process of its commands; a background terminal outlives its turn."""
+    if not commands:
+        return
+    process = commands[-1]
+    argv = " ".join(process.argv)[:200] or process.name
+    yield Corroboration(
+        frozenset((_WORKS, _WAITS)),
+        Evidence(
+            source=EvidenceSource.PROCESS,
+            at=process.key.started,
+            rule="command-alive",
+            text=f"pid {process.pid} of its commands runs: {argv}",
+        ),
+    )
+
+
+def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
+    """Yield the newest denial in a turn that has ended, also one inside of a command that exited with 0."""
+    turn = thread.turn
+    if turn is None or (turn.ended_at is None and not turn.inferred):
+        return
+    denied = (call for call in reversed(thread.calls) if call.denials and turn.has(call))
+    found = ((call, denial) for call in denied if (denial := call.denial) and denial.is_certain)
+    for call, denial in islice(found, 1):
+        yield Corroboration(
+            _CONTRADICTION,
+            Evidence(
+                source=denial.source,
+                at=call.ended_at or call.at,
+                rule=f"denied-{denial.what}",
+                text=f"`{call.text}` -> {denial.quote}",
+            ),
+        )
