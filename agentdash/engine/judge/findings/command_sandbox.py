@@ -78,14 +78,7 @@ def _silently_off(
 ) -> Finding:
     origin = request.origin(RequestField.FILESYSTEM)
     since = told.since if told else min(o.first for o in outside)
-    evidence = [
-        Evidence(
-            source=EvidenceSource.CONFIG,
-            at=request.since or since,
-            rule="sandbox-requested",
-            text=str(origin),
-        )
-    ]
+    evidence = [Evidence(EvidenceSource.CONFIG, request.since or since, "sandbox-requested", str(origin))]
     if told is not None:
         evidence.append(
             Evidence(
@@ -117,9 +110,7 @@ def _unless(request: Requested) -> str:
 
 
 def _failed(thread: Thread, failed: SandboxFailed, outside: Sequence[SandboxObservation]) -> Finding:
-    evidence = [
-        Evidence(source=EvidenceSource.TRANSCRIPT, at=failed.at, rule="sandbox-failed", text=failed.text)
-    ]
+    evidence = [Evidence(EvidenceSource.TRANSCRIPT, failed.at, "sandbox-failed", failed.text)]
     before = next((p for p in thread.policies if p.since <= failed.at and p.policy.has_agent_sandbox), None)
     return _finding(
         message="The sandbox could not be started, and is off for the rest of the session: later commands run"
@@ -153,10 +144,7 @@ def _finding(
 ) -> Finding:
     info = FINDING_KINDS[FindingKind.SANDBOX_SILENTLY_OFF]
     last = max((o.last for o in outside), default=since)
-    seen = tuple(
-        Evidence(source=o.source, at=o.last, rule="command-outside", text=o.quote or "not sandboxed")
-        for o in outside
-    )
+    seen = tuple(Evidence(o.source, o.last, "command-outside", o.quote or "not sandboxed") for o in outside)
     return Finding(
         kind=FindingKind.SANDBOX_SILENTLY_OFF,
         direction=info.directions[0],
@@ -253,12 +241,12 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
 def _mode_evidence(above: PolicyPeriod, mode: str, role: Requested | None, call: Call) -> Iterator[Evidence]:
     """Yield what shows the mode of a session, of a call of its sub-agent, and of the sub-agent's role."""
     text, transcript = f"the session's mode is {mode}", EvidenceSource.TRANSCRIPT
-    yield Evidence(source=transcript, at=above.since, rule="permission-mode", text=text)
+    yield Evidence(transcript, above.since, "permission-mode", text)
     rule = "allowed-by-mode" if call.allowed_by == "mode" else "ran-without-a-question"
-    yield Evidence(source=transcript, at=call.at, rule=rule, text=at_line(call.line, call.text))
+    yield Evidence(transcript, call.at, rule, at_line(call.line, call.text))
     if role is not None and (origin := role.origin(RequestField.APPROVAL)) is not None:
         at = role.since or above.since
-        yield Evidence(source=EvidenceSource.CONFIG, at=at, rule="role-mode", text=str(origin))
+        yield Evidence(EvidenceSource.CONFIG, at, "role-mode", str(origin))
 
 
 _AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
@@ -316,6 +304,6 @@ def _evidence_of_leaving(call: Call, period: PolicyPeriod) -> tuple[Evidence, ..
     policy = f"{period_in_words(period)}, reviewer {period.policy.reviewer}"
     escalation = at_line(call.line, call.text)
     return (
-        Evidence(source=EvidenceSource.ROLLOUT, at=period.since, rule="policy-in-force", text=policy),
-        Evidence(source=EvidenceSource.ROLLOUT, at=call.at, rule="escalation", text=escalation),
+        Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", policy),
+        Evidence(EvidenceSource.ROLLOUT, call.at, "escalation", escalation),
     )

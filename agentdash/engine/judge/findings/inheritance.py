@@ -191,12 +191,7 @@ def _finding(
     info = FINDING_KINDS[kind]
     fields = tuple(_policy_fields(now, was, reference))
     evidence = tuple(
-        Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=period.since,
-            rule="policy-in-force",
-            text=period_in_words(period),
-        )
+        Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", period_in_words(period))
         for period in (was, now)
     )
     return Finding(
@@ -285,8 +280,8 @@ def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[
         last=max(s.last for s in cut),
         count=sum(s.count for s in cut),
         evidence=(
-            Evidence(source=free.source, at=free.first, rule="parent-got", text=free.quote),
-            Evidence(source=first.source, at=first.first, rule="child-got", text=first.quote),
+            Evidence(free.source, free.first, "parent-got", free.quote),
+            Evidence(first.source, first.first, "child-got", first.quote),
         ),
         calls=first.calls,
         pids=first.pids,

@@ -182,7 +182,7 @@ def _dropped(process: Process, request: Requested, origin: RequestOrigin, by: Re
         since=since,
         pids=(process.pid,),
         evidence=(
-            Evidence(source=source, at=since, rule="inherited-mark", text=str(by)),
+            Evidence(source, since, "inherited-mark", str(by)),
             _no_sandbox(process),
         ),
         remedy=_unset_mark(by),
@@ -306,9 +306,9 @@ def _layer_evidence(around: SandboxInfo | None, author: SandboxAuthor | None) ->
     at = process.key.started
     if author is not None:
         text = f"{author.name}: {author.evidence}"
-        yield Evidence(source=EvidenceSource.PROCESS, at=at, rule="sandbox-author", text=text)
+        yield Evidence(EvidenceSource.PROCESS, at, "sandbox-author", text)
     text = f"pid {process.pid} ({process.name}): {around.text}"
-    yield Evidence(source=EvidenceSource.KERNEL, at=at, rule="in-a-sandbox", text=text)
+    yield Evidence(EvidenceSource.KERNEL, at, "in-a-sandbox", text)
 
 
 def _unread(request: Requested | None, container: OwnContainer | None) -> Iterator[str]:

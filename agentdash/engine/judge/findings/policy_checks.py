@@ -206,12 +206,7 @@ def _comparison_evidence(comparison: Comparison, kernel: str) -> Iterable[Eviden
     elif observation.granted:
         outside = observation.granted == "outside"
         allowed = "to run outside of the sandbox" if outside else "additional permissions"
-        yield Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=at,
-            rule="escalation",
-            text=f"the call was allowed {allowed}",
-        )
+        yield Evidence(EvidenceSource.ROLLOUT, at, "escalation", f"the call was allowed {allowed}")
     if observation.applied:
         policy = f": {policy_in_words(observation.applied.policy)}" if observation.applied.policy else ""
         by = "no launcher" if observation.applied.by == "nothing" else observation.applied.by
@@ -221,15 +216,10 @@ def _comparison_evidence(comparison: Comparison, kernel: str) -> Iterable[Eviden
             rule="applied",
             text=f"{by} stands between Codex and the command{policy}",
         )
-    yield Evidence(source=observation.source, at=at, rule="flags-seen", text=observation.quote)
+    yield Evidence(observation.source, at, "flags-seen", observation.quote)
     if kernel:
         live = observation.source is EvidenceSource.ENVIRONMENT
-        yield Evidence(
-            source=EvidenceSource.KERNEL if live else observation.source,
-            at=at,
-            rule="kernel-facts",
-            text=kernel,
-        )
+        yield Evidence(EvidenceSource.KERNEL if live else observation.source, at, "kernel-facts", kernel)
 
 
 def network_cut(seen: Comparison) -> Finding | None:

@@ -264,9 +264,7 @@ def with_environment(finding: Finding, requests: Sequence[Requested]) -> Finding
     rules = [rule for rule in requests[-1].environment if rule.effect == "sets" and flag in rule.names]
     if not rules:
         return finding
-    evidence = Evidence(
-        source=EvidenceSource.CONFIG, at=finding.since, rule="environment-policy", text=str(rules[0])
-    )
+    evidence = Evidence(EvidenceSource.CONFIG, finding.since, "environment-policy", str(rules[0]))
     message = f"{finding.message} {rules[0]}."
     return replace(finding, message=message, evidence=(*finding.evidence, evidence))
 
@@ -432,9 +430,9 @@ def _evidence(turn: RequestTurn, differences: Sequence[RequestDifference]) -> It
     asked = {str(each.origin): each.origin for each in differences}
     won = {str(each.winner): each.winner for each in differences if each.winner is not None}
     for text, origin in asked.items():
-        yield Evidence(source=_source(origin), at=since, rule="requested", text=text)
+        yield Evidence(_source(origin), since, "requested", text)
     for text, winner in won.items():
-        yield Evidence(source=_source(winner), at=since, rule="overridden-by", text=text)
+        yield Evidence(_source(winner), since, "overridden-by", text)
     yield Evidence(
         source=EvidenceSource.ROLLOUT,
         at=turn.period.since,
@@ -502,13 +500,8 @@ def _label_finding(
         last=read.at,
         count=1,
         evidence=(
-            Evidence(source=EvidenceSource.SCREEN, at=read.at, rule="screen-label", text=read.label.text),
-            Evidence(
-                source=EvidenceSource.ROLLOUT,
-                at=period.since,
-                rule="policy-in-force",
-                text=period_in_words(period),
-            ),
+            Evidence(EvidenceSource.SCREEN, read.at, "screen-label", read.label.text),
+            Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", period_in_words(period)),
         ),
         fields=(
             DifferingField(

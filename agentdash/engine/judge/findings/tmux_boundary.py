@@ -127,9 +127,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
         last=last.at,
         count=len(thread.escapes),
         evidence=tuple(
-            Evidence(
-                source=EvidenceSource.KERNEL, at=escape.at, rule="outside-of-the-sandbox", text=escape.quote
-            )
+            Evidence(EvidenceSource.KERNEL, escape.at, "outside-of-the-sandbox", escape.quote)
             for escape in thread.escapes
         ),
         remedy=_without_network(policy, places),
@@ -176,7 +174,7 @@ def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | 
         since=at,
         last=at,
         count=1,
-        evidence=(Evidence(source=EvidenceSource.KERNEL, at=at, rule="server-namespaces", text=quote),),
+        evidence=(Evidence(EvidenceSource.KERNEL, at, "server-namespaces", quote),),
         remedy=SERVER_OUTSIDE,
         pids=(server.pid,),
         fields=(

@@ -66,7 +66,7 @@ def conclude(
         state=state,
         since=since,
         why=why,
-        evidence=(Evidence(source=source, at=since or 0.0, rule=rule, text=text or why),),
+        evidence=(Evidence(source, since or 0.0, rule, text or why),),
         fact=fact,
     )
 
@@ -110,7 +110,7 @@ def assess_half_menu(reading: ScreenRead, where: str) -> Assessment:
 
 def screen_evidence(reading: ScreenRead, text: str) -> Evidence:
     """Return a screen reading as evidence."""
-    return Evidence(source=reading.source, at=reading.at, rule=reading.rule or "", text=text)
+    return Evidence(reading.source, reading.at, reading.rule or "", text)
 
 
 Appearances = frozenset[str]

@@ -152,7 +152,7 @@ def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evid
         at = (occupant.gone_at if occupant else None) or 0.0
         how = f"{occupant.agent} (pid {occupant.key.pid}) is gone from the pane" if occupant else "it is gone"
         source, rule, text = EvidenceSource.PROCESS, "worker-gone", how
-    return at, how, Evidence(source=source, at=at, rule=rule, text=text)
+    return at, how, Evidence(source, at, rule, text)
 
 
 def _with_exit_code(fleet: FleetView, pane: Pane) -> Pane:

@@ -155,7 +155,7 @@ def newest_trouble(facts: ThreadFacts, since: float) -> Evidence | None:
         return None
     if trouble.at < (facts.thread.last_at or 0.0):
         return None
-    return Evidence(source=trouble.source, at=trouble.at, rule="request-failed", text=trouble.text)
+    return Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
 
 
 def _is_of_turn_before(trouble: ProviderTrouble | None, since: float) -> bool:
@@ -244,12 +244,7 @@ def owner_gone(facts: ThreadFacts) -> Assessment | None:
     if call is not None and not is_certain:
         during = f"; `{call.text}` was asked for, and whether it was allowed is not known"
     evidence = (
-        Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=turn.since,
-            rule="turn-open",
-            text="the turn has no end in the file",
-        ),
+        Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
         Evidence(
             source=EvidenceSource.PROCESS,
             at=facts.thread.last_at or turn.since,
@@ -283,22 +278,11 @@ def turn_open(facts: ThreadFacts) -> Assessment | None:
     has_answered = bool(turn.message) and trouble is None
     if turn.inferred and call is None and (has_answered or facts.liveness is Liveness.GONE):
         return None  # files without turn marks: the last message, or the end
-    evidence = [
-        Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=turn.since,
-            rule="turn-open",
-            text="the turn has begun and not ended",
-        )
-    ]
+    evidence = [Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has begun and not ended")]
     why = "turn open, waiting for the model"
     if call is not None:
         why = f"{_open_call_in_words(call)} since the turn's last call"
-        evidence.append(
-            Evidence(
-                source=EvidenceSource.ROLLOUT, at=call.at, rule="call-open", text=f"{call.tool}: {call.text}"
-            )
-        )
+        evidence.append(Evidence(EvidenceSource.ROLLOUT, call.at, "call-open", f"{call.tool}: {call.text}"))
         newest_first = reversed(facts.thread.open_calls)
         if running := next((p for each in newest_first if (p := facts.process_of(each))), None):
             why = f"`{call.text}` is running (pid {running.pid})"
@@ -311,9 +295,7 @@ def turn_open(facts: ThreadFacts) -> Assessment | None:
                 )
             )
     if facts.owner:
-        evidence.append(
-            Evidence(source=facts.owner.source, at=turn.since, rule="owner-alive", text=facts.owner.by)
-        )
+        evidence.append(Evidence(facts.owner.source, turn.since, "owner-alive", facts.owner.by))
     fact = short.works(call, turn.message or "")
     if trouble is not None:
         why, fact = f"tries again: {trouble.text}", short.retries(trouble.text)
@@ -390,11 +372,11 @@ def beyond_the_record(facts: ThreadFacts) -> Assessment | None:
 
 def _evidence_of_work(facts: ThreadFacts, busy_since: float | None) -> Iterator[Evidence]:
     if busy_since is not None:
-        yield Evidence(EvidenceSource.SESSION_FILE, busy_since, rule=_RULE, text="status busy")
+        yield Evidence(EvidenceSource.SESSION_FILE, busy_since, _RULE, "status busy")
     if facts.agents and facts.thread.turn is not None:
         text = f"{facts.agents} of the agents that it started have an open turn"
         at = facts.thread.turn.ended_at or facts.thread.turn.since
-        yield Evidence(EvidenceSource.ROLLOUT, at, rule="agents-open", text=text)
+        yield Evidence(EvidenceSource.ROLLOUT, at, "agents-open", text)
 
 
 def _busy_since(facts: ThreadFacts) -> float | None:

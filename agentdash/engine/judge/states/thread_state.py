@@ -74,7 +74,7 @@ def stopped_while_failing(facts: ThreadFacts) -> Assessment | None:
             rule="turn-aborted",
             text=turn.reason or "turn_aborted",
         ),
-        Evidence(source=trouble.source, at=trouble.at, rule="request-failed", text=trouble.text),
+        Evidence(trouble.source, trouble.at, "request-failed", trouble.text),
     )
     return Assessment(
         state=State.FAILED_PROVIDER,
