@@ -13,10 +13,10 @@ from typing import Final
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.policy_checks import is_outside
-from agentdash.engine.judge.findings.wording import at_line, period_in_words, policy_in_words
+from agentdash.engine.judge.findings.wording import at_line, make_finding, period_in_words, policy_in_words
 from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
+from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem
@@ -142,16 +142,13 @@ def _finding(
     evidence: Sequence[Evidence],
     remedy: Remedy,
 ) -> Finding:
-    info = FINDING_KINDS[FindingKind.SANDBOX_SILENTLY_OFF]
     last = max((o.last for o in outside), default=since)
     seen = tuple(Evidence(o.source, o.last, "command-outside", o.quote or "not sandboxed") for o in outside)
-    return Finding(
-        kind=FindingKind.SANDBOX_SILENTLY_OFF,
-        direction=info.directions[0],
-        severity=info.severity,
+    return make_finding(
+        FindingKind.SANDBOX_SILENTLY_OFF,
+        message,
         configured=configured,
         got=got,
-        message=message,
         since=since,
         last=last,
         count=max(1, sum(o.count for o in outside)),
@@ -207,22 +204,19 @@ def _has_run(call: Call) -> bool:
 
 
 def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Sequence[Call]) -> Finding:
-    info = FINDING_KINDS[FindingKind.CHILD_MODE_ESCALATED]
     origin = role.origin(RequestField.APPROVAL) if role is not None else None
     child_mode = role.policy.approval if role is not None else None
     wider = f"`{child_mode}`, by its role" if child_mode else "a wider mode"
     first = calls[0]
-    return Finding(
-        kind=FindingKind.CHILD_MODE_ESCALATED,
-        direction=info.directions[0],
-        severity=info.severity,
+    return make_finding(
+        FindingKind.CHILD_MODE_ESCALATED,
+        f"The sub-agent runs in {wider}, its session in `{mode}`: its calls are not asked about.",
         configured=f"permission mode {mode} of its session",
         got=str(origin) if origin else "its calls are allowed by its mode",
-        message=f"The sub-agent runs in {wider}, its session in `{mode}`: its calls are not asked about.",
         since=first.at,
         last=max(call.ended_at or call.at for call in calls),
         count=len(calls),
-        evidence=tuple(_mode_evidence(above, mode, role, first)),
+        evidence=_mode_evidence(above, mode, role, first),
         calls=tuple(call.id for call in calls),
         fields=(
             DifferingField(
@@ -260,15 +254,12 @@ def auto_approved(thread: Thread) -> Iterator[Finding]:
     if not let_out:
         return
     call, period = let_out[0]
-    info = FINDING_KINDS[FindingKind.AUTO_APPROVED_OUTSIDE]
-    yield Finding(
-        kind=FindingKind.AUTO_APPROVED_OUTSIDE,
-        direction=info.directions[0],
-        severity=info.severity,
+    yield make_finding(
+        FindingKind.AUTO_APPROVED_OUTSIDE,
+        "A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
+        " not by the user.",
         configured=policy_in_words(period.policy),
         got=f"ran outside of the sandbox: {call.text}",
-        message="A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
-        " not by the user.",
         since=call.at,
         last=max(each.at for each, _ in let_out),
         count=len(let_out),

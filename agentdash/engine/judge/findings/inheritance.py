@@ -12,9 +12,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
-from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
+from agentdash.engine.judge.findings.wording import (
+    make_finding,
+    policy_evidence,
+    policy_in_words,
+)
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Direction, Finding, FindingKind, Severity
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy
@@ -188,22 +192,16 @@ def _finding(
     severity: Severity | None = None,
 ) -> Finding:
     """Return a finding about two policies."""
-    info = FINDING_KINDS[kind]
     fields = tuple(_policy_fields(now, was, reference))
-    evidence = tuple(
-        Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", period_in_words(period))
-        for period in (was, now)
-    )
-    return Finding(
-        kind=kind,
-        direction=direction or info.directions[0],
-        severity=severity or info.severity,
+    evidence = tuple(policy_evidence(period) for period in (was, now))
+    return make_finding(
+        kind,
+        message,
+        direction=direction,
+        severity=severity,
         configured=policy_in_words(was.policy),
         got=_policy_with_paths(now.policy, fields),
-        message=message,
         since=now.since,
-        last=now.since,
-        count=1,
         evidence=evidence,
         fields=fields,
     )
@@ -265,17 +263,13 @@ def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[
         return
     free, first = parents[0], min(cut, key=lambda s: s.first)
     period = thread.policies[first.policy]
-    info = FINDING_KINDS[FindingKind.CHILD_GOT_LESS]
     by_flag = first.own_network is None
     lack = "carry the flag that marks it as off" if by_flag else "do not"
-    yield Finding(
-        kind=FindingKind.CHILD_GOT_LESS,
-        direction=info.directions[0],
-        severity=info.severity,
+    yield make_finding(
+        FindingKind.CHILD_GOT_LESS,
+        f"Parent and child were granted the network: the parent's commands have it, the child's {lack}.",
         configured=policy_in_words(period.policy),
         got=f"{first.quote}; its parent: {free.quote}",
-        message="Parent and child were granted the network: the parent's commands have it, the"
-        f" child's {lack}.",
         since=first.first,
         last=max(s.last for s in cut),
         count=sum(s.count for s in cut),

@@ -20,7 +20,7 @@ from agentdash.engine.judge.findings.sandbox_author import (
     processes_above,
     sandbox_author,
 )
-from agentdash.engine.judge.findings.wording import DENIAL_KINDS
+from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
 from agentdash.engine.judge.states.sandboxed_pane import (
     SandboxDenial,
     SandboxInfo,
@@ -32,7 +32,7 @@ from agentdash.engine.judge.states.sandboxed_pane import (
 )
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind, Verdict
+from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.fleet import PaneOccupant
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
@@ -217,22 +217,18 @@ def _silently_off(
     evidence: tuple[Evidence, ...],
     remedy: Remedy | None,
 ) -> Finding:
-    info = FINDING_KINDS[FindingKind.SANDBOX_SILENTLY_OFF]
     asked = Evidence(
         source=EvidenceSource.CONFIG if origin.file else EvidenceSource.PROCESS,
         at=request.since or since,
         rule="sandbox-requested",
         text=str(origin),
     )
-    return Finding(
-        kind=FindingKind.SANDBOX_SILENTLY_OFF,
-        direction=info.directions[0],
-        severity=info.severity,
+    return make_finding(
+        FindingKind.SANDBOX_SILENTLY_OFF,
+        message,
         configured=str(origin),
         got=got,
-        message=message,
         since=since,
-        last=since,
         count=len(pids),
         evidence=(asked, *evidence),
         remedy=remedy,
@@ -384,16 +380,12 @@ def _finding(
     denial, process = found.denial, found.sandbox.process
     kind = DENIAL_KINDS[denial.what]
     target = f": {denial.path} may not be written" if denial.path else ""
-    return Finding(
-        kind=kind,
-        direction=FINDING_KINDS[kind].directions[0],
-        severity=FINDING_KINDS[kind].severity,
+    return make_finding(
+        kind,
+        f"The worker runs inside of a sandbox that stops it{target}.",
         configured="not stated",
         got=f"pid {process.pid}: {found.sandbox.text}",
-        message=f"The worker runs inside of a sandbox that stops it{target}.",
         since=at,
-        last=at,
-        count=1,
         evidence=evidence,
         remedy=_remedy(fleet, occupant, denial, process),
         pids=(process.pid,),

@@ -25,12 +25,13 @@ from agentdash.engine.judge.findings.remedies import OUTSIDE, UNSET_FLAG
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.wording import (
     kernel_in_words,
+    make_finding,
     paths_in_words,
     period_in_words,
     policy_in_words,
 )
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
+from agentdash.model.findings import Direction, Finding, FindingKind, Severity
 from agentdash.model.layers import (
     HOST_NETWORK,
     IN_SANDBOX,
@@ -166,20 +167,20 @@ class Comparison(msgspec.Struct, frozen=True):
             severity: where this case is graver or milder than usual.
             remedy: the narrowest change that would help.
         """
-        observation, info = self.observation, FINDING_KINDS[kind]
+        observation = self.observation
         kernel = ", ".join(kernel_in_words(observation))
         pid = f" (pid {observation.pids[-1]})" if observation.pids else ""
-        return Finding(
-            kind=kind,
-            direction=direction or info.directions[0],
-            severity=severity or info.severity,
+        return make_finding(
+            kind,
+            message,
+            direction=direction,
+            severity=severity,
             configured=policy_in_words(self.policy if self.period else None),
             got="; ".join(filter(None, (observation.quote, kernel))) + pid,
-            message=message,
             since=observation.first,
             last=observation.last,
             count=observation.count,
-            evidence=tuple(_comparison_evidence(self, kernel)),
+            evidence=_comparison_evidence(self, kernel),
             remedy=remedy,
             calls=observation.calls,
             pids=observation.pids,

@@ -18,7 +18,12 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
+from agentdash.engine.judge.findings.wording import (
+    make_finding,
+    period_in_words,
+    policy_evidence,
+    policy_in_words,
+)
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
@@ -378,17 +383,15 @@ def _finding(
     directions = {each.direction for each in differences}
     direction = next(each for each in ("wider", "narrower", "label") if each in directions)
     period = turn.period
-    return Finding(
-        kind=kind,
+    return make_finding(
+        kind,
+        _message(kind, differences, turn.request),
         direction=direction,
         severity="danger" if direction == "wider" else FINDING_KINDS[kind].severity,
         configured="; ".join(_asked_in_words(each) for each in differences),
         got=f"{policy_in_words(period.policy)} ({period.place})",
-        message=_message(kind, differences, turn.request),
         since=period.since,
-        last=period.since,
-        count=1,
-        evidence=tuple(_evidence(turn, differences)),
+        evidence=_evidence(turn, differences),
         fields=tuple(_field(turn, each, reference) for each in differences),
     )
 
@@ -488,20 +491,15 @@ def _label_difference(label: ScreenLabel, policy: Policy) -> tuple[LayerField, s
 def _label_finding(
     read: LabelRead, period: PolicyPeriod, field: LayerField, stated: str, got: str
 ) -> Finding:
-    info = FINDING_KINDS[FindingKind.LABEL_WRONG]
-    return Finding(
-        kind=FindingKind.LABEL_WRONG,
-        direction=info.directions[0],
-        severity=info.severity,
+    return make_finding(
+        FindingKind.LABEL_WRONG,
+        f"The screen states {field.value} {stated}, and the thread has {got}.",
         configured=f"{policy_in_words(period.policy)} ({period.place})",
         got=f"the screen states: {read.label.text}",
-        message=f"The screen states {field.value} {stated}, and the thread has {got}.",
         since=read.at,
-        last=read.at,
-        count=1,
         evidence=(
             Evidence(EvidenceSource.SCREEN, read.at, "screen-label", read.label.text),
-            Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", period_in_words(period)),
+            policy_evidence(period),
         ),
         fields=(
             DifferingField(

@@ -19,7 +19,7 @@ from agentdash.engine.judge.findings.command_sandbox import (
 )
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.policy_checks import Comparison, check_observation
-from agentdash.engine.judge.findings.remedies import Ledger, remedy_for, startup_remedy
+from agentdash.engine.judge.findings.remedies import denials_with_remedies, remedy_for, startup_remedy
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.requests import (
     label_findings,
@@ -33,6 +33,7 @@ from agentdash.engine.judge.findings.wording import (
     kernel_in_words,
     launcher_in_words,
     launcher_name,
+    make_finding,
     paths_in_words,
     policy_in_words,
 )
@@ -41,7 +42,7 @@ from agentdash.engine.judge.states.thread_facts import stopping_denial
 from agentdash.model.denials import Denial
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind, Verdict
+from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import UNSET, Applied, SandboxObservation
 from agentdash.model.policy import Filesystem, Policy
@@ -65,7 +66,6 @@ def judge_sandbox(
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
     label: LabelRead | None = None,
-    ledger: Ledger | None = None,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -77,7 +77,6 @@ def judge_sandbox(
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
-        ledger: the thread's, as it was judged before.
     """
     policy = thread.policy
     if thread.helper:
@@ -117,7 +116,7 @@ def judge_sandbox(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
-        denials=(ledger or Ledger()).entries(thread, places),
+        denials=denials_with_remedies(thread, places),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=_requested(thread, requests),
     )
@@ -412,7 +411,7 @@ def _denial_finding(
     thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: Remedy | None
 ) -> Finding:
     """Return one finding about denied calls, given oldest first."""
-    last, info = calls[-1], FINDING_KINDS[kind]
+    last = calls[-1]
     times = [call.ended_at or call.at for call in calls]
     evidence = [
         Evidence(
@@ -423,17 +422,15 @@ def _denial_finding(
         )
         for call, at in zip(calls, times, strict=True)
     ]
-    return Finding(
-        kind=kind,
-        direction=info.directions[0],
-        severity=info.severity,
+    return make_finding(
+        kind,
+        message,
         configured=policy_in_words(thread.policy_of(last)),
         got=last.denial.quote if last.denial else "",
-        message=message,
         since=times[0],
         last=times[-1],
         count=len(calls),
-        evidence=tuple(evidence[-_QUOTED_CALLS:]),
+        evidence=evidence[-_QUOTED_CALLS:],
         remedy=remedy,
         calls=tuple(call.id for call in calls[-_LISTED_CALLS:]),
     )

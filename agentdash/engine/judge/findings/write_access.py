@@ -1,9 +1,10 @@
-"""What a command's mounts make writable, against what its policy makes writable."""
+"""What may be written and reached, by a policy and by the mounts of a command."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from agentdash.model.mounts import Mount, MountTable, WriteAccess
@@ -145,20 +146,12 @@ class DenialPredictor:
 
     def __init__(self, installed: Installed) -> None:
         self.installed = installed
-        self._known: dict[tuple[Policy, str | None], tuple[PredictedDenials, ...]] = {}
+        self.predict = lru_cache(_MAX_PREDICTIONS)(self._predict)
 
-    def predict(self, policy: Policy | None, cwd: str | None) -> tuple[PredictedDenials, ...]:
+    def _predict(self, policy: Policy | None, cwd: str | None) -> tuple[PredictedDenials, ...]:
         """Return the state paths that a policy denies, by worker CLI; those without any are left out."""
         if policy is None:
             return ()
-        known = self._known.get((policy, cwd))
-        if known is None:
-            if len(self._known) >= _MAX_PREDICTIONS:
-                self._known.clear()
-            known = self._known[policy, cwd] = self._denials(policy, cwd)
-        return known
-
-    def _denials(self, policy: Policy, cwd: str | None) -> tuple[PredictedDenials, ...]:
         env = self.installed.env
         found = (
             PredictedDenials(agent, denied_paths(policy, rows, env, cwd))
