@@ -135,25 +135,17 @@ def _policy_drift(
 
 def _reviewer_drift(now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier) -> Finding:
     earlier = "its parent's" if reference == "parent" else "before"
+    before, after = was.policy.reviewer or "", now.policy.reviewer or ""
     finding = _finding(
         FindingKind.REVIEWER_DRIFT,
-        f"Approvals are answered by {now.policy.reviewer}, {earlier} were by {was.policy.reviewer}.",
+        f"Approvals are answered by {after}, {earlier} were by {before}.",
         now=now,
         was=was,
         reference=reference,
     )
-    field = _field(
-        LayerField.REVIEWER,
-        now=now,
-        was=was,
-        values=(was.policy.reviewer or "", now.policy.reviewer or ""),
-        reference=reference,
-    )
+    field = _field(LayerField.REVIEWER, before, after, now=now, was=was, reference=reference)
     return msgspec.structs.replace(
-        finding,
-        configured=f"reviewer {was.policy.reviewer}",
-        got=f"reviewer {now.policy.reviewer}",
-        fields=(field,),
+        finding, configured=f"reviewer {before}", got=f"reviewer {after}", fields=(field,)
     )
 
 
@@ -216,35 +208,32 @@ def _policy_with_paths(policy: Policy, fields: tuple[DifferingField, ...]) -> st
 
 def _policy_fields(now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier) -> Iterator[DifferingField]:
     """Yield the configured cells in which two policies differ."""
-    before, after = was.policy, now.policy
+    for name, expected, actual in _differing_values(was.policy, now.policy, reference):
+        yield _field(name, expected, actual, now=now, was=was, reference=reference)
+
+
+def _differing_values(
+    before: Policy, after: Policy, reference: _Earlier
+) -> Iterator[tuple[LayerField, str, str]]:
     lost, gained = after.grants_less_than(before), before.grants_less_than(after)
     if before.filesystem is not after.filesystem:
-        files = (before.filesystem.value, after.filesystem.value)
-        yield _field(LayerField.FILES, now=now, was=was, values=files, reference=reference)
+        yield LayerField.FILES, before.filesystem.value, after.filesystem.value
     elif lost or gained:
         difference = f"not {lost[0]}" if lost else f"also {gained[0]}"
-        files = (before.filesystem.value, f"{after.filesystem.value}, {difference}")
-        yield _field(LayerField.FILES, now=now, was=was, values=files, reference=reference)
+        yield LayerField.FILES, before.filesystem.value, f"{after.filesystem.value}, {difference}"
     if before.network is not after.network:
-        networks = (before.network.value, after.network.value)
-        yield _field(LayerField.NETWORK, now=now, was=was, values=networks, reference=reference)
+        yield LayerField.NETWORK, before.network.value, after.network.value
     if reference == "before" and before.approval != after.approval:
-        approvals = (before.approval or "not stated", after.approval or "not stated")
-        yield _field(LayerField.APPROVAL, now=now, was=was, values=approvals, reference=reference)
+        yield LayerField.APPROVAL, before.approval or "not stated", after.approval or "not stated"
 
 
 def _field(
-    name: LayerField,
-    *,
-    now: PolicyPeriod,
-    was: PolicyPeriod,
-    values: tuple[str, str],
-    reference: _Earlier,
+    name: LayerField, expected: str, actual: str, *, now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier
 ) -> DifferingField:
     return DifferingField(
         name=name,
-        expected=values[0],
-        actual=values[1],
+        expected=expected,
+        actual=actual,
         layer="configured",
         reference=reference,
         expected_at=was.since,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
 from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, instead_of_network
-from agentdash.engine.judge.findings.remedy_forms import no_network_access
+from agentdash.engine.judge.findings.remedy_forms import network_access
 from agentdash.engine.judge.findings.wording import make_finding, policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -145,9 +145,9 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
 def _without_network(policy: Policy | None, places: PathFacts) -> Remedy | None:
     """Return the settings that turn the network off, unless they were asked for, or would have no effect."""
     decides = instead_of_network(Network.OFF, policy, places)
-    return (
-        no_network_access(policy, places) if decides is None else Remedy(f"the network stays on: {decides}")
-    )
+    if decides is not None:
+        return Remedy(f"the network stays on: {decides}")
+    return network_access(policy, places, on=False)
 
 
 def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:

@@ -44,8 +44,8 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.layers import DifferingField
-from agentdash.model.observation import UNSET, Applied, SandboxObservation
-from agentdash.model.policy import Filesystem, Policy
+from agentdash.model.observation import UNSET, SandboxObservation
+from agentdash.model.policy import Filesystem
 from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.requested import Requested
 from agentdash.model.states import State
@@ -94,18 +94,16 @@ def judge_sandbox(
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(with_environment(finding, requests) for finding in different)
     mismatch = _is_mismatch(differences)
-    launcher, escalation = _launcher(worst_first), _escalation(thread)
+    comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
+    launcher, escalation = next((s.applied for s in worst_first if s.applied), None), _escalation(thread)
     applied_words = launcher_in_words(launcher) if launcher else None
     return Sandbox(
-        verdict=_verdict(
-            mismatch=mismatch,
-            comparable=not awaits_request and any(_is_comparable(observation, thread) for observation in own),
-        ),
+        verdict=_verdict(mismatch=mismatch, comparable=comparable),
         configured=policy,
         applied="; ".join(filter(None, (applied_words, escalation))) or None,
         launcher=launcher_name(launcher) if launcher else None,
         escalation=escalation,
-        applied_policy=_applied_policy(worst_first),
+        applied_policy=next((s.applied.policy for s in worst_first if s.applied and s.applied.policy), None),
         got=_observed([each for each in worst_first if each.recorded is None], thread),
         findings=(
             *differences,
@@ -309,15 +307,6 @@ def _observed(own: list[SandboxObservation], thread: Thread) -> Got:
         source=own[0].source,
         under_earlier_policy=own[0].policy < len(thread.policies) - 1,
     )
-
-
-def _applied_policy(own: list[SandboxObservation]) -> Policy | None:
-    return next((s.applied.policy for s in own if s.applied and s.applied.policy), None)
-
-
-def _launcher(own: list[SandboxObservation]) -> Applied | None:
-    """Return what stands above the first command of which that was seen."""
-    return next((s.applied for s in own if s.applied), None)
 
 
 def _escalation(thread: Thread) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -137,15 +137,11 @@ _STATUS_APPEARANCES: Final = {
 }
 """How a status may appear, of `StatusPushed` and of `SessionSeen`."""
 _CONTRADICTION: Final[Appearances] = frozenset()
-"""For an observation that contradicts every state."""
+"""Of an observation that contradicts every state."""
 
 
-class Corroboration(NamedTuple):
-    """The observation of one source."""
-
-    appearances: Appearances
-    """How the worker appears to it; empty for an observation that contradicts any conclusion."""
-    evidence: Evidence
+Corroboration = tuple[Appearances, Evidence]
+"""How the worker appears to one source, and what that observed."""
 
 
 def attach_corroboration(assessment: Assessment, observations: Iterable[Corroboration]) -> Assessment:
@@ -158,7 +154,10 @@ def attach_corroboration(assessment: Assessment, observations: Iterable[Corrobor
         return assessment
     present = {(e.source, e.rule, e.at) for e in assessment.evidence}
     sources = {e.source for e in assessment.evidence}
-    more = [replace(o.evidence, agrees=not expected.isdisjoint(o.appearances)) for o in observations]
+    more = [
+        replace(evidence, agrees=not expected.isdisjoint(appearances))
+        for appearances, evidence in observations
+    ]
     more = [
         e for e in more if (e.source, e.rule, e.at) not in present and not (e.agrees and e.source in sources)
     ]
@@ -171,58 +170,35 @@ def screen_corroborates(reading: ScreenRead | None) -> Iterator[Corroboration]:
         return
     appearances = _APPEARANCES.get(State(reading.state or State.UNKNOWN))
     if appearances is not None:
-        yield Corroboration(appearances, screen_evidence(reading, f"{reading.state}: {reading.text}"))
+        yield appearances, screen_evidence(reading, f"{reading.state}: {reading.text}")
     if reading.partial:
-        text = f"part of a menu is out of sight: {reading.text}"
-        yield Corroboration(_CONTRADICTION, screen_evidence(reading, text))
+        yield _CONTRADICTION, screen_evidence(reading, f"part of a menu is out of sight: {reading.text}")
 
 
 def feed_corroborates(pushed: StatusPushed | None) -> Iterator[Corroboration]:
     """Yield the newest status in Codex's feed."""
-    if pushed is None or pushed.status not in _STATUS_APPEARANCES:
-        return
-    yield Corroboration(
-        frozenset((_WAITS,)) if pushed.flags else _STATUS_APPEARANCES[pushed.status],
-        Evidence(
-            source=EvidenceSource.CODEX_FEED,
-            at=pushed.at,
-            rule="status-pushed",
-            text=f"thread/status/changed {' '.join((pushed.status, *pushed.flags))}",
-        ),
-    )
+    if pushed is not None and pushed.status in _STATUS_APPEARANCES:
+        text = f"thread/status/changed {' '.join((pushed.status, *pushed.flags))}"
+        appearances = frozenset((_WAITS,)) if pushed.flags else _STATUS_APPEARANCES[pushed.status]
+        yield appearances, Evidence(EvidenceSource.CODEX_FEED, pushed.at, "status-pushed", text)
 
 
 def session_corroborates(session: SessionSeen | None) -> Iterator[Corroboration]:
     """Yield the status in the worker CLI's own session file."""
-    if session is None or session.status is None:
-        return
-    waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
-    yield Corroboration(
-        _STATUS_APPEARANCES[session.status],
-        Evidence(
-            source=EvidenceSource.SESSION_FILE,
-            at=session.since,
-            rule="session-status",
-            text=f"status {session.status}{waiting_for}",
-        ),
-    )
+    if session is not None and session.status is not None:
+        waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
+        text = f"status {session.status}{waiting_for}"
+        evidence = Evidence(EvidenceSource.SESSION_FILE, session.since, "session-status", text)
+        yield _STATUS_APPEARANCES[session.status], evidence
 
 
 def commands_corroborate(commands: tuple[Process, ...]) -> Iterator[Corroboration]:
     """Yield the newest live process of its commands; a background terminal outlives its turn."""
-    if not commands:
-        return
-    process = commands[-1]
-    argv = " ".join(process.argv)[:200] or process.name
-    yield Corroboration(
-        frozenset((_WORKS, _WAITS)),
-        Evidence(
-            source=EvidenceSource.PROCESS,
-            at=process.key.started,
-            rule="command-alive",
-            text=f"pid {process.pid} of its commands runs: {argv}",
-        ),
-    )
+    if commands:
+        process = commands[-1]
+        text = f"pid {process.pid} of its commands runs: {' '.join(process.argv)[:200] or process.name}"
+        evidence = Evidence(EvidenceSource.PROCESS, process.key.started, "command-alive", text)
+        yield frozenset((_WORKS, _WAITS)), evidence
 
 
 def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
@@ -233,12 +209,6 @@ def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
     denied = (call for call in reversed(thread.calls) if call.denials and turn.has(call))
     found = ((call, denial) for call in denied if (denial := call.denial) and denial.is_certain)
     for call, denial in islice(found, 1):
-        yield Corroboration(
-            _CONTRADICTION,
-            Evidence(
-                source=denial.source,
-                at=call.ended_at or call.at,
-                rule=f"denied-{denial.what}",
-                text=f"`{call.text}` -> {denial.quote}",
-            ),
-        )
+        text = f"`{call.text}` -> {denial.quote}"
+        evidence = Evidence(denial.source, call.ended_at or call.at, f"denied-{denial.what}", text)
+        yield _CONTRADICTION, evidence

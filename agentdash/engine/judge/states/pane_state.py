@@ -253,7 +253,7 @@ def _said(session: SessionSeen | None) -> Said | None:
 
 def _assess_session(session: SessionSeen) -> Assessment:
     status = session.status or "idle"
-    evidence = next(session_corroborates(session)).evidence
+    _, evidence = next(session_corroborates(session))
     return Assessment(
         state=_STATE_OF_STATUS[status],
         since=session.since,

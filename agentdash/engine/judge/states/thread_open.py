@@ -18,7 +18,7 @@ from agentdash.engine.judge.states.assessments import (
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fact import Fact
+from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread
@@ -362,8 +362,10 @@ def beyond_the_record(facts: ThreadFacts) -> Assessment | None:
     if facts.open_turn is not None or (since is None and not _agents_go_on(facts)):
         return None
     evidence = list(_evidence_of_work(facts, since))
-    fact = short.awaits_agents(facts.agents) if facts.agents else short.by_status("busy", "")
-    why = fact.text if facts.agents else "its session file: status busy"
+    why, fact = "its session file: status busy", short.by_status("busy", "")
+    if facts.agents:
+        why = f"waits for {facts.agents} background agent{'s' * (facts.agents != 1)}"
+        fact = Fact(FactKind.WORK, why)
     if trouble := newest_trouble(facts, (turn.ended_at if turn else None) or 0.0):
         why, fact = f"tries again: {trouble.text}", short.retries(trouble.text)
         evidence.append(trouble)

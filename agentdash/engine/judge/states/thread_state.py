@@ -40,6 +40,7 @@ from agentdash.engine.judge.states.thread_open import (
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
+from agentdash.model.sanitize import clean_line
 from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread, Turn, without_record
 from agentdash.model.versions import is_before
@@ -119,7 +120,7 @@ def _failure(turn: Turn) -> Assessment:
     if kind == "sandbox_error":
         state, why = State.BLOCKED_SANDBOX, f"the sandbox failed: {text}"
         rule, quote = "turn-sandbox-error", text
-        fact = short.sandbox_failed(text)
+        fact = Fact(FactKind.SANDBOX, "sandbox failed:", clean_line(text))
     elif kind == "too_many_denials":
         state, why = State.FAILED_PERMISSION, f"stopped after too many denials: {text}"
         rule, quote = "turn-denials", text
