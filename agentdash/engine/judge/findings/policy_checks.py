@@ -99,6 +99,11 @@ class Comparison(msgspec.Struct, frozen=True):
         return True if applied is Network.OFF else None
 
     @property
+    def is_behind_proxy(self) -> bool:
+        """Whether the policy lets the network be reached through the CLI's proxy alone."""
+        return self.policy.network is Network.MEDIATED and self.policy.enforced_by == "agent"
+
+    @property
     def is_bound(self) -> bool:
         """Whether the policy binds this command: its call is known, and nothing more was granted.
 
@@ -157,16 +162,7 @@ class Comparison(msgspec.Struct, frozen=True):
         severity: Severity | None = None,
         remedy: Remedy | None = None,
     ) -> Finding:
-        """Return a finding about this observation.
-
-        Args:
-            kind: the kind; direction and severity are its usual ones unless given.
-            message: one or two sentences for people.
-            fields: the cells that differ.
-            direction: where the kind has several.
-            severity: where this case is graver or milder than usual.
-            remedy: the narrowest change that would help.
-        """
+        """Return a finding about this observation; direction and severity are the usual ones unless given."""
         observation = self.observation
         kernel = ", ".join(kernel_in_words(observation))
         pid = f" (pid {observation.pids[-1]})" if observation.pids else ""
@@ -225,8 +221,7 @@ def _comparison_evidence(comparison: Comparison, kernel: str) -> Iterable[Eviden
 
 def network_cut(seen: Comparison) -> Finding | None:
     """Return a finding where the policy grants the network and the command has none."""
-    mediated = seen.policy.network is Network.MEDIATED and seen.policy.enforced_by == "agent"
-    if mediated and seen.observation.own_network and seen.applied is not None:
+    if seen.is_behind_proxy and seen.observation.own_network and seen.applied is not None:
         if seen.applied.network is not Network.OFF:
             return None
         return seen.finding(
@@ -248,8 +243,12 @@ def network_cut(seen: Comparison) -> Finding | None:
 
 def network_open(seen: Comparison) -> Finding | None:
     """Return a finding where the policy turns the network off and the kernel shows the host's."""
-    mediated = seen.policy.network is Network.MEDIATED and seen.policy.enforced_by == "agent"
-    if mediated and seen.observation.sandboxed and seen.observation.own_network is False and seen.is_bound:
+    if (
+        seen.is_behind_proxy
+        and seen.observation.sandboxed
+        and seen.observation.own_network is False
+        and seen.is_bound
+    ):
         return seen.finding(
             FindingKind.NETWORK_OPEN,
             "The network is to be reached through the CLI's proxy alone, but the kernel shows the command in"
@@ -262,9 +261,8 @@ def network_open(seen: Comparison) -> Finding | None:
         return None
     return seen.finding(
         FindingKind.NETWORK_OPEN,
-        "The policy turns the network off, but the kernel shows the command in the host's network,"
-        " with nothing"
-        " that keeps it out." + unrecorded_permission(seen),
+        "The policy turns the network off, but the kernel shows the command in the host's network, with"
+        " nothing that keeps it out." + _unrecorded_permission(seen),
         fields=tuple(_network_fields(seen)),
         severity="info" if seen.may_be_retry else None,
     )
@@ -294,14 +292,13 @@ def missing_network_flag(seen: Comparison) -> Finding | None:
         return None
     return seen.finding(
         FindingKind.MISSING_NETWORK_FLAG,
-        "The policy turns the network off, but the command does not carry the flag that goes with"
-        " it: it may run"
-        " outside of the sandbox.",
+        "The policy turns the network off, but the command does not carry the flag that goes with it: it may"
+        " run outside of the sandbox.",
         fields=(_flag_field(seen, expected="1"),),
     )
 
 
-def unrecorded_permission(seen: Comparison) -> str:
+def _unrecorded_permission(seen: Comparison) -> str:
     """Return what else could have let a command out of its sandbox without a record."""
     if seen.may_be_retry:
         approval = seen.policy.approval
@@ -349,7 +346,7 @@ def filesystem_wider(seen: Comparison) -> Finding | None:
     if observation.sandboxed is False:
         message = (
             "The policy restricts what may be written, but the kernel shows no sandbox around the command."
-            + unrecorded_permission(seen)
+            + _unrecorded_permission(seen)
         )
         field = seen.differs(LayerField.FILES, expected=policy.filesystem.value, actual=NO_SANDBOX)
     else:
@@ -429,9 +426,8 @@ def escalated_flag_left(seen: Comparison) -> Finding | None:
         return None
     return seen.finding(
         FindingKind.ESCALATED_FLAG_LEFT,
-        "The command was allowed to run outside of the sandbox, and does: the flag that marks the"
-        " network as off"
-        " is left over. Tools that trust it will skip network work.",
+        "The command was allowed to run outside of the sandbox, and does: the flag that marks the network as"
+        " off is left over. Tools that trust it will skip network work.",
         fields=(
             seen.differs(
                 LayerField.NETWORK_FLAG,

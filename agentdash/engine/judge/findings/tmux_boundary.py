@@ -116,8 +116,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
     yield make_finding(
         FindingKind.TMUX_ESCAPE,
         "A sandboxed command had a tmux server outside run something: what runs there has no"
-        " sandbox, and"
-        " no mark of Codex.",
+        " sandbox, and no mark of Codex.",
         configured=policy_in_words(policy),
         got=last.quote,
         since=first.at,
@@ -162,8 +161,7 @@ def sandboxed_server_finding(pane: Pane, server: Process | None, host: Kernel | 
     finding = make_finding(
         FindingKind.SANDBOXED_TMUX_SERVER,
         f"The tmux server of pane {pane.key} was started inside of a sandbox: all its panes"
-        " are in it,"
-        " whichever client opens them.",
+        " are in it, whichever client opens them.",
         configured="a pane of a tmux server",
         got=quote,
         since=at,

@@ -56,12 +56,15 @@ def conclude(
     *,
     since: float | None,
     why: str,
-    source: EvidenceSource,
     rule: str,
+    source: EvidenceSource = EvidenceSource.ROLLOUT,
     text: str | None = None,
     fact: Fact | None = None,
 ) -> Assessment:
-    """Return a state that rests on one piece of evidence; its text is the reason unless given."""
+    """Return a state that rests on one piece of evidence: a line of the log, unless given otherwise.
+
+    Its text is the reason unless given.
+    """
     return Assessment(
         state=state,
         since=since,

@@ -47,7 +47,6 @@ def unreadable_rollout(facts: ThreadFacts) -> Assessment | None:
         State.UNREACHABLE,
         since=file.modified,
         why=f"its rollout cannot be read: {file.unreadable}",
-        source=EvidenceSource.ROLLOUT,
         rule="rollout-unreadable",
         fact=short.unclear("its rollout cannot be read", file.path, why=file.unreadable),
     )
@@ -181,7 +180,6 @@ def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
             State.WAITING_INPUT,
             since=call.at,
             why=f"asks: {call.text}",
-            source=EvidenceSource.ROLLOUT,
             rule="open-question",
             fact=short.asks(call.text),
         )
@@ -190,7 +188,6 @@ def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
             State.WAITING_APPROVAL,
             since=call.at,
             why=f"asks for permissions: {call.text}",
-            source=EvidenceSource.ROLLOUT,
             rule="open-permission-request",
             fact=short.wants(call),
         )
