@@ -13,7 +13,7 @@ from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
-from agentdash.engine.judge.states.past_state import past_panes
+from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.link.linker import link_fleet, parents_of

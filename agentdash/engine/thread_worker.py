@@ -11,12 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.ledger import Ledger
 from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
-from agentdash.engine.judge.findings.state_paths import DenialPredictor
 from agentdash.engine.judge.findings.verdict import judge_sandbox
-from agentdash.engine.judge.states.nested_state import judge_nested
-from agentdash.engine.judge.states.pane_state import judge_pane, pane_session
+from agentdash.engine.judge.findings.write_access import DenialPredictor
+from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.chat import Chat
 from agentdash.model.events import LabelRead, ScreenRead, SessionSeen
@@ -117,7 +115,7 @@ class RowInputs(msgspec.Struct, frozen=True):
         )
 
 
-def thread_sandbox(inputs: RowInputs, assessment: Assessment, ledger: Ledger) -> Sandbox:
+def thread_sandbox(inputs: RowInputs, assessment: Assessment) -> Sandbox:
     """Return the layers of a thread's sandbox, compared."""
     return judge_sandbox(
         inputs.case.thread,
@@ -129,7 +127,6 @@ def thread_sandbox(inputs: RowInputs, assessment: Assessment, ledger: Ledger) ->
         requests=inputs.requests,
         awaits_request=inputs.awaits_request,
         label=inputs.label,
-        ledger=ledger,
     )
 
 

@@ -8,9 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from agentdash.engine.judge.attention import Standing
-from agentdash.engine.judge.findings.ledger import Ledger
-from agentdash.engine.judge.findings.state_paths import DenialPredictor
-from agentdash.engine.judge.reach import reach_by_policy
+from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.state_history import SettledState
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.remote_rows import RemoteRows, SharedHomes
@@ -34,7 +32,6 @@ class WorkerCache:
     def __init__(self) -> None:
         self._judged: dict[str, tuple[RowInputs, Worker]] = {}
         self._sandboxes: dict[str, tuple[RowInputs, State, Sandbox]] = {}
-        self._ledgers: dict[str, Ledger] = {}
         self._masked: dict[str, tuple[Worker, Worker]] = {}
         self._shown: dict[str, tuple[Worker, Worker]] = {}
         self._reaches: dict[str, tuple[Reach, Policy, Reach]] = {}
@@ -51,7 +48,6 @@ class WorkerCache:
         for known in (
             self._judged,
             self._sandboxes,
-            self._ledgers,
             self._masked,
             self._shown,
             self._reaches,
@@ -97,8 +93,7 @@ class WorkerCache:
         cached = self._sandboxes.get(thread)
         if cached is not None and cached[1] is assessment.state and cached[0].has_same_sandbox(inputs):
             return cached[2]
-        ledger = self._ledgers.setdefault(thread, Ledger())
-        sandbox = thread_sandbox(inputs, assessment, ledger)
+        sandbox = thread_sandbox(inputs, assessment)
         self._sandboxes[thread] = inputs, assessment.state, sandbox
         return sandbox
 

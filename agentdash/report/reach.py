@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 from rich.text import Text
 
-from agentdash.engine.judge.reach import reach_by_policy
+from agentdash.engine.judge.findings.write_access import reach_by_policy
 from agentdash.model.attention import Group
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.times import iso

@@ -23,7 +23,7 @@ from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import WriteAccessChecker
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.config import Config
-from agentdash.engine.judge.findings.state_paths import denied_paths
+from agentdash.engine.judge.findings.write_access import denied_paths
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
-from agentdash.engine.judge.findings.state_paths import DenialPredictor
+from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.model.denials import Denial
 from agentdash.model.events import Escalation
 from agentdash.model.evidence import Evidence, EvidenceSource

@@ -123,7 +123,7 @@ NEEDS = [
     short.provider(QUESTION),
     short.retries(QUESTION),
     short.unanswered(QUESTION),
-    short.sandbox_failed("bwrap: setting up uid map: Permission denied"),
+    Fact(FactKind.SANDBOX, "sandbox failed:", "bwrap: setting up uid map: Permission denied"),
     short.crashed(None, QUESTION),
     short.by_status("waiting", "permission prompt"),
 ]

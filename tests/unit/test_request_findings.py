@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings.auto_review import auto_approved
+from agentdash.engine.judge.findings.command_sandbox import auto_approved
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.verdict import judge_sandbox

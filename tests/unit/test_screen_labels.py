@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentdash.agents.codex.screen_label import screen_label
-from agentdash.engine.judge.findings.screen_labels import label_findings
+from agentdash.engine.judge.findings.requests import label_findings
 from agentdash.model.events import LabelRead
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.screen import ScreenLabel

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.wording import at_line, policy_in_words
+from agentdash.engine.judge.findings.policy_checks import is_outside
+from agentdash.engine.judge.findings.wording import at_line, make_finding, period_in_words, policy_in_words
 from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
+from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem
@@ -37,45 +37,6 @@ _RESTART: Final = Remedy(
 )
 
 
-def sandbox_off_for_command(seen: Comparison) -> Finding | None:
-    """Return a finding where a command ran outside of the sandbox that was described to the agent."""
-    policy, observation = seen.policy, seen.observation
-    if policy.enforced_by != "agent" or not policy.restricts_files or not _is_outside(observation):
-        return None
-    asked = observation.granted == "outside"
-    if asked and observation.approved:
-        why = "it asked for that, and a person allowed it"
-    elif asked:
-        why = "it asked for that (`dangerouslyDisableSandbox`), and no person was asked"
-    else:
-        why = "it did not ask for that; commands that `sandbox.excludedCommands` names do so"
-    return seen.finding(
-        FindingKind.SANDBOX_OFF_FOR_COMMAND,
-        f"The command ran outside of the sandbox: {why}.",
-        fields=(
-            seen.differs(
-                LayerField.FILES,
-                expected=policy.filesystem.value,
-                actual=NO_SANDBOX,
-                layer="applied" if observation.recorded is False else "observed",
-            ),
-        ),
-        severity="info" if asked and observation.approved else None,
-        remedy=_forbid_flag() if asked else None,
-    )
-
-
-def _is_outside(observation: SandboxObservation) -> bool:
-    return observation.recorded is False or (observation.sandboxed is False and observation.called)
-
-
-def _forbid_flag() -> Remedy:
-    return Remedy(
-        text='{ "sandbox": { "allowUnsandboxedCommands": false } }',
-        where="settings.json of Claude Code, beside the other keys of `sandbox`",
-    )
-
-
 # ---------------------------------------------------------------- switched on, and not there
 
 
@@ -83,7 +44,7 @@ def sandbox_silently_off(thread: Thread, requests: Sequence[Requested]) -> Itera
     """Yield a finding where commands run without the sandbox that the settings switch on."""
     if thread.agent == "codex":
         return
-    outside = [o for o in thread.observations if not o.by_user and _is_outside(o) and o.granted is None]
+    outside = [o for o in thread.observations if not o.by_user and is_outside(o) and o.granted is None]
     if thread.sandbox_failed is not None:
         later = [o for o in outside if o.last > thread.sandbox_failed.at]
         yield _failed(thread, thread.sandbox_failed, later)
@@ -117,14 +78,7 @@ def _silently_off(
 ) -> Finding:
     origin = request.origin(RequestField.FILESYSTEM)
     since = told.since if told else min(o.first for o in outside)
-    evidence = [
-        Evidence(
-            source=EvidenceSource.CONFIG,
-            at=request.since or since,
-            rule="sandbox-requested",
-            text=str(origin),
-        )
-    ]
+    evidence = [Evidence(EvidenceSource.CONFIG, request.since or since, "sandbox-requested", str(origin))]
     if told is not None:
         evidence.append(
             Evidence(
@@ -156,9 +110,7 @@ def _unless(request: Requested) -> str:
 
 
 def _failed(thread: Thread, failed: SandboxFailed, outside: Sequence[SandboxObservation]) -> Finding:
-    evidence = [
-        Evidence(source=EvidenceSource.TRANSCRIPT, at=failed.at, rule="sandbox-failed", text=failed.text)
-    ]
+    evidence = [Evidence(EvidenceSource.TRANSCRIPT, failed.at, "sandbox-failed", failed.text)]
     before = next((p for p in thread.policies if p.since <= failed.at and p.policy.has_agent_sandbox), None)
     return _finding(
         message="The sandbox could not be started, and is off for the rest of the session: later commands run"
@@ -190,19 +142,13 @@ def _finding(
     evidence: Sequence[Evidence],
     remedy: Remedy,
 ) -> Finding:
-    info = FINDING_KINDS[FindingKind.SANDBOX_SILENTLY_OFF]
     last = max((o.last for o in outside), default=since)
-    seen = tuple(
-        Evidence(source=o.source, at=o.last, rule="command-outside", text=o.quote or "not sandboxed")
-        for o in outside
-    )
-    return Finding(
-        kind=FindingKind.SANDBOX_SILENTLY_OFF,
-        direction=info.directions[0],
-        severity=info.severity,
+    seen = tuple(Evidence(o.source, o.last, "command-outside", o.quote or "not sandboxed") for o in outside)
+    return make_finding(
+        FindingKind.SANDBOX_SILENTLY_OFF,
+        message,
         configured=configured,
         got=got,
-        message=message,
         since=since,
         last=last,
         count=max(1, sum(o.count for o in outside)),
@@ -258,22 +204,19 @@ def _has_run(call: Call) -> bool:
 
 
 def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Sequence[Call]) -> Finding:
-    info = FINDING_KINDS[FindingKind.CHILD_MODE_ESCALATED]
     origin = role.origin(RequestField.APPROVAL) if role is not None else None
     child_mode = role.policy.approval if role is not None else None
     wider = f"`{child_mode}`, by its role" if child_mode else "a wider mode"
     first = calls[0]
-    return Finding(
-        kind=FindingKind.CHILD_MODE_ESCALATED,
-        direction=info.directions[0],
-        severity=info.severity,
+    return make_finding(
+        FindingKind.CHILD_MODE_ESCALATED,
+        f"The sub-agent runs in {wider}, its session in `{mode}`: its calls are not asked about.",
         configured=f"permission mode {mode} of its session",
         got=str(origin) if origin else "its calls are allowed by its mode",
-        message=f"The sub-agent runs in {wider}, its session in `{mode}`: its calls are not asked about.",
         since=first.at,
         last=max(call.ended_at or call.at for call in calls),
         count=len(calls),
-        evidence=tuple(_mode_evidence(above, mode, role, first)),
+        evidence=_mode_evidence(above, mode, role, first),
         calls=tuple(call.id for call in calls),
         fields=(
             DifferingField(
@@ -292,9 +235,66 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
 def _mode_evidence(above: PolicyPeriod, mode: str, role: Requested | None, call: Call) -> Iterator[Evidence]:
     """Yield what shows the mode of a session, of a call of its sub-agent, and of the sub-agent's role."""
     text, transcript = f"the session's mode is {mode}", EvidenceSource.TRANSCRIPT
-    yield Evidence(source=transcript, at=above.since, rule="permission-mode", text=text)
+    yield Evidence(transcript, above.since, "permission-mode", text)
     rule = "allowed-by-mode" if call.allowed_by == "mode" else "ran-without-a-question"
-    yield Evidence(source=transcript, at=call.at, rule=rule, text=at_line(call.line, call.text))
+    yield Evidence(transcript, call.at, rule, at_line(call.line, call.text))
     if role is not None and (origin := role.origin(RequestField.APPROVAL)) is not None:
         at = role.since or above.since
-        yield Evidence(source=EvidenceSource.CONFIG, at=at, rule="role-mode", text=str(origin))
+        yield Evidence(EvidenceSource.CONFIG, at, "role-mode", str(origin))
+
+
+_AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
+"""`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
+
+
+def auto_approved(thread: Thread) -> Iterator[Finding]:
+    """Yield a finding where commands left a read-only sandbox while an automatic reviewer answers approvals
+    (openai/codex#36570)."""
+    let_out = list(_let_out(thread))
+    if not let_out:
+        return
+    call, period = let_out[0]
+    yield make_finding(
+        FindingKind.AUTO_APPROVED_OUTSIDE,
+        "A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
+        " not by the user.",
+        configured=policy_in_words(period.policy),
+        got=f"ran outside of the sandbox: {call.text}",
+        since=call.at,
+        last=max(each.at for each, _ in let_out),
+        count=len(let_out),
+        evidence=_evidence_of_leaving(call, period),
+        calls=tuple(each.id for each, _ in let_out),
+        fields=(
+            DifferingField(
+                name=LayerField.REVIEWER,
+                expected="user",
+                actual=period.policy.reviewer or "",
+                layer="configured",
+                expected_at=period.since,
+                actual_at=call.at,
+            ),
+        ),
+    )
+
+
+def _let_out(thread: Thread) -> Iterator[tuple[Call, PolicyPeriod]]:
+    """Yield the calls that left a read-only sandbox by an automatic reviewer, with the policy in force."""
+    for call in (*thread.calls, *thread.open_calls):
+        index = thread.policy_index_of(call)
+        if index < 0 or call.escalation is None or call.escalation.kind != "escalated":
+            continue
+        period = thread.policies[index]
+        is_auto = period.policy.reviewer in _AUTO_REVIEWERS
+        has_run = call.outcome == "running" or (call.outcome == "ended" and call.exit_code is not None)
+        if is_auto and has_run and period.policy.filesystem is Filesystem.READ_ONLY:
+            yield call, period
+
+
+def _evidence_of_leaving(call: Call, period: PolicyPeriod) -> tuple[Evidence, ...]:
+    policy = f"{period_in_words(period)}, reviewer {period.policy.reviewer}"
+    escalation = at_line(call.line, call.text)
+    return (
+        Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", policy),
+        Evidence(EvidenceSource.ROLLOUT, call.at, "escalation", escalation),
+    )

@@ -12,9 +12,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
-from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
+from agentdash.engine.judge.findings.wording import (
+    make_finding,
+    policy_evidence,
+    policy_in_words,
+)
+from agentdash.model.evidence import Evidence
+from agentdash.model.findings import Direction, Finding, FindingKind, Severity
 from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy
@@ -131,25 +135,17 @@ def _policy_drift(
 
 def _reviewer_drift(now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier) -> Finding:
     earlier = "its parent's" if reference == "parent" else "before"
+    before, after = was.policy.reviewer or "", now.policy.reviewer or ""
     finding = _finding(
         FindingKind.REVIEWER_DRIFT,
-        f"Approvals are answered by {now.policy.reviewer}, {earlier} were by {was.policy.reviewer}.",
+        f"Approvals are answered by {after}, {earlier} were by {before}.",
         now=now,
         was=was,
         reference=reference,
     )
-    field = _field(
-        LayerField.REVIEWER,
-        now=now,
-        was=was,
-        values=(was.policy.reviewer or "", now.policy.reviewer or ""),
-        reference=reference,
-    )
+    field = _field(LayerField.REVIEWER, before, after, now=now, was=was, reference=reference)
     return msgspec.structs.replace(
-        finding,
-        configured=f"reviewer {was.policy.reviewer}",
-        got=f"reviewer {now.policy.reviewer}",
-        fields=(field,),
+        finding, configured=f"reviewer {before}", got=f"reviewer {after}", fields=(field,)
     )
 
 
@@ -188,27 +184,16 @@ def _finding(
     severity: Severity | None = None,
 ) -> Finding:
     """Return a finding about two policies."""
-    info = FINDING_KINDS[kind]
     fields = tuple(_policy_fields(now, was, reference))
-    evidence = tuple(
-        Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=period.since,
-            rule="policy-in-force",
-            text=period_in_words(period),
-        )
-        for period in (was, now)
-    )
-    return Finding(
-        kind=kind,
-        direction=direction or info.directions[0],
-        severity=severity or info.severity,
+    evidence = tuple(policy_evidence(period) for period in (was, now))
+    return make_finding(
+        kind,
+        message,
+        direction=direction,
+        severity=severity,
         configured=policy_in_words(was.policy),
         got=_policy_with_paths(now.policy, fields),
-        message=message,
         since=now.since,
-        last=now.since,
-        count=1,
         evidence=evidence,
         fields=fields,
     )
@@ -223,35 +208,32 @@ def _policy_with_paths(policy: Policy, fields: tuple[DifferingField, ...]) -> st
 
 def _policy_fields(now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier) -> Iterator[DifferingField]:
     """Yield the configured cells in which two policies differ."""
-    before, after = was.policy, now.policy
+    for name, expected, actual in _differing_values(was.policy, now.policy, reference):
+        yield _field(name, expected, actual, now=now, was=was, reference=reference)
+
+
+def _differing_values(
+    before: Policy, after: Policy, reference: _Earlier
+) -> Iterator[tuple[LayerField, str, str]]:
     lost, gained = after.grants_less_than(before), before.grants_less_than(after)
     if before.filesystem is not after.filesystem:
-        files = (before.filesystem.value, after.filesystem.value)
-        yield _field(LayerField.FILES, now=now, was=was, values=files, reference=reference)
+        yield LayerField.FILES, before.filesystem.value, after.filesystem.value
     elif lost or gained:
         difference = f"not {lost[0]}" if lost else f"also {gained[0]}"
-        files = (before.filesystem.value, f"{after.filesystem.value}, {difference}")
-        yield _field(LayerField.FILES, now=now, was=was, values=files, reference=reference)
+        yield LayerField.FILES, before.filesystem.value, f"{after.filesystem.value}, {difference}"
     if before.network is not after.network:
-        networks = (before.network.value, after.network.value)
-        yield _field(LayerField.NETWORK, now=now, was=was, values=networks, reference=reference)
+        yield LayerField.NETWORK, before.network.value, after.network.value
     if reference == "before" and before.approval != after.approval:
-        approvals = (before.approval or "not stated", after.approval or "not stated")
-        yield _field(LayerField.APPROVAL, now=now, was=was, values=approvals, reference=reference)
+        yield LayerField.APPROVAL, before.approval or "not stated", after.approval or "not stated"
 
 
 def _field(
-    name: LayerField,
-    *,
-    now: PolicyPeriod,
-    was: PolicyPeriod,
-    values: tuple[str, str],
-    reference: _Earlier,
+    name: LayerField, expected: str, actual: str, *, now: PolicyPeriod, was: PolicyPeriod, reference: _Earlier
 ) -> DifferingField:
     return DifferingField(
         name=name,
-        expected=values[0],
-        actual=values[1],
+        expected=expected,
+        actual=actual,
         layer="configured",
         reference=reference,
         expected_at=was.since,
@@ -270,23 +252,19 @@ def _network_less_than_parent(thread: Thread, parent: ParentPolicy) -> Iterator[
         return
     free, first = parents[0], min(cut, key=lambda s: s.first)
     period = thread.policies[first.policy]
-    info = FINDING_KINDS[FindingKind.CHILD_GOT_LESS]
     by_flag = first.own_network is None
     lack = "carry the flag that marks it as off" if by_flag else "do not"
-    yield Finding(
-        kind=FindingKind.CHILD_GOT_LESS,
-        direction=info.directions[0],
-        severity=info.severity,
+    yield make_finding(
+        FindingKind.CHILD_GOT_LESS,
+        f"Parent and child were granted the network: the parent's commands have it, the child's {lack}.",
         configured=policy_in_words(period.policy),
         got=f"{first.quote}; its parent: {free.quote}",
-        message="Parent and child were granted the network: the parent's commands have it, the"
-        f" child's {lack}.",
         since=first.first,
         last=max(s.last for s in cut),
         count=sum(s.count for s in cut),
         evidence=(
-            Evidence(source=free.source, at=free.first, rule="parent-got", text=free.quote),
-            Evidence(source=first.source, at=first.first, rule="child-got", text=first.quote),
+            Evidence(free.source, free.first, "parent-got", free.quote),
+            Evidence(first.source, first.first, "child-got", first.quote),
         ),
         calls=first.calls,
         pids=first.pids,

@@ -9,15 +9,16 @@ exists, the remedy states in words what to do instead; none opens what a finding
 from __future__ import annotations
 
 import ipaddress
+import json
 import posixpath
 import re
 import shlex
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings import overruled, remedy_forms
-from agentdash.engine.judge.findings.claude_remedies import claude_remedy
+from agentdash.engine.judge.findings import remedy_forms
 from agentdash.engine.judge.findings.remedy_places import (
     PROTECTED_NAMES,
     Place,
@@ -27,8 +28,173 @@ from agentdash.engine.judge.findings.remedy_places import (
 )
 from agentdash.model.denials import Denial, LedgerEntry, Operation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, Remedy, with_directories
+from agentdash.model.remedies import PathFacts, PathKind, Remedy, with_directories
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sandbox_flags import NETWORK_FLAG
+from agentdash.model.thread import Thread
+
+
+def instead_of_workspace(facts: PathFacts) -> str | None:
+    """Return what decides instead of `workspace-write` for a read-only thread; None where that would help."""
+    request = facts.request
+    if request is None:
+        return None
+    decisive = _managed(request, RequestField.FILESYSTEM)
+    is_kept_away = decisive is not None and '"workspace-write"' not in decisive.text
+    is_asked = (
+        request.policy.filesystem is Filesystem.WORKSPACE
+        and request.origin(RequestField.FILESYSTEM) is not None
+    )
+    return _decides(request, RequestField.FILESYSTEM) if is_asked or is_kept_away else None
+
+
+def instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str | None:
+    """Return what decides instead of a further writable root; None where one would help.
+
+    Args:
+        path: what is to be written.
+        policy: the one in force, with a writable root.
+        facts: with the request.
+    """
+    request = facts.request
+    if request is None or policy is None:
+        return None
+    fields = (RequestField.WRITABLE_ROOTS, RequestField.FILESYSTEM)
+    field = next((each for each in fields if request.origin(each) is not None), None)
+    is_asked = request.policy.filesystem is Filesystem.WORKSPACE and request.policy.may_write(path)
+    if field is not None and is_asked and not policy.may_write(path):
+        roots = (root for root in request.policy.writable_roots if is_at_or_below(path, root))
+        if any(facts.kinds.get(root) is PathKind.MISSING for root in roots):
+            return (
+                f"{request.origin(field)} names a directory that does not exist: create it, and start again"
+            )
+        return _decides(request, field)
+    if _managed(request, RequestField.WRITABLE_ROOTS) is not None:
+        return _decides(request, RequestField.WRITABLE_ROOTS)
+    has_forced_profile = (
+        _has_profile(policy, facts) and _managed(request, RequestField.FILESYSTEM) is not None
+    )
+    return _decides(request, RequestField.FILESYSTEM) if has_forced_profile else None
+
+
+def instead_of_network(wanted: Network, policy: Policy | None, facts: PathFacts) -> str | None:
+    """Return what decides instead of a setting of the network; None where one would help.
+
+    Args:
+        wanted: what the setting would ask for.
+        policy: the one in force.
+        facts: with the request.
+    """
+    request = facts.request
+    if request is None:
+        return None
+    is_asked = request.policy.network is wanted and request.origin(RequestField.NETWORK) is not None
+    decisive = _managed(request, RequestField.NETWORK)
+    # the network of a mode, or of a profile, is opened by a setting of its own where the user may choose that
+    is_of_mode = decisive is not None and decisive.text.startswith("sandbox_mode")
+    is_kept_away = decisive is not None and (not is_of_mode or _has_profile(policy, facts))
+    return _decides(request, RequestField.NETWORK) if is_asked or is_kept_away else None
+
+
+def can_be_asked(policy: Policy | None, facts: PathFacts) -> bool:
+    """Return whether a Codex that never asks would ask with `-a on-request`."""
+    request = facts.request
+    if policy is None or policy.approval != "never" or request is None:
+        return True
+    is_asked = request.policy.approval == "on-request" and request.origin(RequestField.APPROVAL) is not None
+    return not is_asked and _managed(request, RequestField.APPROVAL) is None
+
+
+def _managed(request: Requested, field: RequestField) -> RequestOrigin | None:
+    """Return the setting of an administrator that decides a part."""
+    origin = request.given_origin(field)
+    return origin if origin is not None and origin.layer is RequestLayer.MANAGED else None
+
+
+def _decides(request: Requested, field: RequestField) -> str:
+    """Return what decides a part instead of what was asked for, in words."""
+    asked, given = request.origin(field), request.given_origin(field)
+    if given is not None and given != asked:
+        return f"{given} decides, whatever is asked for"
+    if asked is not None and asked.file in request.changed_files:
+        return f"{asked} was written after its start: start it again"
+    chosen = "" if request.is_fixed else ": another one may have been chosen in it (`/permissions`)"
+    return f"{asked} was not kept{chosen}"
+
+
+def _has_profile(policy: Policy | None, facts: PathFacts) -> bool:
+    return facts.profile is not None or (policy is not None and policy.profile is not None)
+
+
+"""Marks of a text that was cut or could not be decoded."""
+_OUTSIDE: Final = "or run it yourself outside of the sandbox"
+
+
+def claude_remedy(
+    entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts, script: str = ""
+) -> Remedy | None:
+    """Return the remedy for a denial by the sandbox of Claude Code; None where none is known to work.
+
+    Args:
+        entry: the denial, or its entry in the ledger.
+        policy: the one in force.
+        facts: what is known of the disk, and where the configuration is.
+        script: of the denied call.
+    """
+    named = next((pattern for pattern in facts.excluded if _is_excluded(pattern, script)), None)
+    if named is not None:
+        return Remedy(
+            f"run it yourself outside of the sandbox: `sandbox.excludedCommands` has `{named}`,"
+            " and the command ran inside all the same"
+        )
+    if entry.what == "filesystem" and entry.target:
+        return _claude_filesystem_remedy(entry, policy, facts)
+    if entry.what == "network" and entry.target and "/" not in entry.target:
+        return _claude_settings({"network": {"allowedDomains": [entry.target]}}, facts)
+    return None
+
+
+def _is_excluded(pattern: str, script: str) -> bool:
+    """Return whether an entry of `excludedCommands` (`git`, `git *`, `docker:*`) names a script."""
+    words, named = script.split(), pattern.replace(":*", " *").split()
+    fixed = named[:-1] if named[-1:] == ["*"] else named
+    return bool(fixed) and words[: len(fixed)] == fixed
+
+
+def _claude_filesystem_remedy(entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts) -> Remedy | None:
+    path = absolute(entry.target or "", facts)
+    if not path.startswith("/") or any(mark in path for mark in _INEXACT):
+        return None
+    if policy.filesystem is not Filesystem.WORKSPACE or policy.may_write(path):
+        return None
+    place = place_of(path, entry.operation, facts)
+    root = next((root for root in policy.writable_roots if is_at_or_below(path, root)), None)
+    if root is not None:
+        return Remedy(f"Claude Code keeps {path} read-only in every sandbox: write elsewhere, {_OUTSIDE}")
+    if place.obstacle:
+        return Remedy(f"write elsewhere below the working directory, {_OUTSIDE}: {place.obstacle}")
+    if (decides := instead_of_root(path, policy, facts)) is not None:
+        return Remedy(f"write elsewhere below the working directory, {_OUTSIDE}: {decides}")
+    remedy = _claude_settings({"filesystem": {"allowWrite": [place.directory]}}, facts)
+    if not place.create:
+        return remedy
+    create = f"mkdir -p {shlex.quote(place.directory)}"
+    return Remedy(
+        text=remedy.text,
+        where=f"{remedy.where}; before that, `{create}`: a directory that does not exist is left out",
+        once=f"{create} && {remedy.once}",
+    )
+
+
+def _claude_settings(sandbox: Mapping[str, Any], facts: PathFacts) -> Remedy:
+    """Return an entry of `sandbox` in settings.json, and the option for one run."""
+    home = facts.claude_home or "~/.claude"
+    return Remedy(
+        text=json.dumps({"sandbox": sandbox}),
+        where=f"{home}/settings.json, merged with what is there; then start Claude Code again",
+        once=f"claude --settings {shlex.quote(json.dumps({'sandbox': sandbox}, separators=(',', ':')))}",
+    )
+
 
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
 """Programs of worker CLIs that `check --worker` does not know by this name."""
@@ -130,7 +296,7 @@ def filesystem_remedy(
     if policy is not None and not policy.writable_roots:
         is_workspace = any(is_at_or_below(path, workspace) for workspace in facts.workspaces)
         if is_workspace and not set(path.split("/")) & set(PROTECTED_NAMES):
-            if (decides := overruled.instead_of_workspace(facts)) is not None:
+            if (decides := instead_of_workspace(facts)) is not None:
                 return _instead(decides, policy, facts)
             return remedy_forms.workspace_write(facts)
         return _instead("a read-only sandbox writes nothing", policy, facts, is_file=True)
@@ -143,7 +309,7 @@ def filesystem_remedy(
         and not _is_protected(place.directory, policy)
     ):
         return _instead(f"{place.directory} is a writable directory already", policy, facts, is_file=True)
-    if (decides := overruled.instead_of_root(path, policy, facts)) is not None:
+    if (decides := instead_of_root(path, policy, facts)) is not None:
         return _instead(decides, policy, facts, is_file=True)
     return _opened(place, policy, facts)
 
@@ -192,7 +358,7 @@ def _network_remedy(
 
 def _network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
     """Return the settings that turn the network on, unless they were asked for, or would have no effect."""
-    if (decides := overruled.instead_of_network(Network.ON, policy, facts)) is not None:
+    if (decides := instead_of_network(Network.ON, policy, facts)) is not None:
         return _instead(decides, policy, facts)
     return remedy_forms.network_access(policy, facts)
 
@@ -221,7 +387,7 @@ def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: b
     approve = (
         "start Codex with `-a on-request` and approve that command" if never_asks else "approve that command"
     )
-    choices = [approve] if overruled.can_be_asked(policy, facts) else []
+    choices = [approve] if can_be_asked(policy, facts) else []
     choices += ["write elsewhere below the working directory"] if is_file else []
     others = "".join(f"{choice}, " for choice in choices)
     return Remedy(f"{others}{'or ' if choices else ''}run it yourself outside of the sandbox: {reason}")
@@ -272,3 +438,15 @@ def _is_local(host: str) -> bool:
     except ValueError:
         return False
     return address.is_loopback or address.is_unspecified
+
+
+def denials_with_remedies(thread: Thread, places: PathFacts) -> tuple[LedgerEntry, ...]:
+    """Return the denial ledger of a thread, each entry with its remedy by the policy that was in force."""
+    scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
+    entries = []
+    for entry in thread.denials:
+        policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
+        script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
+        remedy = remedy_for(entry, policy, places, script=script, by_mcp=entry.by_mcp)
+        entries.append(replace(entry, remedy=remedy))
+    return tuple(entries)

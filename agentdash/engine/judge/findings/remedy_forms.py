@@ -57,20 +57,12 @@ def _profile(policy: Policy | None, facts: PathFacts) -> str | None:
     return facts.profile if policy is None or policy.profile is None else policy.profile
 
 
-def network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    """Return the settings that turn the network on, and leave files as they are."""
-    profile = _profile(policy, facts)
+def network_access(policy: Policy | None, facts: PathFacts, *, on: bool = True) -> Remedy | None:
+    """Return the settings that turn the network on, or off, and leave files as they are."""
+    profile, value = _profile(policy, facts), "true" if on else "false"
     if profile is None:
-        return table(_WORKSPACE_WRITE, {"network_access": "true"}, facts)
-    return _profile_entry(profile, "network", {"enabled": "true"}, facts)
-
-
-def no_network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    """Return the settings that turn the network off."""
-    profile = _profile(policy, facts)
-    if profile is None:
-        return table(_WORKSPACE_WRITE, {"network_access": "false"}, facts)
-    return _profile_entry(profile, "network", {"enabled": "false"}, facts)
+        return table(_WORKSPACE_WRITE, {"network_access": value}, facts)
+    return _profile_entry(profile, "network", {"enabled": value}, facts)
 
 
 def network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | None:

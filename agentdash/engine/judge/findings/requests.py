@@ -18,22 +18,204 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.request_differences import (
-    RequestDifference,
-    RequestTurn,
-    decisive_request,
-    differences_of,
-    is_certain,
-    with_parent,
+from agentdash.engine.judge.findings.wording import (
+    make_finding,
+    period_in_words,
+    policy_evidence,
+    policy_in_words,
 )
-from agentdash.engine.judge.findings.wording import period_in_words, policy_in_words
+from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
+from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField, Reference
-from agentdash.model.policy import Filesystem, Network
+from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.screen import ScreenLabel
 from agentdash.model.thread import PolicyPeriod, Thread
+
+_FREEDOM: Final = {
+    Filesystem.READ_ONLY: 0,
+    Filesystem.WORKSPACE: 1,
+    Filesystem.CUSTOM: 1,
+    Filesystem.UNRESTRICTED: 2,
+    Network.OFF: 0,
+    Network.MEDIATED: 1,
+    Network.ON: 2,
+    "never": 0,
+}
+"""How much a value allows, to distinguish narrower from wider. An approval policy that asks allows more
+than one that never does."""
+_ASKING: Final = 1
+
+
+class RequestTurn(msgspec.Struct, frozen=True):
+    """A request, and the policy that the thread stated first after it."""
+
+    request: Requested
+    period: PolicyPeriod
+    before: PolicyPeriod | None
+    """The policy of the thread before the request."""
+    earlier: Requested | None
+    """The request before."""
+
+    @property
+    def got(self) -> Policy:
+        """The policy that the thread has: Codex states a network behind its proxy as on (0.130 to 0.171)."""
+        policy, given = self.period.policy, self.request.given
+        if given is None or given.network is not Network.MEDIATED or policy.network is not Network.ON:
+            return policy
+        return replace(policy, network=Network.MEDIATED)
+
+
+class RequestDifference(msgspec.Struct, frozen=True):
+    """One part of a policy that is not what was asked for."""
+
+    field: RequestField
+    name: LayerField
+    asked: str
+    got: str
+    origin: RequestOrigin
+    winner: RequestOrigin | None
+    """What decided instead; None: nothing that was read."""
+    direction: Direction
+
+
+def differences_of(turn: RequestTurn) -> Iterator[RequestDifference]:
+    """Yield the parts that were asked for, and are otherwise in the policy that the thread stated."""
+    asked, got = turn.request.policy, turn.got
+    is_same_profile = asked.profile is not None and asked.profile == got.profile
+    if (
+        _is_known(asked.filesystem, got.filesystem)
+        and asked.filesystem is not got.filesystem
+        and not is_same_profile
+    ):
+        yield from _difference(turn, RequestField.FILESYSTEM, asked.filesystem, got.filesystem)
+    is_network_known = _is_known(asked.network, got.network) and not _may_be_mediated(turn)
+    if is_network_known and asked.network is not got.network:
+        yield from _difference(turn, RequestField.NETWORK, asked.network, got.network)
+    if asked.filesystem is Filesystem.WORKSPACE and got.filesystem is Filesystem.WORKSPACE:
+        yield from _missing_roots(turn)
+    if asked.approval is not None and got.approval is not None and asked.approval != got.approval:
+        yield from _difference(turn, RequestField.APPROVAL, asked.approval, got.approval)
+    if asked.reviewer is not None and got.reviewer is not None and asked.reviewer != got.reviewer:
+        yield from _difference(turn, RequestField.REVIEWER, asked.reviewer, got.reviewer)
+
+
+def _may_be_mediated(turn: RequestTurn) -> bool:
+    """Return whether the network may be behind the proxy that was asked for, which is not stated."""
+    asked, given = turn.request.policy.network, turn.request.given
+    return asked is Network.MEDIATED and turn.got.network is Network.ON and given is None
+
+
+def _is_known(*values: str) -> bool:
+    return "unknown" not in values
+
+
+_ROWS: Final = {
+    RequestField.FILESYSTEM: LayerField.FILES,
+    RequestField.NETWORK: LayerField.NETWORK,
+    RequestField.WRITABLE_ROOTS: LayerField.FILES,
+    RequestField.APPROVAL: LayerField.APPROVAL,
+    RequestField.REVIEWER: LayerField.REVIEWER,
+}
+
+
+def _difference(turn: RequestTurn, field: RequestField, asked: str, got: str) -> Iterator[RequestDifference]:
+    origin = turn.request.origin(field)
+    if origin is None:
+        return
+    yield RequestDifference(
+        field=field,
+        name=_ROWS[field],
+        asked=str(asked),
+        got=str(got),
+        origin=origin,
+        winner=winner_of(turn, field),
+        direction=_direction(field, asked, got),
+    )
+
+
+def _missing_roots(turn: RequestTurn) -> Iterator[RequestDifference]:
+    """Yield a difference where a directory that was asked for by name may not be written."""
+    origin = turn.request.origin(RequestField.WRITABLE_ROOTS)
+    if origin is None:
+        return
+    missing = turn.period.policy.grants_less_than(turn.request.policy)
+    if missing:
+        yield RequestDifference(
+            field=RequestField.WRITABLE_ROOTS,
+            name=LayerField.FILES,
+            asked=f"{turn.request.policy.filesystem}, {missing[0]}",
+            got=f"{turn.period.policy.filesystem}, not {missing[0]}",
+            origin=origin,
+            winner=winner_of(turn, RequestField.WRITABLE_ROOTS),
+            direction="narrower",
+        )
+
+
+def _direction(field: RequestField, asked: str, got: str) -> Direction:
+    if field is RequestField.REVIEWER:
+        return "label"
+    return "wider" if _FREEDOM.get(got, _ASKING) > _FREEDOM.get(asked, _ASKING) else "narrower"
+
+
+def winner_of(turn: RequestTurn, field: RequestField) -> RequestOrigin | None:
+    """Return what decided a part instead of the request, if the settings that were read lead to what the
+    thread has."""
+    given, changed = turn.request.given, turn.request.changed_files
+    if given is None or _value(given, field) != _value(turn.got, field):
+        return None
+    origin = turn.request.given_origin(field)
+    if origin is None or origin == turn.request.origin(field):
+        return None
+    is_uncertain = bool(changed) and (origin.layer is not RequestLayer.MANAGED or origin.file in changed)
+    return None if is_uncertain else origin
+
+
+def decisive_request(turn: RequestTurn, field: RequestField) -> RequestOrigin | None:
+    """Return where a part was asked for, if the thread has it as it was asked for."""
+    is_met = _value(turn.request.policy, field) == _value(turn.period.policy, field)
+    return turn.request.origin(field) if is_met else None
+
+
+def _value(policy: Policy, field: RequestField) -> object:
+    return {
+        RequestField.FILESYSTEM: policy.filesystem,
+        RequestField.NETWORK: policy.network,
+        RequestField.WRITABLE_ROOTS: policy.filesystem,
+        RequestField.APPROVAL: policy.approval,
+        RequestField.REVIEWER: policy.reviewer,
+        RequestField.PROFILE: policy.profile,
+    }[field]
+
+
+def is_certain(difference: RequestDifference, turn: RequestTurn) -> bool:
+    """Return whether a difference is one between request and policy, and not a gap in what was read."""
+    request = turn.request
+    if difference.origin.layer is RequestLayer.MANAGED:
+        return False
+    if not request.is_fixed:
+        return difference.winner is not None
+    if request.changed_files and difference.origin.layer is not RequestLayer.ARGV:
+        return False
+    # what a run without questions does with approvals differs between versions
+    return difference.field is not RequestField.APPROVAL or difference.winner is not None
+
+
+def with_parent(
+    difference: RequestDifference, turn: RequestTurn, parent: ParentPolicy | None
+) -> RequestDifference:
+    """Return a difference of a role that is explained by the parent's policy, which the sub-agent has."""
+    above = parent.policy_at(turn.period.since) if parent else None
+    is_role = difference.origin.layer is RequestLayer.ROLE
+    if above is None or not is_role or difference.winner is not None:
+        return difference
+    if _value(above.policy, difference.field) != _value(turn.period.policy, difference.field):
+        return difference
+    text = "the policy of the thread that spawned it"
+    return replace(difference, winner=RequestOrigin(difference.field, RequestLayer.PARENT, text))
+
 
 _FLAG_KINDS: Final = {
     FindingKind.STALE_NETWORK_FLAG: NETWORK_FLAG,
@@ -87,9 +269,7 @@ def with_environment(finding: Finding, requests: Sequence[Requested]) -> Finding
     rules = [rule for rule in requests[-1].environment if rule.effect == "sets" and flag in rule.names]
     if not rules:
         return finding
-    evidence = Evidence(
-        source=EvidenceSource.CONFIG, at=finding.since, rule="environment-policy", text=str(rules[0])
-    )
+    evidence = Evidence(EvidenceSource.CONFIG, finding.since, "environment-policy", str(rules[0]))
     message = f"{finding.message} {rules[0]}."
     return replace(finding, message=message, evidence=(*finding.evidence, evidence))
 
@@ -203,17 +383,15 @@ def _finding(
     directions = {each.direction for each in differences}
     direction = next(each for each in ("wider", "narrower", "label") if each in directions)
     period = turn.period
-    return Finding(
-        kind=kind,
+    return make_finding(
+        kind,
+        _message(kind, differences, turn.request),
         direction=direction,
         severity="danger" if direction == "wider" else FINDING_KINDS[kind].severity,
         configured="; ".join(_asked_in_words(each) for each in differences),
         got=f"{policy_in_words(period.policy)} ({period.place})",
-        message=_message(kind, differences, turn.request),
         since=period.since,
-        last=period.since,
-        count=1,
-        evidence=tuple(_evidence(turn, differences)),
+        evidence=_evidence(turn, differences),
         fields=tuple(_field(turn, each, reference) for each in differences),
     )
 
@@ -255,9 +433,9 @@ def _evidence(turn: RequestTurn, differences: Sequence[RequestDifference]) -> It
     asked = {str(each.origin): each.origin for each in differences}
     won = {str(each.winner): each.winner for each in differences if each.winner is not None}
     for text, origin in asked.items():
-        yield Evidence(source=_source(origin), at=since, rule="requested", text=text)
+        yield Evidence(_source(origin), since, "requested", text)
     for text, winner in won.items():
-        yield Evidence(source=_source(winner), at=since, rule="overridden-by", text=text)
+        yield Evidence(_source(winner), since, "overridden-by", text)
     yield Evidence(
         source=EvidenceSource.ROLLOUT,
         at=turn.period.since,
@@ -281,4 +459,57 @@ def _field(turn: RequestTurn, difference: RequestDifference, reference: Referenc
         reference=reference,
         expected_at=turn.request.since,
         actual_at=turn.period.since,
+    )
+
+
+def label_findings(thread: Thread, read: LabelRead | None) -> Iterator[Finding]:
+    """Yield a finding where the screen of a thread states another sandbox than the thread has."""
+    if read is None or not thread.policies:
+        return
+    if not read.label.is_fixed and not any(at > read.at for at in thread.policy_lines):
+        return
+    differences = [_label_difference(read.label, period.policy) for period in thread.policies]
+    index = max(thread.policy_index_at(read.at), 0)
+    found = differences[index]
+    if found is None or None in differences:
+        return
+    yield _label_finding(read, thread.policies[index], *found)
+
+
+def _label_difference(label: ScreenLabel, policy: Policy) -> tuple[LayerField, str, str] | None:
+    """Return the part in which a policy is not what a label states, with both values."""
+    if "unknown" not in (label.filesystem, policy.filesystem) and label.filesystem is not policy.filesystem:
+        return LayerField.FILES, label.filesystem, policy.filesystem
+    if Network.UNKNOWN not in (label.network, policy.network) and label.network is not policy.network:
+        return LayerField.NETWORK, label.network, policy.network
+    missing = [root for root in label.roots if policy.may_write(root) is False]
+    if missing:
+        return LayerField.FILES, f"{label.filesystem}, {missing[0]}", f"{policy.filesystem}, not {missing[0]}"
+    return None
+
+
+def _label_finding(
+    read: LabelRead, period: PolicyPeriod, field: LayerField, stated: str, got: str
+) -> Finding:
+    return make_finding(
+        FindingKind.LABEL_WRONG,
+        f"The screen states {field.value} {stated}, and the thread has {got}.",
+        configured=f"{policy_in_words(period.policy)} ({period.place})",
+        got=f"the screen states: {read.label.text}",
+        since=read.at,
+        evidence=(
+            Evidence(EvidenceSource.SCREEN, read.at, "screen-label", read.label.text),
+            policy_evidence(period),
+        ),
+        fields=(
+            DifferingField(
+                name=field,
+                expected=stated,
+                actual=got,
+                layer="configured",
+                reference="screen",
+                expected_at=read.at,
+                actual_at=period.since,
+            ),
+        ),
     )

@@ -1,16 +1,19 @@
 """Name what built the sandbox around a process: by the launchers and programs above it, or else by marks that
-a sandbox leaves in the environment."""
+a sandbox leaves in the environment.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
 
+from agentdash.engine.judge.states.sandboxed_pane import enclosing_sandbox
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.policy import Policy
-from agentdash.model.process import AGENT_NAMES, Process
+from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Process
 from agentdash.model.sandbox_flags import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG
 
 _CODEX_LAUNCHERS: Final = ("codex-linux-sandbox", "codex-execve-wrapper")
@@ -132,3 +135,68 @@ def _by_marks(process: Process, *, is_proven: bool = True) -> SandboxAuthor | No
             name=AGENT_NAMES[process.agent], launcher="", evidence=f"{INHERITED}={env[INHERITED]}"
         )
     return None
+
+
+_CONTAINER_PROGRAMS: Final = ("docker", "podman", "lxc")
+_MARK: Final = f"{INHERITED}="
+
+
+class OwnContainer(msgspec.Struct, frozen=True):
+    """A container that a worker CLI has started itself in."""
+
+    program: str
+    """The container's client: `docker`."""
+    author: SandboxAuthor
+    inside: Process | None
+    """The worker's process in the container; None where it is not seen (a virtual machine, another user) or
+    not the only one."""
+
+
+def own_container(fleet: FleetView, process: Process, below: Iterable[Process]) -> OwnContainer | None:
+    """Return the container that a worker has started itself in; None where there is none.
+
+    Args:
+        fleet: with all processes.
+        process: the worker.
+        below: the processes of its pane.
+    """
+    mark = COMMAND_MARKS.get(process.agent or "")
+    if mark is None:
+        return None  # no other CLI starts itself in a container
+    for client in below:
+        program = client.argv[0].rpartition("/")[2] if client.argv else client.name
+        if (
+            program not in _CONTAINER_PROGRAMS
+            or mark in (client.env or {})
+            or {"run", "exec"}.isdisjoint(client.argv)
+        ):
+            continue
+        inside = _inside(fleet, process, client)
+        evidence = f"pid {client.pid} below it: {' '.join(client.argv[:4])}"
+        if inside is not None:
+            evidence += f"; pid {inside.pid} in it: {_MARK}{(inside.env or {})[INHERITED]}"
+        author = SandboxAuthor(name=AGENT_NAMES[process.agent or ""], launcher=program, evidence=evidence)
+        return OwnContainer(program=program, author=author, inside=inside)
+    return None
+
+
+def _inside(fleet: FleetView, process: Process, client: Process) -> Process | None:
+    name = _container_name(client.argv)
+    if name is None:
+        return None
+    found = {
+        each.pid: each
+        for each in fleet.processes.values()
+        if each.agent == process.agent
+        and each.key.started >= client.key.started
+        and (each.env or {}).get(INHERITED) == name
+        and enclosing_sandbox(each, fleet.kernel) is not None
+    }
+    outermost = [each for each in found.values() if each.ppid not in found]
+    return outermost[0] if len(outermost) == 1 else None
+
+
+def _container_name(argv: Sequence[str]) -> str | None:
+    """Return the name of the container that a client's arguments give to what runs inside."""
+    given = [value for option, value in pairwise(argv) if option == "--env" and value.startswith(_MARK)]
+    return given[-1].removeprefix(_MARK) or None if given else None

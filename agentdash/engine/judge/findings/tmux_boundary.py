@@ -13,13 +13,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
-from agentdash.engine.judge.findings.overruled import instead_of_network
-from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
-from agentdash.engine.judge.findings.remedy_forms import no_network_access
-from agentdash.engine.judge.findings.wording import policy_in_words
+from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, instead_of_network
+from agentdash.engine.judge.findings.remedy_forms import network_access
+from agentdash.engine.judge.findings.wording import make_finding, policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
+from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.observation import Escape
 from agentdash.model.pane import Pane
@@ -114,23 +113,17 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
     first, last = thread.escapes[0], thread.escapes[-1]
     call = next((call for call in (*thread.open_calls, *thread.calls) if call.id == last.call), None)
     policy = thread.policy_of(call) if call else thread.policy_at(last.at)
-    info = FINDING_KINDS[FindingKind.TMUX_ESCAPE]
-    yield Finding(
-        kind=FindingKind.TMUX_ESCAPE,
-        direction=info.directions[0],
-        severity=info.severity,
+    yield make_finding(
+        FindingKind.TMUX_ESCAPE,
+        "A sandboxed command had a tmux server outside run something: what runs there has no"
+        " sandbox, and no mark of Codex.",
         configured=policy_in_words(policy),
         got=last.quote,
-        message="A sandboxed command had a tmux server outside run something: what runs there has no"
-        " sandbox, and"
-        " no mark of Codex.",
         since=first.at,
         last=last.at,
         count=len(thread.escapes),
-        evidence=tuple(
-            Evidence(
-                source=EvidenceSource.KERNEL, at=escape.at, rule="outside-of-the-sandbox", text=escape.quote
-            )
+        evidence=(
+            Evidence(EvidenceSource.KERNEL, escape.at, "outside-of-the-sandbox", escape.quote)
             for escape in thread.escapes
         ),
         remedy=_without_network(policy, places),
@@ -151,9 +144,9 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
 def _without_network(policy: Policy | None, places: PathFacts) -> Remedy | None:
     """Return the settings that turn the network off, unless they were asked for, or would have no effect."""
     decides = instead_of_network(Network.OFF, policy, places)
-    return (
-        no_network_access(policy, places) if decides is None else Remedy(f"the network stays on: {decides}")
-    )
+    if decides is not None:
+        return Remedy(f"the network stays on: {decides}")
+    return network_access(policy, places, on=False)
 
 
 def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
@@ -164,19 +157,15 @@ def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tup
     quote = (
         f"tmux server pid {server.pid} (inside: {server.inner_pid}) has namespaces of its own: {namespaces}"
     )
-    at, info = server.key.started, FINDING_KINDS[FindingKind.SANDBOXED_TMUX_SERVER]
-    finding = Finding(
-        kind=FindingKind.SANDBOXED_TMUX_SERVER,
-        direction=info.directions[0],
-        severity=info.severity,
+    at = server.key.started
+    finding = make_finding(
+        FindingKind.SANDBOXED_TMUX_SERVER,
+        "The tmux server of the worker was started inside of a sandbox: all its panes are in it, whichever"
+        " client opens them.",
         configured="a pane of a tmux server",
         got=quote,
-        message="The tmux server of the worker was started inside of a sandbox: all its panes are in it,"
-        " whichever client opens them.",
         since=at,
-        last=at,
-        count=1,
-        evidence=(Evidence(source=EvidenceSource.KERNEL, at=at, rule="server-namespaces", text=quote),),
+        evidence=(Evidence(EvidenceSource.KERNEL, at, "server-namespaces", quote),),
         remedy=SERVER_OUTSIDE,
         pids=(server.pid,),
         fields=(

@@ -8,35 +8,48 @@ thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
-from agentdash.engine.judge.findings.auto_review import auto_approved
-from agentdash.engine.judge.findings.blockers import blocker_findings
-from agentdash.engine.judge.findings.command_sandbox import child_mode_escalated, sandbox_silently_off
-from agentdash.engine.judge.findings.comparison import Comparison
+from agentdash.engine.judge.findings.command_sandbox import (
+    auto_approved,
+    child_mode_escalated,
+    sandbox_silently_off,
+)
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
-from agentdash.engine.judge.findings.ledger import Ledger
-from agentdash.engine.judge.findings.policy_checks import check_observation
-from agentdash.engine.judge.findings.requests import newest_request, request_findings, with_environment
-from agentdash.engine.judge.findings.screen_labels import label_findings
-from agentdash.engine.judge.findings.state_paths import DenialPredictor
+from agentdash.engine.judge.findings.policy_checks import Comparison, check_observation
+from agentdash.engine.judge.findings.remedies import denials_with_remedies, remedy_for, startup_remedy
+from agentdash.engine.judge.findings.remedy_forms import exclude_flags
+from agentdash.engine.judge.findings.requests import (
+    label_findings,
+    newest_request,
+    request_findings,
+    with_environment,
+)
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
+    DENIAL_KINDS,
     kernel_in_words,
     launcher_in_words,
     launcher_name,
+    make_finding,
     paths_in_words,
+    policy_in_words,
 )
+from agentdash.engine.judge.findings.write_access import DenialPredictor
+from agentdash.engine.judge.states.thread_facts import stopping_denial
+from agentdash.model.denials import Denial
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.layers import DifferingField
-from agentdash.model.observation import Applied, SandboxObservation
-from agentdash.model.policy import Filesystem, Policy
-from agentdash.model.remedies import PathFacts
+from agentdash.model.observation import UNSET, SandboxObservation
+from agentdash.model.policy import Filesystem
+from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.requested import Requested
-from agentdash.model.thread import Thread
+from agentdash.model.states import State
+from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
 
 _NO_PLACES = PathFacts()
@@ -53,7 +66,6 @@ def judge_sandbox(
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
     label: LabelRead | None = None,
-    ledger: Ledger | None = None,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -65,7 +77,6 @@ def judge_sandbox(
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
-        ledger: the thread's, as it was judged before.
     """
     policy = thread.policy
     if thread.helper:
@@ -83,18 +94,16 @@ def judge_sandbox(
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(with_environment(finding, requests) for finding in different)
     mismatch = _is_mismatch(differences)
-    launcher, escalation = _launcher(worst_first), _escalation(thread)
+    comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
+    launcher, escalation = next((s.applied for s in worst_first if s.applied), None), _escalation(thread)
     applied_words = launcher_in_words(launcher) if launcher else None
     return Sandbox(
-        verdict=_verdict(
-            mismatch=mismatch,
-            comparable=not awaits_request and any(_is_comparable(observation, thread) for observation in own),
-        ),
+        verdict=_verdict(mismatch=mismatch, comparable=comparable),
         configured=policy,
         applied="; ".join(filter(None, (applied_words, escalation))) or None,
         launcher=launcher_name(launcher) if launcher else None,
         escalation=escalation,
-        applied_policy=_applied_policy(worst_first),
+        applied_policy=next((s.applied.policy for s in worst_first if s.applied and s.applied.policy), None),
         got=_observed([each for each in worst_first if each.recorded is None], thread),
         findings=(
             *differences,
@@ -105,7 +114,7 @@ def judge_sandbox(
             _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
-        denials=(ledger or Ledger()).entries(thread, places),
+        denials=denials_with_remedies(thread, places),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=_requested(thread, requests),
     )
@@ -300,15 +309,6 @@ def _observed(own: list[SandboxObservation], thread: Thread) -> Got:
     )
 
 
-def _applied_policy(own: list[SandboxObservation]) -> Policy | None:
-    return next((s.applied.policy for s in own if s.applied and s.applied.policy), None)
-
-
-def _launcher(own: list[SandboxObservation]) -> Applied | None:
-    """Return what stands above the first command of which that was seen."""
-    return next((s.applied for s in own if s.applied), None)
-
-
 def _escalation(thread: Thread) -> str | None:
     """Return the newest escalation that was asked for, and its outcome."""
     calls = (*reversed(thread.open_calls), *reversed(thread.calls))
@@ -318,3 +318,108 @@ def _escalation(thread: Thread) -> str | None:
     escalated = call.escalation.kind == "escalated"
     extent = "outside of the sandbox" if escalated else "with additional permissions"
     return f"asked to run {extent}: {call.outcome or 'open'}"
+
+
+_QUOTED_CALLS: Final = 5
+"""Newest calls that are quoted as evidence."""
+_LISTED_CALLS: Final = 8
+"""Newest calls that a finding lists."""
+
+
+def blocker_findings(thread: Thread, assessment: Assessment, places: PathFacts) -> Iterator[Finding]:
+    """Yield findings about denied calls. A denial that the thread got past is none."""
+    cannot_start = [call for call in thread.calls if call.denial and call.denial.what == "sandbox"]
+    if cannot_start:
+        yield _cannot_start(thread, cannot_start)
+    free = [call for call in thread.calls if call.denial and _has_full_access(thread, call)]
+    # without marks of a sandbox the same words could be those of a firewall
+    if free and any(map(_has_sandbox_mark, thread.observations)):
+        yield _denied_under_full_access(thread, free, places)
+    call = next((c for c in reversed(thread.calls) if stopping_denial(thread, c)), None)
+    if assessment.state is State.BLOCKED_SANDBOX and call and call not in cannot_start and call.denial:
+        yield _blocked(thread, call, call.denial, places)
+
+
+def _has_full_access(thread: Thread, call: Call) -> bool:
+    policy = thread.policy_of(call)
+    return policy is not None and policy.is_full_access
+
+
+def _has_sandbox_mark(observation: SandboxObservation) -> bool:
+    """Return whether a command of the model carried a mark of a sandbox."""
+    marks = (
+        observation.network_flag == "1",
+        observation.sandbox_flag not in (None, UNSET),
+        observation.sandboxed,
+        observation.nested,
+        observation.own_network,
+    )
+    return not observation.by_user and any(marks)
+
+
+def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
+    newest = calls[-1].denial
+    return _denial_finding(
+        thread,
+        calls,
+        kind=FindingKind.SANDBOX_CANNOT_START,
+        message="The sandbox itself could not be started: no command that needs it can run.",
+        remedy=startup_remedy(newest.quote) if thread.agent == "codex" and newest else None,
+    )
+
+
+def _denied_under_full_access(thread: Thread, calls: list[Call], places: PathFacts) -> Finding:
+    flagged = any(observation.network_flag == "1" for observation in thread.observations)
+    return _denial_finding(
+        thread,
+        calls,
+        kind=FindingKind.DENIED_UNDER_FULL_ACCESS,
+        message="The policy is full access, and yet something that only a sandbox refuses was refused.",
+        remedy=exclude_flags(places) if flagged else None,
+    )
+
+
+def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
+    """Return the finding about the denial that a thread did not get past."""
+    policy = thread.policy_of(call)
+    target = ""
+    if denial.path:
+        target = f": {denial.path} may not be written"
+    elif denial.target:
+        target = f": {denial.target} cannot be reached"
+    return _denial_finding(
+        thread,
+        [call],
+        kind=DENIAL_KINDS[denial.what],
+        message=f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
+        remedy=remedy_for(denial, policy, places, script=call.script or call.text, by_mcp=call.is_mcp),
+    )
+
+
+def _denial_finding(
+    thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: Remedy | None
+) -> Finding:
+    """Return one finding about denied calls, given oldest first."""
+    last = calls[-1]
+    times = [call.ended_at or call.at for call in calls]
+    evidence = [
+        Evidence(
+            source=call.denial.source if call.denial else EvidenceSource.OUTPUT,
+            at=at,
+            rule=kind,
+            text=f"`{call.text}` -> {call.denial.quote if call.denial else ''}",
+        )
+        for call, at in zip(calls, times, strict=True)
+    ]
+    return make_finding(
+        kind,
+        message,
+        configured=policy_in_words(thread.policy_of(last)),
+        got=last.denial.quote if last.denial else "",
+        since=times[0],
+        last=times[-1],
+        count=len(calls),
+        evidence=evidence[-_QUOTED_CALLS:],
+        remedy=remedy,
+        calls=tuple(call.id for call in calls[-_LISTED_CALLS:]),
+    )

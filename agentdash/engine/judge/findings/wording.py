@@ -1,16 +1,69 @@
-"""Policies and kernel facts as short phrases, for messages and evidence."""
+"""What findings have in common: the defaults of their kinds, and policies and kernel facts in words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
+from agentdash.model.layers import DifferingField
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Policy
+from agentdash.model.remedies import Remedy
 from agentdash.model.thread import PolicyPeriod
 
 _SECCOMP_MODES: Final = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}
+DENIAL_KINDS: Final = {
+    "filesystem": FindingKind.DENIED_FILESYSTEM,
+    "network": FindingKind.DENIED_NETWORK,
+    "sandbox": FindingKind.SANDBOX_CANNOT_START,
+}
+"""The kind of a finding about a denial, by what was denied (`Denial.what`)."""
 _LISTED_PATHS: Final = 3
 """Paths named in a message; further ones are counted."""
+
+
+def make_finding(
+    kind: FindingKind,
+    message: str,
+    *,
+    configured: str,
+    got: str,
+    since: float,
+    evidence: Iterable[Evidence],
+    last: float | None = None,
+    count: int = 1,
+    direction: Direction | None = None,
+    severity: Severity | None = None,
+    remedy: Remedy | None = None,
+    calls: Iterable[str] = (),
+    pids: Iterable[int] = (),
+    fields: Iterable[DifferingField] = (),
+) -> Finding:
+    """Return a finding with the usual direction and severity of its kind, unless others are given."""
+    usual = FINDING_KINDS[kind]
+    return Finding(
+        kind=kind,
+        direction=direction or usual.directions[0],
+        severity=severity or usual.severity,
+        configured=configured,
+        got=got,
+        message=message,
+        since=since,
+        last=since if last is None else last,
+        count=count,
+        evidence=tuple(evidence),
+        remedy=remedy,
+        calls=tuple(calls),
+        pids=tuple(pids),
+        fields=tuple(fields),
+    )
+
+
+def policy_evidence(period: PolicyPeriod) -> Evidence:
+    """Return the line that states the policy in force."""
+    return Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", period_in_words(period))
 
 
 def policy_in_words(policy: Policy | None) -> str:

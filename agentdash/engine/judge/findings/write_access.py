@@ -1,13 +1,23 @@
-"""What a command's mounts make writable, against what its policy makes writable."""
+"""What may be written and reached, by a policy and by the mounts of a command."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
 
-from agentdash.model.mounts import Mount, MountTable
-from agentdash.model.policy import Filesystem, Policy
+from agentdash.model.mounts import Mount, MountTable, WriteAccess
+from agentdash.model.policy import Filesystem, Network, Policy
+from agentdash.model.reach import Certainty, Reach, Reached
+from agentdash.model.state_paths import (
+    Installed,
+    PathAccess,
+    PredictedDenials,
+    StatePath,
+    path_access,
+    resolve_path,
+)
 
 
 class MountTables:
@@ -80,3 +90,98 @@ def exposed_paths(
         paths=tuple(dict.fromkeys(path for path in open_paths if path not in lost)),
         lost=tuple(dict.fromkeys(lost)),
     )
+
+
+_MAX_PREDICTIONS: Final = 1000
+"""Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
+
+
+def paths_under_policy(
+    policy: Policy,
+    paths: Iterable[StatePath],
+    env: Mapping[str, str],
+    cwd: str | None,
+    missing: Collection[str] = (),
+) -> tuple[PathAccess, ...]:
+    """Return the state paths and whether the policy lets them be written; unplaced ones are left out.
+
+    Args:
+        paths: the rows of one worker CLI.
+        env: the environment that it would get: `HOME`, `XDG_*`, `TMPDIR` ...
+        cwd: where it would run.
+        missing: absolute paths that are known not to exist yet.
+    """
+    found = []
+    for row in paths:
+        if (path := resolve_path(row.path, env, cwd)) is not None:
+            verdict = _access(policy.may_write(path, env.get("TMPDIR")))
+            found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
+    return tuple(found)
+
+
+def _access(allowed: bool | None) -> Literal["unknown", "allowed", "policy"]:
+    if allowed is None:
+        return "unknown"
+    return "allowed" if allowed else "policy"
+
+
+def denied_paths(
+    policy: Policy,
+    paths: Iterable[StatePath],
+    env: Mapping[str, str],
+    cwd: str | None,
+    missing: Collection[str] = (),
+) -> tuple[PathAccess, ...]:
+    """Return the state paths that the policy denies, needed ones first. Arguments: `paths_under_policy`."""
+    found = (path for path in paths_under_policy(policy, paths, env, cwd, missing) if path.denied)
+    return tuple(sorted(found, key=lambda path: not path.needed))
+
+
+class DenialPredictor:
+    """What policies would deny the worker CLIs that could be started on a machine; computed once per policy.
+
+    Args:
+        installed: the worker CLIs, and the environment that they would get.
+    """
+
+    def __init__(self, installed: Installed) -> None:
+        self.installed = installed
+        self.predict = lru_cache(_MAX_PREDICTIONS)(self._predict)
+
+    def _predict(self, policy: Policy | None, cwd: str | None) -> tuple[PredictedDenials, ...]:
+        """Return the state paths that a policy denies, by worker CLI; those without any are left out."""
+        if policy is None:
+            return ()
+        env = self.installed.env
+        found = (
+            PredictedDenials(agent, denied_paths(policy, rows, env, cwd))
+            for agent, rows in self.installed.workers.items()
+        )
+        return tuple(denials for denials in found if denials.paths)
+
+
+def reach_by_policy(own: Reach, policy: Policy) -> Reach:
+    """Return what commands under a policy may reach, if they have this user's rights otherwise.
+
+    Args:
+        own: what agentdash itself reaches, which is in no sandbox.
+    """
+    if policy.is_full_access:
+        return Reach(own.targets, own.limits, "policy")
+    return Reach(tuple(_under(each, policy) for each in own.targets), ("its sandbox",), "policy")
+
+
+def _under(each: Reached, policy: Policy) -> Reached:
+    if each.certainty == "cannot":
+        return each
+    match each.target.action:
+        case "write":
+            allowed = policy.may_write(each.target.path)
+        case "connect":
+            allowed = {Network.ON: True, Network.OFF: False}.get(policy.network)
+        case _:
+            allowed = None if policy.has_deny else True
+    if allowed is False:
+        return Reached(each.target, "cannot", "its policy")
+    certainty: Certainty = "unknown" if allowed is None or each.certainty == "unknown" else "may"
+    return Reached(each.target, certainty, each.how)

@@ -58,23 +58,25 @@ def wants(call: Call | None, *, on_screen: ScreenRead | None = None) -> Fact:
     if call is None:
         return _approval(on_screen) if on_screen else Fact(FactKind.APPROVE, "wants an approval")
     if call.kind == "patch":
-        return Fact(kind=FactKind.EDIT, what="wants to edit", object=_object(call.text), form=ObjectForm.PATH)
+        return Fact(
+            kind=FactKind.EDIT, what="wants to edit", object=clean_line(call.text), form=ObjectForm.PATH
+        )
     if call.kind == "permission":
-        return Fact(FactKind.APPROVE, "wants permissions", _object(call.text))
+        return Fact(FactKind.APPROVE, "wants permissions", clean_line(call.text))
     why = clean_line(call.escalation.reason or "", _MAX_WHY_CHARS) if call.escalation else ""
     if call.escalation is not None:
         what = "wants to leave the sandbox for"
         return Fact(
-            kind=FactKind.LEAVE, what=what, object=_object(call.text), form=ObjectForm.COMMAND, why=why
+            kind=FactKind.LEAVE, what=what, object=clean_line(call.text), form=ObjectForm.COMMAND, why=why
         )
     if call.kind == "other":
-        return Fact(FactKind.APPROVE, f"wants to call {call.tool}", _object(call.text))
-    return Fact(kind=FactKind.RUN, what="wants to run", object=_object(call.text), form=ObjectForm.COMMAND)
+        return Fact(FactKind.APPROVE, f"wants to call {call.tool}", clean_line(call.text))
+    return Fact(kind=FactKind.RUN, what="wants to run", object=clean_line(call.text), form=ObjectForm.COMMAND)
 
 
 def asks(question: str) -> Fact:
     """Return a question."""
-    return Fact(FactKind.ASK, "asks", _object(_LEADING_SIGNS.sub("", question)))
+    return Fact(FactKind.ASK, "asks", clean_line(_LEADING_SIGNS.sub("", question)))
 
 
 def idle() -> Fact:
@@ -85,7 +87,7 @@ def idle() -> Fact:
 def shown(reading: ScreenRead) -> Fact:
     """Return what a screen shows, by the state that its rule names."""
     state = State(reading.state or State.UNKNOWN)
-    words = _object(_LEADING_SIGNS.sub("", reading.text))
+    words = clean_line(_LEADING_SIGNS.sub("", reading.text))
     match state:
         case State.WAITING_APPROVAL:
             return _approval(reading)
@@ -110,69 +112,55 @@ def _works_on(command: str) -> Fact:
     """Return what a screen shows of work: the words mark it as the screen's, which may have cut it."""
     if not command:
         return Fact(FactKind.WORK, "works")
-    return Fact(kind=FactKind.WORK, what="shows", object=_object(command), form=ObjectForm.COMMAND)
+    return Fact(kind=FactKind.WORK, what="shows", object=clean_line(command), form=ObjectForm.COMMAND)
 
 
 def _approval(reading: ScreenRead) -> Fact:
     """Return what a prompt on the screen asks for."""
     rule, quoted = reading.rule or "", reading.object
-    text = _object(_LEADING_SIGNS.sub("", quoted).removeprefix("$ "))
+    text = clean_line(_LEADING_SIGNS.sub("", quoted).removeprefix("$ "))
     if quoted and (rule.endswith(_COMMAND_RULE) or quoted.startswith("$ ")):
         return Fact(kind=FactKind.RUN, what="wants to run", object=text, form=ObjectForm.COMMAND)
     if quoted and rule.endswith(_EDIT_RULE):
         form = ObjectForm.PATH if text.startswith(("/", "~", ".")) else ObjectForm.TEXT
         return Fact(kind=FactKind.EDIT, what="wants to edit", object=text, form=form)
-    return Fact(FactKind.APPROVE, "wants approval", text or _object(_LEADING_SIGNS.sub("", reading.text)))
+    return Fact(FactKind.APPROVE, "wants approval", text or clean_line(_LEADING_SIGNS.sub("", reading.text)))
 
 
 def denied(denial: Denial, command: str) -> Fact:
     """Return a denial; without a known target, the command is the object."""
     verb = "denied" if denial.is_certain else "likely denied"
+    what = f"{_DENIED_OPERATIONS[denial.operation]} {verb}"
     reason = _REASONS.search(denial.quote)
     why = reason[0].lower() if reason else ""
-    what = f"{_DENIED_OPERATIONS[denial.operation]} {verb}"
     if denial.target is None:
-        what += " in"
-        object_ = _object(command or denial.quote)
         form = ObjectForm.COMMAND if command else ObjectForm.TEXT
-        return Fact(
-            kind=FactKind.DENIED,
-            what=f"{_DENIED_OPERATIONS[denial.operation]} {verb} in",
-            object=object_,
-            form=form,
-            why=why,
-        )
-    form = _FORMS_OF_TARGETS[denial.what]
-    form = ObjectForm.PATH if denial.target.startswith("/") else form
-    what = f"{_DENIED_OPERATIONS[denial.operation]} {verb}"
-    return Fact(kind=FactKind.DENIED, what=what, object=_object(denial.target), form=form, why=why)
+        object_ = clean_line(command or denial.quote)
+        return Fact(kind=FactKind.DENIED, what=f"{what} in", object=object_, form=form, why=why)
+    form = ObjectForm.PATH if denial.target.startswith("/") else _FORMS_OF_TARGETS[denial.what]
+    return Fact(kind=FactKind.DENIED, what=what, object=clean_line(denial.target), form=form, why=why)
 
 
 def refused(command: str, by: str) -> Fact:
     """Return a command that was refused."""
     return Fact(
-        kind=FactKind.REFUSED, what=f"refused by {by}:", object=_object(command), form=ObjectForm.COMMAND
+        kind=FactKind.REFUSED, what=f"refused by {by}:", object=clean_line(command), form=ObjectForm.COMMAND
     )
 
 
 def provider(error: str) -> Fact:
     """Return an error of the model or its provider, at which it has given up."""
-    return Fact(FactKind.PROVIDER, "provider failed:", _object(error))
+    return Fact(FactKind.PROVIDER, "provider failed:", clean_line(error))
 
 
 def retries(error: str) -> Fact:
     """Return an error of the model or its provider, after which it tries again."""
-    return Fact(FactKind.PROVIDER, "provider fails, retrying:", _object(error))
+    return Fact(FactKind.PROVIDER, "provider fails, retrying:", clean_line(error))
 
 
 def unanswered(prompt: str) -> Fact:
     """Return a prompt that the model did not answer."""
-    return Fact(FactKind.PROVIDER, "no answer to", _object(prompt))
-
-
-def sandbox_failed(error: str) -> Fact:
-    """Return an error of the sandbox itself."""
-    return Fact(FactKind.SANDBOX, "sandbox failed:", _object(error))
+    return Fact(FactKind.PROVIDER, "no answer to", clean_line(prompt))
 
 
 def works(call: Call | None, message: str) -> Fact:
@@ -183,22 +171,15 @@ def works(call: Call | None, message: str) -> Fact:
     if call.kind == "wait":
         return Fact(FactKind.WORK, "waits for its children")
     if call.kind == "command":
-        return Fact(kind=FactKind.WORK, what="runs", object=_object(call.text), form=ObjectForm.COMMAND)
-    return Fact(FactKind.WORK, f"runs {shown_tool(call.kind, call.tool)}", _object(call.text))
-
-
-def awaits_agents(count: int) -> Fact:
-    """Return that it goes on by itself when agents that it left in the background have ended."""
-    return Fact(FactKind.WORK, f"waits for {count} background agent{'s' * (count != 1)}")
+        return Fact(kind=FactKind.WORK, what="runs", object=clean_line(call.text), form=ObjectForm.COMMAND)
+    return Fact(FactKind.WORK, f"runs {shown_tool(call.kind, call.tool)}", clean_line(call.text))
 
 
 def done(message: str) -> Fact:
     """Return the answer that it finished with."""
-    return (
-        Fact(FactKind.DONE, "", clean_line(message, _MAX_MESSAGE_CHARS))
-        if message
-        else Fact(FactKind.DONE, "finished")
-    )
+    if not message:
+        return Fact(FactKind.DONE, "finished")
+    return Fact(FactKind.DONE, "", clean_line(message, _MAX_MESSAGE_CHARS))
 
 
 def stopped(why: str, message: str) -> Fact:
@@ -222,15 +203,15 @@ def crashed(call: Call | None, prompt: str, *, has_run: bool = True) -> Fact:
     if call is not None and call.text:
         form = ObjectForm.COMMAND if call.kind == "command" else ObjectForm.TEXT
         what = "ended in the middle of" if has_run else "ended; it had asked for"
-        return Fact(kind=FactKind.CRASHED, what=what, object=_object(call.text), form=form)
-    return Fact(FactKind.CRASHED, "ended before it answered", _object(prompt))
+        return Fact(kind=FactKind.CRASHED, what=what, object=clean_line(call.text), form=form)
+    return Fact(FactKind.CRASHED, "ended before it answered", clean_line(prompt))
 
 
 def ended(how: str, *, in_a_turn: bool) -> Fact:
     """Return how the process in a pane ended."""
     if in_a_turn:
-        return Fact(FactKind.CRASHED, "ended in the middle of its work:", _object(how))
-    return Fact(FactKind.QUIT, "ended:", _object(how))
+        return Fact(FactKind.CRASHED, "ended in the middle of its work:", clean_line(how))
+    return Fact(FactKind.QUIT, "ended:", clean_line(how))
 
 
 def by_status(status: Literal["busy", "idle", "waiting"], waiting_for: str) -> Fact:
@@ -239,7 +220,7 @@ def by_status(status: Literal["busy", "idle", "waiting"], waiting_for: str) -> F
         case "busy":
             return Fact(FactKind.WORK, "works")
         case "waiting":
-            return Fact(FactKind.APPROVE, "waits for", _object(waiting_for or "an answer"))
+            return Fact(FactKind.APPROVE, "waits for", clean_line(waiting_for or "an answer"))
         case "idle":
             return Fact(FactKind.DONE, "finished")
 
@@ -248,8 +229,4 @@ def unclear(what: str, object_: str = "", *, why: str = "") -> Fact:
     """Return what cannot be observed or decided; the object is a path where it begins like one."""
     form = ObjectForm.PATH if object_.startswith("/") else ObjectForm.TEXT
     why = clean_line(why, _MAX_WHY_CHARS)
-    return Fact(kind=FactKind.UNCLEAR, what=what, object=_object(object_), form=form, why=why)
-
-
-def _object(text: str) -> str:
-    return clean_line(text)
+    return Fact(kind=FactKind.UNCLEAR, what=what, object=clean_line(object_), form=form, why=why)

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from agentdash.model.denials import Denial
 from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import ProviderTrouble
@@ -145,3 +146,31 @@ def _troubles(fleet: FleetView, thread: Thread) -> Iterator[ProviderTrouble]:
         yield on_screen
     if (logged := thread.trouble) is not None:
         yield ProviderTrouble(logged.at, EvidenceSource.CODEX_LOG, logged.text)
+
+
+def stopping_denial(thread: Thread, call: Call) -> Denial | None:
+    """Return the denial that stopped a call; None where it had none, or ended well in spite of it.
+
+    Under full access the same words are those of a firewall, or of file modes.
+
+    An exit code of 0 means that the program handled the denial itself, unless another command of the script
+    set the code: `| tail`, `|| true`, `; echo rc=$?`. What the program itself goes on without stops nothing.
+    """
+    denial = call.denial
+    if denial is None or denial.what == "other":
+        return None
+    policy = thread.policy_of(call)
+    if policy is not None and policy.is_full_access:
+        return None
+    if call.exit_code == 0 and call.outcome != "denied":
+        return None if denial.is_aside or not _hides_exit_code(call.script) else denial
+    return denial
+
+
+def _hides_exit_code(script: str) -> bool:
+    """Return whether the script's exit code need not be that of the command that was denied."""
+    # one-shot commands start faster without the grammar
+    from agentdash.sandbox.shell import commands  # noqa: PLC0415
+
+    found = commands(script)
+    return found is not None and len(found) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from agentdash.engine.judge.states.assessments import (
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fact import Fact
+from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import ProviderTrouble
 from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread
@@ -46,7 +47,6 @@ def unreadable_rollout(facts: ThreadFacts) -> Assessment | None:
         State.UNREACHABLE,
         since=file.modified,
         why=f"its rollout cannot be read: {file.unreadable}",
-        source=EvidenceSource.ROLLOUT,
         rule="rollout-unreadable",
         fact=short.unclear("its rollout cannot be read", file.path, why=file.unreadable),
     )
@@ -154,7 +154,7 @@ def newest_trouble(facts: ThreadFacts, since: float) -> Evidence | None:
         return None
     if trouble.at < (facts.thread.last_at or 0.0):
         return None
-    return Evidence(source=trouble.source, at=trouble.at, rule="request-failed", text=trouble.text)
+    return Evidence(trouble.source, trouble.at, "request-failed", trouble.text)
 
 
 def _is_of_turn_before(trouble: ProviderTrouble | None, since: float) -> bool:
@@ -180,7 +180,6 @@ def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
             State.WAITING_INPUT,
             since=call.at,
             why=f"asks: {call.text}",
-            source=EvidenceSource.ROLLOUT,
             rule="open-question",
             fact=short.asks(call.text),
         )
@@ -189,7 +188,6 @@ def open_question_or_permission(facts: ThreadFacts) -> Assessment | None:
             State.WAITING_APPROVAL,
             since=call.at,
             why=f"asks for permissions: {call.text}",
-            source=EvidenceSource.ROLLOUT,
             rule="open-permission-request",
             fact=short.wants(call),
         )
@@ -243,12 +241,7 @@ def owner_gone(facts: ThreadFacts) -> Assessment | None:
     if call is not None and not is_certain:
         during = f"; `{call.text}` was asked for, and whether it was allowed is not known"
     evidence = (
-        Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=turn.since,
-            rule="turn-open",
-            text="the turn has no end in the file",
-        ),
+        Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has no end in the file"),
         Evidence(
             source=EvidenceSource.PROCESS,
             at=facts.thread.last_at or turn.since,
@@ -282,22 +275,11 @@ def turn_open(facts: ThreadFacts) -> Assessment | None:
     has_answered = bool(turn.message) and trouble is None
     if turn.inferred and call is None and (has_answered or facts.liveness is Liveness.GONE):
         return None  # files without turn marks: the last message, or the end
-    evidence = [
-        Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=turn.since,
-            rule="turn-open",
-            text="the turn has begun and not ended",
-        )
-    ]
+    evidence = [Evidence(EvidenceSource.ROLLOUT, turn.since, "turn-open", "the turn has begun and not ended")]
     why = "turn open, waiting for the model"
     if call is not None:
         why = f"{_open_call_in_words(call)} since the turn's last call"
-        evidence.append(
-            Evidence(
-                source=EvidenceSource.ROLLOUT, at=call.at, rule="call-open", text=f"{call.tool}: {call.text}"
-            )
-        )
+        evidence.append(Evidence(EvidenceSource.ROLLOUT, call.at, "call-open", f"{call.tool}: {call.text}"))
         newest_first = reversed(facts.thread.open_calls)
         if running := next((p for each in newest_first if (p := facts.process_of(each))), None):
             why = f"`{call.text}` is running (pid {running.pid})"
@@ -310,9 +292,7 @@ def turn_open(facts: ThreadFacts) -> Assessment | None:
                 )
             )
     if facts.owner:
-        evidence.append(
-            Evidence(source=facts.owner.source, at=turn.since, rule="owner-alive", text=facts.owner.by)
-        )
+        evidence.append(Evidence(facts.owner.source, turn.since, "owner-alive", facts.owner.by))
     fact = short.works(call, turn.message or "")
     if trouble is not None:
         why, fact = f"tries again: {trouble.text}", short.retries(trouble.text)
@@ -324,3 +304,124 @@ def _open_call_in_words(call: Call) -> str:
     if call.kind == "wait":
         return "waiting for its children"
     return f"`{call.text}` is open" if call.text else f"{call.tool} is open"
+
+
+_STATUS_LATENESS_S: Final = 1.0
+"""How much earlier than the line of a prompt its status may say that it works."""
+_RULE: Final = "session-status"
+
+
+def waiting_by_session_file(facts: ThreadFacts) -> Assessment | None:
+    """Return what its session file reports as waited for; the open call and the screen tell questions from
+    permissions."""
+    session = facts.session
+    if session is None or session.status != "waiting":
+        return None
+    reading = _reading_since(facts, session.since)
+    call = facts.newest_open_call
+    is_question = (call is not None and call.kind == "question") or (
+        reading is not None and reading.state == State.WAITING_INPUT
+    )
+    object_ = f": {call.text}" if call is not None and call.text else ""
+    waiting_for = f" ({session.waiting_for})" if session.waiting_for else ""
+    if is_question:
+        asked = short.asks(call.text) if call is not None and call.kind == "question" else None
+        if asked is None and reading is not None:
+            asked = short.shown(reading)
+        return conclude(
+            State.WAITING_INPUT,
+            since=session.since,
+            why=f"asks{object_}",
+            source=EvidenceSource.SESSION_FILE,
+            rule=_RULE,
+            text=f"status waiting{waiting_for}",
+            fact=asked or short.asks(""),
+        )
+    on_screen = reading if reading is not None and reading.state in _WAITING else None
+    return conclude(
+        State.WAITING_APPROVAL,
+        since=session.since,
+        why=f"waits for an approval{object_}",
+        source=EvidenceSource.SESSION_FILE,
+        rule=_RULE,
+        text=f"status waiting{waiting_for}",
+        fact=short.wants(call, on_screen=on_screen),
+    )
+
+
+def beyond_the_record(facts: ThreadFacts) -> Assessment | None:
+    """Return `running` where its CLI says that it works although no turn is open in its record.
+
+    The record gets a line only when something is complete: nothing marks the beginning of an answer. Claude
+    Code ends its turn when only agents in the background work, and begins the next one by itself.
+    """
+    turn, since = facts.thread.turn, _busy_since(facts)
+    if facts.open_turn is not None or (since is None and not _agents_go_on(facts)):
+        return None
+    evidence = list(_evidence_of_work(facts, since))
+    why, fact = "its session file: status busy", short.by_status("busy", "")
+    if facts.agents:
+        why = f"waits for {facts.agents} background agent{'s' * (facts.agents != 1)}"
+        fact = Fact(FactKind.WORK, why)
+    if trouble := newest_trouble(facts, (turn.ended_at if turn else None) or 0.0):
+        why, fact = f"tries again: {trouble.text}", short.retries(trouble.text)
+        evidence.append(trouble)
+    return Assessment(State.RUNNING, since=evidence[0].at, why=why, evidence=tuple(evidence), fact=fact)
+
+
+def _evidence_of_work(facts: ThreadFacts, busy_since: float | None) -> Iterator[Evidence]:
+    if busy_since is not None:
+        yield Evidence(EvidenceSource.SESSION_FILE, busy_since, _RULE, "status busy")
+    if facts.agents and facts.thread.turn is not None:
+        text = f"{facts.agents} of the agents that it started have an open turn"
+        at = facts.thread.turn.ended_at or facts.thread.turn.since
+        yield Evidence(EvidenceSource.ROLLOUT, at, "agents-open", text)
+
+
+def _busy_since(facts: ThreadFacts) -> float | None:
+    """Return since when its session file is busy; None where that is not written any more.
+
+    A file that was not changed by the beginning or the end of the newest turn is an old one; but with agents
+    in the background it stays busy from turn to turn.
+    """
+    session, turn = facts.session, facts.thread.turn
+    if session is None or session.status != "busy":
+        return None
+    is_older = turn is not None and session.since < turn.since - _STATUS_LATENESS_S
+    return None if is_older and not facts.thread.children else session.since
+
+
+def _agents_go_on(facts: ThreadFacts) -> bool:
+    """Return whether agents that it left in the background work on, by their own records."""
+    turn, session = facts.thread.turn, facts.session
+    is_idle = session is not None and session.status == "idle"
+    has_answered = turn is not None and turn.how == "completed"
+    return facts.agents > 0 and has_answered and not is_idle and facts.liveness is Liveness.ALIVE
+
+
+def resting_by_session_file(facts: ThreadFacts) -> Assessment | None:
+    """Return how it rests where its session file has been idle since the newest line of an open turn: an
+    interrupted request may leave no line."""
+    session, turn = facts.session, facts.open_turn
+    if session is None or session.status != "idle" or turn is None:
+        return None
+    if session.since < (facts.thread.last_at or 0.0):
+        return None
+    reading = _reading_since(facts, turn.since)
+    if reading is not None and is_heard(reading, "idle"):
+        return assess_screen(reading)
+    return conclude(
+        State.COMPLETED,
+        since=session.since,
+        why="its session file: status idle",
+        source=EvidenceSource.SESSION_FILE,
+        rule=_RULE,
+        text="status idle",
+        fact=short.done(turn.message or ""),
+    )
+
+
+def _reading_since(facts: ThreadFacts, since: float) -> ScreenRead | None:
+    """Return the reading of its screen, if that is not older."""
+    reading = facts.reading
+    return reading if reading is not None and reading.at >= since - 1.0 else None
