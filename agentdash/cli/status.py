@@ -140,8 +140,9 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
 
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
     from agentdash.collect.clock import SystemClock
+    from agentdash.documents.change import ChangeReport
     from agentdash.model.secrets import mask_fields
-    from agentdash.report.change import ChangeReport, Heartbeats, changes
+    from agentdash.report.change import Heartbeats, changes
 
     last: Snapshot | None = None
     beat: asyncio.Task[None] | None = None

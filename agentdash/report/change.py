@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
 from agentdash import __version__
+from agentdash.documents.change import ChangeReport, TickReport, source_report
+from agentdash.documents.worker import FactReport, SandboxReport, WorkerReport, worker_report
 from agentdash.model.attention import Group
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.states import State
 from agentdash.model.times import iso, time_of_day
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.elements import FactReport, SourceReport, source_report
-from agentdash.report.status import SandboxReport, WorkerReport, worker_report
 
 _UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history", "is_new"))
 """Fields that are no change by themselves: they follow from others, grow while a worker works, or depend on
@@ -25,38 +25,6 @@ _TICKING: Final = re.compile(
     r"|[\u2800-\u28ff⬝■•◦✻✶✳✢✽·*∗░▒▓█…]+|\s+"
 )
 """What changes in a text while a worker does the same: clocks, countdowns, counters, spinners, bars."""
-
-
-class TickReport(msgspec.Struct):
-    """What grows while a worker works, and is no change by itself."""
-
-    id: str
-    """The worker."""
-    last_activity: str | None
-    """When it was last active."""
-    tokens: int | None
-    """Its tokens so far."""
-
-
-class ChangeReport(msgspec.Struct):
-    """A line of `agentdash status --watch`: a worker or source that was added, changed or removed; or a
-    heartbeat."""
-
-    schema: Literal["agentdash.change/1"]
-    at: str
-    change: Literal["added", "changed", "removed", "source", "alive"]
-    """What happened. `alive`: a heartbeat; the first one ends the lines of the first snapshot."""
-    changed: list[str] = []
-    """The fields of a changed worker that differ, `state`, `why`, `sandbox.findings` ...; else empty."""
-    worker: WorkerReport | None = None
-    """As of now; the last known form of a removed one."""
-    source: SourceReport | None = None
-    version: str | None = None
-    """Of `alive`: the version of agentdash."""
-    ssh_connection: str | None = None
-    """Of `alive`: the ssh session in which this agentdash runs."""
-    ticks: list[TickReport] = []
-    """Of `alive`: workers of which only these have changed since their last line."""
 
 
 def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:

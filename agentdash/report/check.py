@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from agentdash.agents.session_logs import is_transcript
+from agentdash.documents.worker import (
+    DenialReport,
+    FindingReport,
+    RequestedReport,
+    denial_report,
+    finding_report,
+    requested_report,
+)
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
 from agentdash.report.doctor import DoctorCheck
 from agentdash.report.elements import (
-    DenialReport,
-    FindingReport,
     PolicyReport,
-    RequestedReport,
     UnreadableReport,
-    denial_report,
     difference_lines,
-    finding_report,
     policy_report,
     quantity,
     remedy_lines,
-    requested_report,
 )
 
 if TYPE_CHECKING:

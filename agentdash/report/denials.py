@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
+from agentdash.documents.worker import DenialReport
 from agentdash.engine.denial_sums import CommonRemedy, DeniedCalls, common_remedies, sum_denials
 from agentdash.model.denials import stable_target
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, ThreadReport
-from agentdash.report.elements import DenialReport, quantity
+from agentdash.report.elements import quantity
 
 if TYPE_CHECKING:
     from rich.console import Console

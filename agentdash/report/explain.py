@@ -12,6 +12,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from agentdash.documents.worker import (
+    AgentReport,
+    ConfiguredReport,
+    DenialReport,
+    EvidenceReport,
+    FieldReport,
+    GotReport,
+    RequestedReport,
+    configured_report,
+    denial_report,
+    evidence_report,
+    field_reports,
+    got_report,
+    remedy_fields,
+    requested_report,
+)
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
@@ -22,27 +38,7 @@ from agentdash.model.requested import Requested
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
-from agentdash.report.elements import (
-    AgentReport,
-    ConfiguredReport,
-    DenialReport,
-    EvidenceReport,
-    FieldReport,
-    GotReport,
-    PolicyReport,
-    RequestedReport,
-    ViaReport,
-    configured_report,
-    denial_report,
-    difference_lines,
-    evidence_report,
-    field_reports,
-    got_report,
-    policy_report,
-    remedy_fields,
-    remedy_lines,
-    requested_report,
-)
+from agentdash.report.elements import PolicyReport, ViaReport, difference_lines, policy_report, remedy_lines
 
 
 class FullFindingReport(msgspec.Struct):

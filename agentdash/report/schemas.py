@@ -11,8 +11,8 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 from msgspec import inspect as types
 
+from agentdash.documents.change import ChangeReport
 from agentdash.report.brief import BriefReport
-from agentdash.report.change import ChangeReport
 from agentdash.report.check import CheckReport, RemoteCheckReport
 from agentdash.report.check_config import CheckConfigReport
 from agentdash.report.check_formats.results import BaselineReport

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from agentdash.documents.change import SourceReport, source_report
+from agentdash.documents.worker import SandboxReport, WorkerReport, worker_report
 from agentdash.model import worker as w
-from agentdash.model.findings import Verdict
 from agentdash.model.limits import MAX_INDENT
-from agentdash.model.screen import ScreenUsage
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
 from agentdash.model.states import State
 from agentdash.model.suggestions import suggest
 from agentdash.model.times import ago, iso
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.elements import (
-    AgentReport,
-    ConfiguredReport,
-    DenialReport,
-    EvidenceReport,
-    FactReport,
-    FindingReport,
-    GotReport,
-    HostReport,
-    RepositoryReport,
-    RequestedReport,
-    SourceReport,
-    ViaReport,
-    configured_report,
-    denial_report,
-    evidence_report,
-    fact_report,
-    finding_report,
-    got_report,
-    host_report,
-    repository_report,
-    requested_report,
-    source_report,
-)
+from agentdash.report.elements import HostReport, ViaReport, host_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,83 +28,6 @@ _SEEN_WIDTH: Final = 4
 
 _WORDS_FROM_WIDTH: Final = 120
 """Columns from which the table has room for versions, and for policies in plain words, beside a reason."""
-
-
-class StatePeriodReport(msgspec.Struct):
-    """A period that a worker spent in one state."""
-
-    state: str
-    since: str | None
-    until: str | None
-    why: str
-
-
-class SandboxReport(msgspec.Struct):
-    """Requested, configured, applied and observed sandbox, and the verdict."""
-
-    requested: RequestedReport | None
-    """What was asked for, and where; null where that is not known."""
-    configured: ConfiguredReport | None
-    applied: str | None
-    got: GotReport
-    verdict: Verdict
-    findings: list[FindingReport]
-    denials: list[DenialReport]
-    """The denial ledger: also denials that the worker got past."""
-    not_known: list[str]
-    """What could not be observed, or was not read: verdict and ledger are without it. `status` reads only the
-    beginning and the end of large session files; `check` reads all of them."""
-
-
-class WorkerReport(msgspec.Struct):
-    """One worker."""
-
-    id: str
-    kind: w.WorkerKind
-    name: str
-    agent: AgentReport
-    parent: str | None
-    children: list[str]
-    """Ids of the threads that it started."""
-    state: str
-    since: str | None
-    why: str
-    needs_you: bool
-    """Whether it needs the user now: it waits, is blocked or has failed, is not acknowledged and not past."""
-    group: str
-    """`needs-you`, `running`, `unclear`, `done`, `past`."""
-    is_new: bool
-    """Whether it has come to rest, or begun to wait, since the user last looked."""
-    fact: FactReport
-    """The reason in short, with its object whole."""
-    evidence: list[EvidenceReport]
-    sandbox: SandboxReport
-    """The layers of its sandbox."""
-    pane: str | None
-    """Its tmux pane; null where it has none."""
-    pids: list[int]
-    cwd: str | None
-    tokens: int | None
-    """Tokens of the whole session; null where they are not known."""
-    last_activity: str | None
-    """When it last gave a sign of life."""
-    stalled_since: str | None
-    """Time since which a running worker has shown no activity; null if it is active."""
-    history: list[StatePeriodReport]
-    """Its states, oldest first, the current one last; bounded."""
-    host: str | None = None
-    """The host it runs on; null: this machine. Then `id`, `parent` and `children` have its name in front of
-    them, and `pane`, `pids` and paths are those of that host."""
-    git: RepositoryReport | None = None
-    """The git repository of its directory; null where it lies in none, or was not read in time, and of past
-    workers."""
-    shown_in: str | None = None
-    """Of a worker of another host: the pane here that shows it."""
-    ssh_connection: str | None = None
-    """The ssh session that shows it: addresses and ports of client and server, by which a dashboard on the
-    client's machine knows its pane; null: none is known."""
-    on_screen: ScreenUsage | None = None
-    """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
 
 
 class StatusReport(msgspec.Struct):
@@ -153,45 +53,6 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
         workers=[worker_report(worker) for worker in snapshot.workers],
         via=via,
         hosts=[host_report(link) for link in snapshot.hosts],
-    )
-
-
-def worker_report(worker: w.Worker) -> WorkerReport:
-    """Return the report of a worker."""
-    pane = str(worker.pane.key) if worker.pane else None
-    return WorkerReport(
-        id=worker.id,
-        kind=worker.kind,
-        name=worker.name,
-        agent=AgentReport(worker.agent.name, worker.agent.version),
-        parent=worker.parent,
-        children=list(worker.children),
-        state=str(worker.state),
-        since=iso(worker.assessment.since),
-        why=worker.assessment.why,
-        needs_you=worker.needs_you,
-        group=worker.group,
-        is_new=worker.is_new,
-        fact=fact_report(worker.fact),
-        evidence=evidence_report(worker.assessment.evidence),
-        sandbox=_sandbox_report(worker.sandbox, worker.notes),
-        pane=pane if worker.host is None else worker.pane_there,
-        pids=list(worker.pids),
-        cwd=worker.cwd,
-        tokens=worker.tokens.total,
-        git=repository_report(worker.git) if worker.git else None,
-        last_activity=iso(worker.last_activity),
-        stalled_since=iso(worker.stalled),
-        history=[
-            StatePeriodReport(
-                state=period.state, since=iso(period.since), until=iso(period.until), why=period.why
-            )
-            for period in worker.history
-        ],
-        host=worker.host,
-        shown_in=pane if worker.host is not None else None,
-        ssh_connection=worker.ssh_connection,
-        on_screen=worker.on_screen,
     )
 
 
@@ -234,19 +95,6 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
     for source in snapshot.sources:
         if source in failing or not snapshot.workers or NOT_READ in source.detail:
             notes.print(Text(f"{source.name}: {source.detail}"), style="dim")
-
-
-def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
-    return SandboxReport(
-        requested=requested_report(sandbox.requested) if sandbox.requested else None,
-        configured=configured_report(sandbox.configured) if sandbox.configured else None,
-        applied=sandbox.applied,
-        got=got_report(sandbox.got),
-        verdict=sandbox.verdict,
-        findings=[finding_report(finding) for finding in sandbox.findings],
-        denials=[denial_report(entry) for entry in sandbox.denials],
-        not_known=[*sandbox.unread, *notes],
-    )
 
 
 def _sandbox_cell(sandbox: w.Sandbox, *, in_words: bool) -> str:

@@ -14,13 +14,15 @@ PACKAGE = Path(__file__).parents[2] / "agentdash"
 MAY_IMPORT = {
     "model": {"model"},
     "agents": {"model", "agents", "files", "peers"},
-    "collect": {"model", "agents", "collect", "config", "files", "macos", "peers", "programs"},
+    "documents": {"model", "documents"},
+    "collect": {"model", "agents", "documents", "collect", "config", "files", "macos", "peers", "programs"},
     "store": {"model", "store", "config", "files", "folders"},
     "sandbox": {"model", "sandbox"},
     "engine": {"model", "sandbox", "engine"},
     "replay": {"model", "agents", "store", "engine", "collect", "replay", "files", "prices"},
     "report": {
         "model",
+        "documents",
         "agents",
         "collect",
         "store",
@@ -104,11 +106,11 @@ a device or 3 GB are opened only through that."""
 
 
 def is_pure(path: Path) -> bool:
-    """Return whether a module must do no I/O and read no clock: model, sandbox, and engine except its event
-    loop."""
+    """Return whether a module must do no I/O and read no clock: model, sandbox, documents, and engine except
+    its event loop."""
     if path.name in ("hub.py", "latest.py", "runner.py"):
         return False
-    return part(path) in ("model", "sandbox", "engine")
+    return part(path) in ("model", "sandbox", "documents", "engine")
 
 
 def modules() -> list[Path]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.model.denials import stable_target
 from agentdash.model.findings import DENIAL_KINDS, DIRECTIONS, FINDING_KINDS, FindingKind
 from agentdash.model.secrets import mask_fields
 from agentdash.model.suggestions import suggest
 from agentdash.report.check import CheckReport, GateReport, ThreadReport
-from agentdash.report.elements import DenialReport, FindingReport, difference_lines, quantity, remedy_lines
+from agentdash.report.elements import difference_lines, quantity, remedy_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
