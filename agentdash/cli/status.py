@@ -43,7 +43,6 @@ class _StatusCommand(click.Command):
     metavar="FIELD[,FIELD...]",
     help="JSON with these fields of each worker only; also --json=FIELD,...: state, why, findings ...",
 )
-@click.option("--brief", is_flag=True, help="JSON with at most 400 bytes for each worker.")
 @click.option(
     "--watch",
     is_flag=True,
@@ -60,7 +59,6 @@ def status(
     target: str | None,
     as_json: bool,
     fields: str | None,
-    brief: bool,
     watch: bool,
     heartbeat: float | None,
     no_cache: bool,
@@ -74,7 +72,9 @@ def status(
     agentdash status --json=state,why    of each worker these fields
     agentdash status --watch | jq .      changes, as they happen
     """
-    chosen = _chosen_fields(fields, brief=brief, watch=watch)
+    if fields is not None and watch:
+        raise click.UsageError("--json= and --watch exclude each other")
+    chosen = () if fields is None else _chosen_fields(fields)
     config = config_of(given)
     if watch:
         from agentdash.cli.output import until_pipe_closes
@@ -87,12 +87,6 @@ def status(
     from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
 
     snapshot, via = read_fleet(config, target, no_cache=no_cache)
-    if brief:
-        from agentdash.cli.output import print_text
-        from agentdash.report.brief import brief_json, brief_report
-
-        print_text(brief_json(brief_report(snapshot, via_report(via))))
-        return exit_code(snapshot)
     if chosen:
         from agentdash.cli.output import print_document
         from agentdash.report.status import status_fields_report
@@ -112,23 +106,16 @@ def status(
     return exit_code(snapshot)
 
 
-def _chosen_fields(fields: str | None, *, brief: bool, watch: bool) -> tuple[str, ...]:
-    """Return the fields that were asked for; none: all of them.
+def _chosen_fields(text: str) -> tuple[str, ...]:
+    """Return the fields that were asked for.
 
     Raises:
-        click.UsageError: one does not exist, or the options contradict each other.
+        click.UsageError: one does not exist.
     """
-    given = [
-        name for name, on in (("--json=", fields is not None), ("--brief", brief), ("--watch", watch)) if on
-    ]
-    if len(given) > 1:
-        raise click.UsageError(f"{given[0]} and {given[1]} exclude each other")
-    if fields is None:
-        return ()
     from agentdash.report.status import UnknownFieldError, parse_fields
 
     try:
-        return parse_fields(fields)
+        return parse_fields(text)
     except UnknownFieldError as error:
         raise click.UsageError(clean_line(str(error), 400)) from error
 

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import inspect as types
 
 from agentdash.documents.change import ChangeReport
-from agentdash.report.brief import BriefReport
 from agentdash.report.check import CheckReport, RemoteCheckReport
 from agentdash.report.check_config import CheckConfigReport
 from agentdash.report.check_formats.results import BaselineReport
@@ -28,7 +27,6 @@ from agentdash.report.status import StatusFieldsReport, StatusReport, WaitReport
 
 _DOCUMENTS: Final = (
     StatusReport,
-    BriefReport,
     StatusFieldsReport,
     ChangeReport,
     WaitReport,
