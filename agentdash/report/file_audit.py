@@ -30,7 +30,7 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.patterns import Pattern
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread, without_record
-from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
+from agentdash.report.audit import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
 from agentdash.report.elements import quantity
 

@@ -12,13 +12,11 @@ import msgspec
 from msgspec import inspect as types
 
 from agentdash.documents.change import ChangeReport
-from agentdash.report.check import CheckReport, RemoteCheckReport
-from agentdash.report.check_config import CheckConfigReport
-from agentdash.report.check_formats.results import BaselineReport
-from agentdash.report.check_worker import WorkerPathsReport
-from agentdash.report.denials import DenialsReport
+from agentdash.report.check import CheckReport, DenialsReport, RemoteCheckReport
+from agentdash.report.check_results import BaselineReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.predictions import CheckConfigReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import ConfigCheckReport, SettingsReport

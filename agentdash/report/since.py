@@ -29,7 +29,7 @@ from agentdash.replay.family import Family
 from agentdash.replay.journal import find_overlapping
 from agentdash.replay.streams import FileStream, MergedStream, family_stream
 from agentdash.report.elements import quantity
-from agentdash.report.talk_markdown import code
+from agentdash.report.export_markdown import code
 
 RowKind = Literal[
     "needs-you", "waited", "outside", "finding", "denied", "provider", "refused", "policy", "done", "ended"

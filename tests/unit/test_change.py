@@ -13,7 +13,7 @@ from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import State
 from agentdash.model.thread import Tokens
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.report.change import Heartbeats, changes
+from agentdash.report.status import Heartbeats, changes
 
 WORKER = Worker(
     id="default %1",

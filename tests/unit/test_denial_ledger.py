@@ -16,7 +16,7 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.states import State
 from agentdash.report.audit import audit
-from agentdash.report.denials import denials_report
+from agentdash.report.check import denials_report
 from tests.unit.rollout_files import all_files
 from tests.unit.story import CWD, FULL, WORKSPACE, T, begun, called, done, ended, polled, worker
 

@@ -1,17 +1,29 @@
-"""The past of a family as data: what every export renders."""
+"""What exports render: the past of a family as a report, or its conversations."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
+from agentdash.engine.snapshot import build_snapshot
+from agentdash.model.changes import FileChange
 from agentdash.model.conversation import CallRecord, Conversation
 from agentdash.model.findings import Finding
+from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
 from agentdash.model.tokens import merged_usage
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text, price_list
+from agentdash.replay.conversation import ConversationFile
+from agentdash.replay.family import Family
+
+_MAX_COMMANDS: Final = 1_000
+"""Commands listed, the newest: browsers become slow with many rows."""
+_MAX_DIFF_CHARS: Final = 1_000_000
+"""Characters of all diffs; further changes are listed without them."""
+ONLY_PATCHES: Final = "Files that commands wrote by themselves are not listed."
 
 
 class TimelineRow(msgspec.Struct, frozen=True):
@@ -76,6 +88,17 @@ class DatedCall(NamedTuple):
     call: CallRecord
 
 
+class DatedChange(NamedTuple):
+    """The change of one file."""
+
+    worker: Worker
+    turn: int
+    call: CallRecord
+    change: FileChange
+    diff: str
+    """Empty if all diffs before it have filled an export."""
+
+
 class TimelineReport(msgspec.Struct):
     """The past of a family."""
 
@@ -110,15 +133,21 @@ class TimelineReport(msgspec.Struct):
         ]
         return sorted(found, key=lambda dated: dated.at)
 
-    @property
-    def commands(self) -> list[DatedCall]:
-        """The commands of all workers, in the order of their beginnings."""
-        return [dated for dated in self._calls() if dated.call.kind == "command"]
+    def commands(self) -> tuple[list[DatedCall], int]:
+        """Return the newest commands of all workers, oldest first, and how many earlier ones there are."""
+        found = [dated for dated in self._calls() if dated.call.kind == "command"]
+        return found[-_MAX_COMMANDS:], max(0, len(found) - _MAX_COMMANDS)
 
-    @property
-    def changes(self) -> list[DatedCall]:
-        """The calls that change files, or were to."""
-        return [dated for dated in self._calls() if dated.call.changes]
+    def changes(self) -> list[DatedChange]:
+        """Return the changes of files, done or not, oldest first."""
+        found = []
+        room = _MAX_DIFF_CHARS
+        for worker, turn, call in self._calls():
+            for change in call.changes:
+                diff = change.diff if len(change.diff) <= room else ""
+                room -= len(diff)
+                found.append(DatedChange(worker, turn, call, change, diff))
+        return found
 
     def _calls(self) -> list[DatedCall]:
         found = (
@@ -138,3 +167,65 @@ class TimelineReport(msgspec.Struct):
         found = cost(usage)
         priced = f" at list prices of {price_list().read}" if found and found.priced_usd else ""
         return f"{total:,} tokens, {cost_text(found)}{priced}" if usage else ""
+
+
+# ------------------------------------------------------------
+# The conversations of a family: the exports `talk.md` and `talk.html`
+
+
+class ThreadTalk(msgspec.Struct):
+    """The conversation of one thread."""
+
+    worker: Worker | None
+    """As of the end; None where its file cannot be read."""
+    conversation: Conversation
+
+    @property
+    def name(self) -> str:
+        """The name of the thread, or its id."""
+        return self.worker.name if self.worker else self.conversation.thread
+
+
+class TalkReport(msgspec.Struct):
+    """The conversations of a family."""
+
+    threads: list[ThreadTalk]
+    """The requested one first."""
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be read."""
+        return [
+            f"{talk.name}: {talk.conversation.problem}" for talk in self.threads if talk.conversation.problem
+        ]
+
+
+def read_talk(family: Family) -> TalkReport:
+    """Return the conversations of a family, read from its files."""
+    files = [ConversationFile(path, is_whole=True) for path in family.paths]
+    files.sort(key=lambda file: file.thread != family.thread)
+    masked: TalkReport = mask_fields(TalkReport([_read(file) for file in files]))
+    return masked
+
+
+def _read(file: ConversationFile) -> ThreadTalk:
+    conversation = file.read()
+    snapshot = build_snapshot(file.fleet, file.at)
+    worker = next((worker for worker in snapshot.workers if worker.id == file.thread), None)
+    return ThreadTalk(worker=worker, conversation=conversation)
+
+
+def heading_facts(talk: ThreadTalk) -> Sequence[str]:
+    """Return what is stated of a thread above its conversation: agent, version, model, directory."""
+    worker = talk.worker
+    if worker is None:
+        return ()
+    agent = " ".join(filter(None, (worker.agent.name, worker.agent.version)))
+    return tuple(filter(None, (agent, worker.model, worker.cwd)))
+
+
+def gap_words(conversation: Conversation) -> str:
+    """Return what is missing at the beginning of a conversation; empty where nothing is."""
+    if conversation.dropped:
+        return f"{conversation.dropped:,} earlier entries are left out."
+    return "" if conversation.is_whole else "The beginning is left out."
