@@ -85,20 +85,20 @@ def status(
         return 0
     if heartbeat is not None:
         raise click.UsageError("--heartbeat needs --watch")
-    from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
+    from agentdash.cli.fleet_access import exit_code, read_fleet
 
     snapshot, via = read_fleet(config, target, no_cache=no_cache)
     if chosen:
         from agentdash.cli.output import print_document
         from agentdash.report.status import status_fields_report
 
-        print_document(status_fields_report(snapshot, chosen, via_report(via)))
+        print_document(status_fields_report(snapshot, chosen, via))
         return exit_code(snapshot)
     if as_json:
         from agentdash.cli.output import print_document
         from agentdash.report.status import status_report
 
-        print_document(status_report(snapshot, via_report(via)))
+        print_document(status_report(snapshot, via))
         return exit_code(snapshot)
     from agentdash.cli.output import console, notes_console
     from agentdash.report.status import print_status
