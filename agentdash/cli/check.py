@@ -181,7 +181,7 @@ def _read_baseline(path: Path, option: str) -> frozenset[Any]:
 
 
 def _check_replaceable(path: Path) -> None:
-    """Refuse to overwrite a file that is no baseline.
+    """Refuse to overwrite a file that is not a baseline.
 
     Raises:
         click.UsageError: there is such a file.
@@ -202,7 +202,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 class _CheckCommand(click.Command):
-    """A command of which everything after `--config` is left to Codex."""
+    """A command that leaves everything after `--config` to Codex."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; those after `--config` are none of agentdash's options."""

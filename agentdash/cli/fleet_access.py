@@ -250,7 +250,7 @@ def _once(hub: Hub) -> Snapshot:
 def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str | None) -> Snapshot:
     """Return the snapshot with the session that the scrollback of the target's pane names.
 
-    The scrollback is read only of a pane without a worker, of which nothing else is known.
+    The scrollback is read only for a pane without a worker: nothing else is known of it.
     """
     if target is None or not config.tmux or not is_pane(target):
         return snapshot
@@ -268,7 +268,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 
 
 def _confinement(config: Config) -> str | None:
-    """Return the sandbox that this process runs in; None if there is none."""
+    """Return the sandbox that this process runs in, or None."""
     from agentdash.collect.processes.confinement import confinement
     from agentdash.collect.tmux.servers import own_socket
 
@@ -317,7 +317,7 @@ def _unreachable_workers(snapshot: Snapshot, via: ViaReport, why: str) -> FleetV
 
 
 def _unreachable_target(target: str, view: FleetView) -> Worker:
-    """Return a target of which nothing is known here as a worker, so that documents keep their form."""
+    """Return a target that nothing is known of here as a worker, so that documents keep their form."""
     from agentdash.store.status_file import unreachable
 
     name = clean_line(target)

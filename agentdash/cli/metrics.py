@@ -64,7 +64,7 @@ def _address(text: str) -> _Address:
     """Parse `127.0.0.1:9147`.
 
     Raises:
-        click.UsageError: it is no loopback address with a port.
+        click.UsageError: it is not a loopback address with a port.
     """
     host, _, port = text.rpartition(":")
     with suppress(ValueError):

@@ -360,7 +360,7 @@ def encode_digest(digest: AuditDigest) -> bytes:
 
 
 def decode_digest(body: bytes) -> AuditDigest | None:
-    """Return a stored digest; None where it cannot be decoded."""
+    """Return a stored digest, or None if it cannot be decoded."""
     try:
         return _decode(body)
     except (msgspec.MsgspecError, ValueError, TypeError):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNVERIFIED: Final = "unverified"
-"""The kind of the result of a thread of which nothing was observed."""
+"""The kind of the result of a thread without observations."""
 DENIED_OTHER: Final = "denied-other"
 """The kind of an open denial that is neither one of files nor one of the network."""
 RESULT_KINDS: Final[dict[str, str]] = {

@@ -161,7 +161,7 @@ class TimelineReport(msgspec.Struct):
 
     @property
     def cost(self) -> str:
-        """The tokens of all workers, and what they cost; empty where there are none."""
+        """The tokens of all workers and their cost, or an empty text."""
         usage = merged_usage(each for timeline in self.workers for each in timeline.worker.tokens.by_model)
         total = sum(each.usage.total for each in usage)
         found = cost(usage)
@@ -177,7 +177,7 @@ class ThreadTalk(msgspec.Struct):
     """The conversation of one thread."""
 
     worker: Worker | None
-    """As of the end; None where its file cannot be read."""
+    """As of the end, or None if its file cannot be read."""
     conversation: Conversation
 
     @property
@@ -225,7 +225,7 @@ def heading_facts(talk: ThreadTalk) -> Sequence[str]:
 
 
 def gap_words(conversation: Conversation) -> str:
-    """Return what is missing at the beginning of a conversation; empty where nothing is."""
+    """Return what is missing at the beginning of a conversation, or an empty text."""
     if conversation.dropped:
         return f"{conversation.dropped:,} earlier entries are left out."
     return "" if conversation.is_whole else "The beginning is left out."

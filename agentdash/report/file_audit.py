@@ -55,7 +55,7 @@ class FileRead(NamedTuple):
 
     digest: AuditDigest
     fleet: bytes | None = None
-    """What is to be judged when all parents are known, packed; None where the report is complete."""
+    """What is to be judged when all parents are known, packed; None if the report is complete."""
     is_kept: bool = True
     """Whether the digest may be kept: not of a file that could not be read."""
 
@@ -111,7 +111,7 @@ def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
 
 
 def _watched(thread: Thread) -> tuple[str, ...] | None:
-    """Return words one of which is in every call that matters by what came before it; None: any may."""
+    """Return words: every call that matters by what came before it has one. None: any call may matter."""
     if thread.platform is None:  # an output may show the platform
         return None
     return words_of_past(thread)

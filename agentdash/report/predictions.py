@@ -204,7 +204,7 @@ def _by(origin: RequestOrigin | None, arguments: Arguments) -> str:
 
 
 def _value(policy: Policy, field: RequestField) -> str | None:
-    """Return a part of a policy in words; None where it is not stated."""
+    """Return a part of a policy in words, or None if it is not stated."""
     if field is RequestField.WRITABLE_ROOTS:
         return ", ".join(root for root in policy.writable_roots if posixpath.isabs(root)) or None
     value = {

@@ -40,14 +40,14 @@ _ADJACENT_PLACEHOLDERS: Final = re.compile(
 )
 _WITHIN_PHRASE: Final = re.compile(r"[,;.]?\s+")
 _PHRASE_CHARS: Final = 500
-"""Characters at both ends of a text of which pairs of words are learnt: states quote beginnings and ends."""
+"""Characters at both ends of a text whose pairs of words are learnt: states quote beginnings and ends."""
 _SHOWN_WHOLE: Final = (Policy, PredictedDenials, Got)
 """What explains a finding: paths and flags, no texts of the session."""
 _SHOWN_FIELDS: Final = (
     *("id", "kind", "agent", "parent", "children", "depth", "pids", "cwd", "tokens", "last_activity"),
     *("activity", "policies", "model", "turns", "standing", "is_new", "started", "stalled"),
 )
-"""Fields of a worker that are shown as they are, but for the names of homes, users and hosts."""
+"""Fields of a worker that are shown as they are, except for the names of homes, users and hosts."""
 _UNCHANGED_TEXTS: Final[Mapping[str, TextUse]] = {}
 
 
@@ -322,7 +322,7 @@ _HOST_NAME: Final = re.compile(
     r"|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|co|de|local|lan|corp|internal|intern|cloud|example)\b"
 )
 _OUR_KINDS: Final = ("state", "finding", "policy", "turn")
-"""Rows in agentdash's own words, of which the findings have quotes."""
+"""Rows in agentdash's own words; the findings quote the session."""
 
 
 def preview_lines(report: TimelineReport) -> Iterator[str]:

@@ -310,7 +310,7 @@ class Heartbeats:
 
 
 def changed_fields(old: WorkerReport, new: WorkerReport) -> list[str]:
-    """Return the names of the fields in which two reports of a worker differ, but for what ticks."""
+    """Return the names of the fields in which two reports of a worker differ, except for what ticks."""
     before, now = dict(_compared(old)), dict(_compared(new))
     return [name for name in now if before[name] != now[name]]
 
@@ -383,7 +383,7 @@ _VERBS: Final = {
 def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
     """Yield one line for each change that matters to a person; with None as the old snapshot, a summary.
 
-    A worker that works on is no news; one that needs somebody, ends, appears or goes is, and so are new
+    A worker that works on is not news; one that needs somebody, ends, appears or goes is, and so are new
     findings and sources that fail or recover.
     """
     at = time_of_day(new.at)

@@ -207,7 +207,7 @@ class _ChangeReader:
         self.has_changed = True
         """Whether workers or sources have changed since this was reset."""
         self.first_invalid: str | None = None
-        """The first line that is no document."""
+        """The first line that is not a document."""
         self.clock_offset = 0.0
         self.ssh_connection: str | None = None
         """The ssh session in which the agentdash there runs."""
@@ -221,13 +221,13 @@ class _ChangeReader:
 
     @property
     def detail(self) -> str:
-        """Return what was not understood or left out, in words; empty where nothing was."""
+        """Return what was not understood or left out, in words, or an empty text."""
         parts = [f"{self._invalid} lines not understood{self.hint()}"] if self._invalid else []
         parts += [f"{self._left_out} workers left out"] if self._left_out else []
         return ", ".join(parts)
 
     def hint(self) -> str:
-        """Return the first line that is no document, as the end of a message."""
+        """Return the first line that is not a document, as the end of a message."""
         return f" (first {self.first_invalid!r})" if self.first_invalid else ""
 
     def add(self, splitter: LineSplitter, data: bytes, now: float) -> bool:
