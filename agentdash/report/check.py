@@ -33,6 +33,7 @@ from agentdash.report.elements import (
     policy_report,
     quantity,
     remedy_lines,
+    text_table,
 )
 
 if TYPE_CHECKING:
@@ -434,42 +435,34 @@ def _distinct(values: Iterable[_T]) -> list[_T]:
 
 def _sums_table(title: str, sums: Sequence[DenialSumReport]) -> Table:
     """Return a table with a bar for each number of calls."""
-    from rich.table import Table  # noqa: PLC0415 - documents need no tables
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in (title, "CALLS", "", "THREADS", "OPEN"):
-        table.add_column(column, no_wrap=column != "DIRECTORY", overflow="fold")
     most = max(each.calls for each in sums)
+    rows = []
     for each in sums:
         of_threads = f" of {each.of_threads}" if each.of_threads is not None else ""
         bar = "█" * max(1, round(_BAR_CELLS * each.calls / most))
-        cells = (each.name, str(each.calls), bar, f"{each.threads}{of_threads}", str(each.open))
-        table.add_row(*map(Text, cells))
-    return table
+        rows.append((each.name, str(each.calls), bar, f"{each.threads}{of_threads}", str(each.open)))
+    return text_table((title, "CALLS", "", "THREADS", "OPEN"), rows, folded=("DIRECTORY",))
 
 
 def print_denials(report: DenialsReport, console: Console) -> None:
     """Print the targets as a table, secrets masked."""
-    from rich.table import Table  # noqa: PLC0415 - documents need no tables
     from rich.text import Text  # noqa: PLC0415 - documents need no tables
 
     report = mask_fields(report)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET"):
-        table.add_column(column, no_wrap=column != "TARGET", overflow="fold")
-    for target in report.targets:
-        what = target.what if target.certainty == "certain" else f"{target.what} (likely)"
-        table.add_row(
-            Text(what),
-            Text(str(target.count)),
-            Text(str(len(target.threads))),
-            Text(str(target.open)),
-            Text(", ".join(target.operations)),
-            Text(target.target or "not named"),
+    rows = [
+        (
+            target.what if target.certainty == "certain" else f"{target.what} (likely)",
+            str(target.count),
+            str(len(target.threads)),
+            str(target.open),
+            ", ".join(target.operations),
+            target.target or "not named",
         )
-    if report.targets:
-        console.print(table)
+        for target in report.targets
+    ]
+    if rows:
+        columns = ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET")
+        console.print(text_table(columns, rows, folded=("TARGET",)))
     for title, sums in (
         ("DAY (UTC)", report.by_day[-_MAX_LISTED:]),
         ("VERSION", report.by_version[:_MAX_LISTED]),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -17,6 +17,9 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.thread import PolicyPeriod
 from agentdash.model.times import iso
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class ViaReport(msgspec.Struct):
@@ -84,6 +87,22 @@ def host_report(link: HostLink) -> HostReport:
 def quantity(number: int, noun: str) -> str:
     """Return a number of things in words: `1 thread`, `2 threads`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# ------------------------------------------------------------ tables
+
+
+def text_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, folded: Container[str]) -> Table:
+    """Return a table of foreign texts; only columns in `folded` break lines."""
+    from rich.table import Table  # noqa: PLC0415 - documents need no tables
+    from rich.text import Text  # noqa: PLC0415 - documents need no tables
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, no_wrap=column not in folded, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 # ------------------------------------------------------------ encode a document

@@ -538,7 +538,7 @@ class _OutsideWatch:
         return by_thread
 
     def _how(self, started: e.CallStarted, ended: e.CallEnded) -> str | None:
-        """Return why a command ran without a sandbox; None if it had one, did not run, or nothing shows it."""
+        """Return why a command had no sandbox, or None if it had one, did not run, or nothing shows it."""
         if ended.sandboxed or ended.outcome in _REFUSED:
             return None
         policy = self._policies.get(started.thread)
