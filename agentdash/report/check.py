@@ -1,4 +1,5 @@
-"""`agentdash check`: an audit of rollouts, as the document `agentdash.check/1` and as text.
+"""`agentdash check`: an audit of rollouts, as the document `agentdash.check/1` and as text; `--denials`, as
+`agentdash.check-denials/1` and tables.
 
 `audit.py` runs the audit.
 """
@@ -25,7 +26,6 @@ from agentdash.engine.denial_sums import CommonRemedy, DeniedCalls, common_remed
 from agentdash.model.denials import stable_target
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
-from agentdash.report.doctor import DoctorCheck
 from agentdash.report.elements import (
     PolicyReport,
     UnreadableReport,
@@ -245,28 +245,7 @@ def print_check(report: CheckReport, console: Console) -> None:
 
 
 # ------------------------------------------------------------
-# `agentdash remote check`: what a host lacks to be watched, as the document `agentdash.remote-check/1`
-
-
-class RemoteCheckReport(msgspec.Struct):
-    """The document of `agentdash remote check --json`."""
-
-    schema: Literal["agentdash.remote-check/1"]
-    """Name and version of the document."""
-    host: str
-    """As it was given."""
-    checks: list[DoctorCheck]
-    """The connection, Python and agentdash there, the clock, and what its own `doctor` warns of."""
-
-    @property
-    def exit_code(self) -> int:
-        """0: it can be watched. 1: it cannot."""
-        return int(any(check.level == "fail" for check in self.checks))
-
-
-# ------------------------------------------------------------
 # `agentdash check --denials`: the denial ledgers of many threads, by target, day, version and directory
-# As the document `agentdash.check-denials/1` and as tables.
 
 
 _T = TypeVar("_T")

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import inspect as types
 
 from agentdash.documents.change import ChangeReport
-from agentdash.report.check import CheckReport, DenialsReport, RemoteCheckReport
+from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.check_results import BaselineReport
-from agentdash.report.doctor import DoctorReport
+from agentdash.report.doctor import DoctorReport, RemoteCheckReport
 from agentdash.report.explain import ExplainReport, ScreenReport
 from agentdash.report.predictions import CheckConfigReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
