@@ -342,7 +342,7 @@ def _option(struct: type[msgspec.Struct], name: str, default: Any) -> str:
 
 
 def _text(path: Path, *, named: bool) -> str:
-    """Return the text of the file; empty if there is none, which is an error only where it is named."""
+    """Return the text of the file, or an empty text if it does not exist: an error only if it is named."""
     shown = clean_line(str(path))
     try:
         return read_text(path)

@@ -158,7 +158,7 @@ def _is_in_range(value: float, kind: types.IntType | types.FloatType) -> bool:
 
 
 def _home_problem(path: str) -> str | None:
-    """Return what is wrong with the `~` or `~user` of a path; None where nothing is."""
+    """Return what is wrong with the `~` or `~user` of a path, or None."""
     if not os.path.expanduser(path).startswith("~"):  # noqa: PTH111 - it has no error to be caught
         return None
     return f"no home directory {clean_line(path.partition('/')[0])}"
@@ -183,7 +183,7 @@ def _problem(path: tuple[str, ...], message: str, text: str) -> Problem:
 
 
 def _table_start(text: str, tables: Sequence[str]) -> int:
-    """Return the offset behind the header of a table; 0 where there is none."""
+    """Return the offset behind the header of a table, or 0."""
     if not tables:
         return 0
     for name in (".".join(tables), ".".join(map(_quoted, tables))):

@@ -37,7 +37,7 @@ COMMANDS: Final = {
     "replay": "replay",
     "status": "status",
     "wait": "wait",
-    "watch": "watch",
+    "watch": "status",
     "line": "line",
     "metrics": "metrics",
     "mcp": "mcp",

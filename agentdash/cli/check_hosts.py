@@ -95,5 +95,5 @@ def _report(carrier: Carrier, done: Done | BaseException) -> CheckReport:
 
 
 def _placed(thread: ThreadReport, carrier: Carrier) -> ThreadReport:
-    """Return the report of a thread with its host; its file is no path of this machine."""
+    """Return the report of a thread with its host; its file is not a path of this machine."""
     return msgspec.structs.replace(thread, host=carrier.name, file=f"{carrier.name}:{thread.file}")

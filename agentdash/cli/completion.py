@@ -19,7 +19,7 @@ _BEFORE: Final = {
 """Lines before the script of click."""
 _VARIABLE: Final = "_AGENTDASH_COMPLETE"
 _MAX_THREADS: Final = 50
-"""Newest threads to offer if no agentdash publishes its workers; a menu of more is of no use."""
+"""Newest threads to offer if no agentdash publishes its workers; a longer menu is useless."""
 
 
 @click.command()

@@ -75,8 +75,7 @@ def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
 
 def _show_live(config: Config, close_with: PaneKey | None) -> None:
     from agentdash.agents.codex.home import default_home
-    from agentdash.cli.allocator import return_freed_memory
-    from agentdash.cli.live_hub import live_hub
+    from agentdash.cli.live_hub import live_hub, return_freed_memory
     from agentdash.collect.clock import SystemClock
     from agentdash.store.status_file import Publisher
 

@@ -97,7 +97,7 @@ def start(file: Path) -> None:
 
 
 def current_file() -> Path | None:
-    """Return the file that is written to; None where the log is off."""
+    """Return the file that is written to, or None if the log is off."""
     return next((Path(handler.baseFilename) for handler in _file_handlers()), None)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from agentdash.agents.screen_reader import ScreenReading, read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules
 from agentdash.agents.user_patterns import SlowPatternError
-from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
+from agentdash.cli.fleet_access import exit_code, read_fleet
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, not_empty, options
 from agentdash.cli.output import console, print_document
 from agentdash.guide import section
@@ -101,7 +101,7 @@ def explain(
         return 0
     snapshot, via = read_fleet(config_of(given), target)
     if as_json:
-        print_document(explain_report(snapshot, via_report(via)))
+        print_document(explain_report(snapshot, via))
         return exit_code(snapshot)
     print_explained(snapshot, console(soft_wrap=True))
     return exit_code(snapshot)

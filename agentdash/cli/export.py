@@ -20,8 +20,8 @@ from agentdash.files import write_file
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.family import Family
 from agentdash.replay.streams import MergedStream, family_stream
-from agentdash.report.scrub import Replacements, Scrubber, map_texts
-from agentdash.report.timeline_report import TimelineReport
+from agentdash.report.exports import TimelineReport
+from agentdash.report.redact import Replacements, Scrubber, map_texts
 
 _FORMATS = (".html", ".md")
 _TALK_FILES = ("talk.html", "talk.md")
@@ -134,13 +134,13 @@ def _write(file: Path, written: bytes, *, force: bool) -> None:
 
 def _talk(family: Family, suffix: str, replacements: Replacements) -> tuple[bytes, list[str]]:
     """Return the conversations of a family as a document, and what could not be read."""
-    from agentdash.report.talk import read_talk
+    from agentdash.report.exports import read_talk
 
     report = map_texts(read_talk(family), Scrubber(replacements=replacements).replaced)
     if suffix == ".html":
-        from agentdash.report.talk_html import talk_html as write
+        from agentdash.report.export_html import talk_html as write
     else:
-        from agentdash.report.talk_markdown import talk_markdown as write
+        from agentdash.report.export_markdown import talk_markdown as write
     return write(report, __version__).encode(), [*family.unreadable, *report.problems]
 
 

@@ -40,10 +40,10 @@ from agentdash.model.fleet import SourceHealth
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
+from agentdash.report.elements import ViaReport
 from agentdash.store.memory import SOURCE as MEMORY
 
 if TYPE_CHECKING:
-    from agentdash.report.elements import ViaReport
     from agentdash.store.status_file import Published
     from agentdash.store.thread_digests import ThreadDigests
 
@@ -55,23 +55,11 @@ what the writer takes to see it."""
 _SOURCE: Final = "status file"
 
 
-class StatusFileInfo(NamedTuple):
-    """The status file that a snapshot was read from."""
-
-    file: str
-    age: float | None
-    """Seconds since it was written; None if there is no file."""
-    pid: int | None
-    """Process that wrote it, in the pid namespace of the host."""
-    problem: str | None
-    """Why it cannot be used; None if it can."""
-
-
 class FleetView(NamedTuple):
-    """A snapshot, and the status file that it was read from; None: from live sources."""
+    """A snapshot, and the status file that it was read from, or None for live sources."""
 
     snapshot: Snapshot
-    via: StatusFileInfo | None = None
+    via: ViaReport | None = None
 
 
 def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) -> FleetView:
@@ -177,7 +165,7 @@ def find(snapshot: Snapshot, target: str) -> Found:
         raise click.UsageError(clean_line(str(error))) from error
 
 
-def no_such_worker(snapshot: Snapshot | None, target: str | None, via: StatusFileInfo | None = None) -> str:
+def no_such_worker(snapshot: Snapshot | None, target: str | None, via: ViaReport | None = None) -> str:
     """Return the message that no worker matches `target`."""
     named = repr(clean_line(target or ""))
     if via is not None and via.problem is not None:
@@ -189,19 +177,16 @@ def no_such_worker(snapshot: Snapshot | None, target: str | None, via: StatusFil
     return f"no worker matches {named}: see `agentdash status`"
 
 
-def via_report(via: StatusFileInfo | None) -> ViaReport | None:
-    """Return the `via` object of a document."""
-    if via is None:
-        return None
-    from agentdash.report.elements import ViaReport
-
-    return ViaReport(via.file, None if via.age is None else round(via.age, 1), via.pid, via.problem)
+def _via(path: Path, published: Published | None, problem: str | None) -> ViaReport:
+    """Return how the status file at a path is stated in documents."""
+    age = None if published is None else round(published.age(SystemClock().now()), 1)
+    return ViaReport(clean_line(str(path)), age, published.pid if published else None, problem)
 
 
-def warn_if_indirect(via: StatusFileInfo | None) -> None:
+def warn_if_indirect(via: ViaReport | None) -> None:
     """Report on stderr that a snapshot comes from the status file."""
     if via is not None:
-        how = via.problem or f"read from {via.file}, {via.age:.0f} s old"
+        how = via.problem or f"read from {via.file}, {via.age_seconds:.0f} s old"
         click.echo(f"agentdash: inside a sandbox: {how}", err=True)
 
 
@@ -271,7 +256,7 @@ def _once(hub: Hub) -> Snapshot:
 def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str | None) -> Snapshot:
     """Return the snapshot with the session that the scrollback of the target's pane names.
 
-    The scrollback is read only of a pane without a worker, of which nothing else is known.
+    The scrollback is read only for a pane without a worker: nothing else is known of it.
     """
     if target is None or not config.tmux or not is_pane(target):
         return snapshot
@@ -289,7 +274,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 
 
 def _confinement(config: Config) -> str | None:
-    """Return the sandbox that this process runs in; None if there is none."""
+    """Return the sandbox that this process runs in, or None."""
     from agentdash.collect.processes.confinement import confinement
     from agentdash.collect.tmux.servers import own_socket
 
@@ -308,24 +293,24 @@ def _from_file(config: Config, why: str) -> FleetView:
         published = read_published(path)
     except UnpublishedError as error:
         missing = f"{error}{_other_homes(now)}"
-        via = StatusFileInfo(clean_line(str(path)), None, None, missing)
+        via = _via(path, None, missing)
         return _unreachable_workers(_only_files(config), via, why)
     problem = outdated(published, now)
     if problem is not None:
         problem += _other_homes(now)
-    via = StatusFileInfo(clean_line(str(path)), published.age(now), published.pid, problem)
+    via = _via(path, published, problem)
     if via.problem is not None:
         return _unreachable_workers(published.snapshot, via, why)
     return _from_published(published, via, why)
 
 
-def _from_published(published: Published, via: StatusFileInfo, why: str) -> FleetView:
-    writer = f"written by agentdash {published.version}, pid {published.pid}, {via.age:.0f} s ago"
+def _from_published(published: Published, via: ViaReport, why: str) -> FleetView:
+    writer = f"written by agentdash {published.version}, pid {published.pid}, {via.age_seconds:.0f} s ago"
     detail = f"inside a sandbox ({why}): {writer}"
     return FleetView(_with_source(replace(published.snapshot, at=published.written_at), True, detail), via)
 
 
-def _unreachable_workers(snapshot: Snapshot, via: StatusFileInfo, why: str) -> FleetView:
+def _unreachable_workers(snapshot: Snapshot, via: ViaReport, why: str) -> FleetView:
     """Return the workers of rollout files, or of an outdated status file, with the state `unreachable`."""
     from agentdash.store.status_file import unreachable
 
@@ -338,7 +323,7 @@ def _unreachable_workers(snapshot: Snapshot, via: StatusFileInfo, why: str) -> F
 
 
 def _unreachable_target(target: str, view: FleetView) -> Worker:
-    """Return a target of which nothing is known here as a worker, so that documents keep their form."""
+    """Return a target that nothing is known of here as a worker, so that documents keep their form."""
     from agentdash.store.status_file import unreachable
 
     name = clean_line(target)
@@ -400,7 +385,7 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, No
         if (problem := outdated(published, now)) is not None:
             raise click.UsageError(f"inside a sandbox: {problem}{_other_homes(now)}")
         if last is None or published.written_at != last.written_at:
-            via = StatusFileInfo(clean_line(str(path)), published.age(now), published.pid, None)
+            via = _via(path, published, None)
             yield _from_published(published, via, why)
         last = published
         await asyncio.sleep(_FILE_POLL_INTERVAL_S)

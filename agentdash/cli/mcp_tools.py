@@ -16,7 +16,7 @@ from pydantic import Field
 from rich.console import Console
 
 from agentdash.agents.codex.home import CodexHome, default_home
-from agentdash.cli.fleet_access import FleetView, read_fleet, via_report
+from agentdash.cli.fleet_access import FleetView, read_fleet
 from agentdash.cli.targets import with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
 from agentdash.collect.tmux.servers import servers
@@ -25,11 +25,11 @@ from agentdash.model.attention import Group
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.sanitize import clean_line
-from agentdash.model.secrets import mask_secrets
+from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.states import State
-from agentdash.model.worker import Snapshot
+from agentdash.model.times import iso
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.audit import audit, find_rollouts, thread_rollouts
-from agentdash.report.brief import brief_json, brief_report
 from agentdash.report.check import ThreadReport, denial_line
 from agentdash.report.explain import print_explained
 from agentdash.report.sessions import read_sessions
@@ -44,6 +44,8 @@ _DEFAULT_WAIT_S: Final = 45.0
 _MAX_WAIT_S: Final = 900.0
 _MAX_WORKERS: Final = 50
 _MAX_SESSIONS: Final = 50
+_MAX_NAME_CHARACTERS: Final = 40
+_MAX_WHY_CHARACTERS: Final = 200
 _R = TypeVar("_R")
 
 Target = Annotated[str, Field(description="Thread id or its beginning, tmux pane (%4), or name of a worker.")]
@@ -68,10 +70,16 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=_MAX_WORKERS)] = 20,
     ) -> str:
         """State of the coding agents that run on this machine: what each does, why, whether it needs its
-        user, and whether its sandbox is the one it was promised. JSON, at most 400 bytes a worker, the most
-        urgent first. Past sessions are left out unless they are asked for by id."""
+        user, and whether its sandbox is the one it was promised. JSON, the most urgent worker first. Past
+        sessions are left out unless they are asked for by id."""
         view = await _in_thread(lambda: self._read(target))
-        return brief_json(brief_report(_chosen(view.snapshot, target, limit), via_report(view.via))).decode()
+        snapshot = view.snapshot
+        problems = [f"{source.name}: {source.detail}" for source in snapshot.failing_sources]
+        problems += [f"engine: {snapshot.failure.text}"] if snapshot.failure is not None else []
+        problems += [view.via.problem] if view.via is not None and view.via.problem else []
+        workers = [_worker_fields(worker) for worker in _most_urgent(snapshot, target, limit)]
+        document = {"problems": [clean_line(problem, _MAX_WHY_CHARACTERS) for problem in problems]}
+        return msgspec.json.encode(mask_fields(document | {"workers": workers})).decode()
 
     async def wait(
         self,
@@ -191,12 +199,27 @@ def _expected_errors() -> Iterator[None]:
         raise ToolError(clean_line(str(error))) from error
 
 
-def _chosen(snapshot: Snapshot, target: str | None, limit: int) -> Snapshot:
-    """Return the snapshot with the most urgent workers, and without past ones where none was asked for."""
+def _most_urgent(snapshot: Snapshot, target: str | None, limit: int) -> list[Worker]:
+    """Return the most urgent workers; past ones only if they were asked for."""
     order = list(Group)
     workers = [worker for worker in snapshot.workers if target is not None or worker.group is not Group.PAST]
-    workers.sort(key=lambda worker: order.index(worker.group))
-    return msgspec.structs.replace(snapshot, workers=tuple(workers[:limit]))
+    return sorted(workers, key=lambda worker: order.index(worker.group))[:limit]
+
+
+def _worker_fields(worker: Worker) -> dict[str, Any]:
+    """Return what `agentdash status --json` states of a worker, without evidence, and cut."""
+    return {
+        "id": worker.id,
+        "name": clean_line(worker.name, _MAX_NAME_CHARACTERS),
+        "agent": worker.agent.name,
+        "state": worker.state,
+        "since": iso(worker.assessment.since),
+        "why": clean_line(worker.fact.text, _MAX_WHY_CHARACTERS),
+        "needs_you": worker.needs_you,
+        "pane": str(worker.pane.key) if worker.pane else None,
+        "verdict": worker.sandbox.verdict,
+        "findings": [finding.kind for finding in worker.sandbox.findings],
+    }
 
 
 def _thread_lines(thread: ThreadReport) -> list[str]:

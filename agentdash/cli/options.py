@@ -25,7 +25,7 @@ class FiniteRange(click.FloatRange):
     """A range of numbers without `nan`, which no bound excludes, and without endless times."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number; fail where it is none, or out of range."""
+        """Return the number; fail if it is not a number, or out of range."""
         number = super().convert(value, param, ctx)
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

@@ -115,7 +115,7 @@ async def until_pipe_closes(work: Coroutine[Any, Any, _T], *, with_stdin: bool =
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> int | None:
-    """Cancel a task when stdin ends; return the watched descriptor, None where stdin cannot be watched."""
+    """Cancel a task when stdin ends; return the watched descriptor, or None if stdin cannot be watched."""
     stdin = sys.stdin.fileno()
     mode = os.fstat(stdin).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):

@@ -8,8 +8,7 @@ import click
 
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import termination
-from agentdash.cli.allocator import return_freed_memory
-from agentdash.cli.live_hub import LiveHub, live_hub
+from agentdash.cli.live_hub import LiveHub, live_hub, return_freed_memory
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
 from agentdash.engine.runner import running, sound

@@ -26,8 +26,7 @@ from agentdash.collect.remote.command import CommandFailedError, run_there
 from agentdash.collect.remote.link import START_LIMIT_S, Link
 from agentdash.model.remote import LinkState
 from agentdash.model.sanitize import clean_line
-from agentdash.report.check import RemoteCheckReport
-from agentdash.report.doctor import DoctorCheck, DoctorReport, print_doctor
+from agentdash.report.doctor import DoctorCheck, DoctorReport, RemoteCheckReport, print_doctor
 
 _LEAST_PYTHON: Final = (3, 11)
 _MAX_OUTPUT_BYTES: Final = 1 << 20

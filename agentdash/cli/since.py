@@ -75,7 +75,7 @@ def _begin(text: str, now: float) -> float:
     """Return the begin in unix seconds; a time of day is that of the last 24 hours.
 
     Raises:
-        click.UsageError: it is no time, or lies in the future.
+        click.UsageError: it is not a time, or lies in the future.
     """
     from agentdash.replay.clock import parse_time
 

@@ -17,6 +17,7 @@ from agentdash.cli.options import (
     options,
     target_argument,
 )
+from agentdash.config import Config
 from agentdash.model.sanitize import clean_line
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ class _StatusCommand(click.Command):
     metavar="FIELD[,FIELD...]",
     help="JSON with these fields of each worker only; also --json=FIELD,...: state, why, findings ...",
 )
-@click.option("--brief", is_flag=True, help="JSON with at most 400 bytes for each worker.")
 @click.option(
     "--watch",
     is_flag=True,
@@ -60,7 +60,6 @@ def status(
     target: str | None,
     as_json: bool,
     fields: str | None,
-    brief: bool,
     watch: bool,
     heartbeat: float | None,
     no_cache: bool,
@@ -74,7 +73,9 @@ def status(
     agentdash status --json=state,why    of each worker these fields
     agentdash status --watch | jq .      changes, as they happen
     """
-    chosen = _chosen_fields(fields, brief=brief, watch=watch)
+    if fields is not None and watch:
+        raise click.UsageError("--json= and --watch exclude each other")
+    chosen = () if fields is None else _chosen_fields(fields)
     config = config_of(given)
     if watch:
         from agentdash.cli.output import until_pipe_closes
@@ -84,26 +85,20 @@ def status(
         return 0
     if heartbeat is not None:
         raise click.UsageError("--heartbeat needs --watch")
-    from agentdash.cli.fleet_access import exit_code, read_fleet, via_report
+    from agentdash.cli.fleet_access import exit_code, read_fleet
 
     snapshot, via = read_fleet(config, target, no_cache=no_cache)
-    if brief:
-        from agentdash.cli.output import print_text
-        from agentdash.report.brief import brief_json, brief_report
-
-        print_text(brief_json(brief_report(snapshot, via_report(via))))
-        return exit_code(snapshot)
     if chosen:
         from agentdash.cli.output import print_document
         from agentdash.report.status import status_fields_report
 
-        print_document(status_fields_report(snapshot, chosen, via_report(via)))
+        print_document(status_fields_report(snapshot, chosen, via))
         return exit_code(snapshot)
     if as_json:
         from agentdash.cli.output import print_document
         from agentdash.report.status import status_report
 
-        print_document(status_report(snapshot, via_report(via)))
+        print_document(status_report(snapshot, via))
         return exit_code(snapshot)
     from agentdash.cli.output import console, notes_console
     from agentdash.report.status import print_status
@@ -112,23 +107,16 @@ def status(
     return exit_code(snapshot)
 
 
-def _chosen_fields(fields: str | None, *, brief: bool, watch: bool) -> tuple[str, ...]:
-    """Return the fields that were asked for; none: all of them.
+def _chosen_fields(text: str) -> tuple[str, ...]:
+    """Return the fields that were asked for.
 
     Raises:
-        click.UsageError: one does not exist, or the options contradict each other.
+        click.UsageError: one does not exist.
     """
-    given = [
-        name for name, on in (("--json=", fields is not None), ("--brief", brief), ("--watch", watch)) if on
-    ]
-    if len(given) > 1:
-        raise click.UsageError(f"{given[0]} and {given[1]} exclude each other")
-    if fields is None:
-        return ()
     from agentdash.report.status import UnknownFieldError, parse_fields
 
     try:
-        return parse_fields(fields)
+        return parse_fields(text)
     except UnknownFieldError as error:
         raise click.UsageError(clean_line(str(error), 400)) from error
 
@@ -140,8 +128,9 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
 
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
     from agentdash.collect.clock import SystemClock
+    from agentdash.documents.change import ChangeReport
     from agentdash.model.secrets import mask_fields
-    from agentdash.report.change import ChangeReport, Heartbeats, changes
+    from agentdash.report.status import Heartbeats, changes
 
     last: Snapshot | None = None
     beat: asyncio.Task[None] | None = None
@@ -169,3 +158,45 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
     finally:
         if beat is not None:
             beat.cancel()
+
+
+# ------------------------------------------------------------
+# `agentdash watch`: the news of the fleet as plain lines, until it is ended
+
+
+@click.command()
+@options(FLEET_OPTIONS, HOST_OPTIONS)
+@target_argument(required=False)
+def watch(target: str | None, **given: Any) -> None:
+    """Print what changes, of all workers or of TARGET, as plain sentences: for screen readers and logs.
+
+    The first line counts the workers; then there is one line for each change of a state, each finding, and
+    each worker that appears or goes. `status --watch` prints the same as JSON.
+
+    \b
+    agentdash watch
+    agentdash watch %4 >> worker.log
+    """
+    from agentdash.cli.output import until_pipe_closes
+
+    termination.run(until_pipe_closes(_print_news(config_of(given), target)))
+
+
+async def _print_news(config: Config, target: str | None) -> None:
+    import msgspec
+
+    from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
+    from agentdash.model.secrets import mask_secrets
+    from agentdash.report.status import news
+
+    last: Snapshot | None = None
+    async for snapshot, via in follow_fleet(config, target):
+        if last is None:
+            warn_if_indirect(via)
+        chosen = select_workers(snapshot, target)
+        if last is None and chosen is None:
+            click.echo(f"agentdash: no worker matches {target!r} yet: see `agentdash status`", err=True)
+        now = chosen or msgspec.structs.replace(snapshot, workers=())
+        for line in news(last, now):
+            click.echo(mask_secrets(line))
+        last = now

@@ -89,7 +89,7 @@ def with_server_of(config: Config, target: str | None) -> Config:
 
 
 def refusal(snapshot: Snapshot, target: str) -> str | None:
-    """Return why a tmux server in which a target may be was refused, with its name; None where none was."""
+    """Return why a tmux server in which a target may be was refused, with its name, or None."""
     if not is_pane(target):
         return None
     named = _FULL_PANE.fullmatch(target)

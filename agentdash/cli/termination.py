@@ -35,9 +35,9 @@ class _State:
     pid: int | None = None
     """Process that has installed the handlers: forked children inherit them."""
     received: int | None = None
-    """First signal that was received; None while there is none."""
+    """First signal that was received, or None."""
     end: Callable[[], None] | None = None
-    """Ends the work of the running event loop; None while there is none."""
+    """Ends the work of the running event loop, or None."""
 
     def __init__(self) -> None:
         self.cleanups: list[Callable[[], None]] = []
@@ -48,7 +48,7 @@ _state: Final = _State()
 
 
 def install() -> None:
-    """Handle the signals from now on, but for those that are ignored, as by `nohup`."""
+    """Handle the signals from now on, except for those that are ignored, as by `nohup`."""
     _state.pid = os.getpid()
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -13,11 +13,9 @@ from click.shell_completion import CompletionItem
 from agentdash.cli import termination
 from agentdash.cli.completion import one_of_list
 from agentdash.cli.fleet_access import (
-    StatusFileInfo,
     find,
     follow_fleet,
     no_such_worker,
-    via_report,
     warn_if_indirect,
 )
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, SECONDS, config_of, options, target_argument
@@ -28,6 +26,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.suggestions import did_you_mean
 from agentdash.model.worker import Snapshot, Worker
+from agentdash.report.elements import ViaReport
 from agentdash.report.status import Outcome, WaitReport, wait_line, wait_report
 
 _APPEARANCE_TIMEOUT_S: Final = 10.0
@@ -108,7 +107,7 @@ async def wait_for(config: Config, target: str, wanted: tuple[State, ...], limit
     end = start + (math.inf if limit is None else limit)
     worker: Worker | None = None
     snapshot: Snapshot | None = None
-    via: StatusFileInfo | None = None
+    via: ViaReport | None = None
     outcome: Outcome = "timed-out"
     try:
         async with asyncio.timeout(None) as deadline, aclosing(follow_fleet(config, target)) as fleets:
@@ -138,7 +137,7 @@ async def wait_for(config: Config, target: str, wanted: tuple[State, ...], limit
     except TimeoutError:
         if worker is None:
             raise click.UsageError(no_such_worker(snapshot, target)) from None
-    return wait_report(target, wanted, outcome, loop.time() - start, worker, via_report(via))
+    return wait_report(target, wanted, outcome, loop.time() - start, worker, via)
 
 
 def _follow(snapshot: Snapshot, target: str, followed: Worker | None) -> Found:

@@ -5,13 +5,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from agentdash.documents.worker import (
+    AgentReport,
+    ConfiguredReport,
+    DenialReport,
+    EvidenceReport,
+    FieldReport,
+    GotReport,
+    RequestedReport,
+    configured_report,
+    denial_report,
+    evidence_report,
+    field_reports,
+    got_report,
+    remedy_fields,
+    requested_report,
+)
 from agentdash.model import worker as w
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import Finding
@@ -22,27 +38,10 @@ from agentdash.model.requested import Requested
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso
 from agentdash.report.check import denial_line
-from agentdash.report.elements import (
-    AgentReport,
-    ConfiguredReport,
-    DenialReport,
-    EvidenceReport,
-    FieldReport,
-    GotReport,
-    PolicyReport,
-    RequestedReport,
-    ViaReport,
-    configured_report,
-    denial_report,
-    difference_lines,
-    evidence_report,
-    field_reports,
-    got_report,
-    policy_report,
-    remedy_fields,
-    remedy_lines,
-    requested_report,
-)
+from agentdash.report.elements import PolicyReport, ViaReport, difference_lines, policy_report, remedy_lines
+
+if TYPE_CHECKING:
+    from agentdash.agents.screen_reader import ScreenReading
 
 
 class FullFindingReport(msgspec.Struct):
@@ -272,30 +271,6 @@ def _finding_report(finding: Finding) -> FullFindingReport:
 
 # ------------------------------------------------------------
 # `agentdash explain --screen`: how the rules read a saved screen
-
-
-class ScreenReading(Protocol):
-    """The result of reading a screen, as `agents.screen_reader.read_screen` returns it."""
-
-    @property
-    def state(self) -> str | None:
-        """The state; None if no rule decides it."""
-
-    @property
-    def rule(self) -> str | None:
-        """Id of the rule that matched."""
-
-    @property
-    def text(self) -> str:
-        """The words that matched."""
-
-    @property
-    def frozen(self) -> bool:
-        """Whether a view hides the prompt."""
-
-    @property
-    def partial(self) -> bool:
-        """Whether a part of a menu is not visible."""
 
 
 class ScreenReport(msgspec.Struct):

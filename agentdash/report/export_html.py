@@ -1,14 +1,26 @@
-"""Render a timeline report as one HTML file: no scripts, no external resources, all foreign text escaped."""
+"""Render a report, or conversations, as one HTML file: no scripts, no external resources, all foreign text
+escaped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from agentdash.model.conversation import change_words, line_counts, outcome_words, shown_paths
+from markdown_it import MarkdownIt
+
+from agentdash.model.conversation import (
+    CallRecord,
+    ConversationTurn,
+    Message,
+    change_words,
+    line_counts,
+    outcome_words,
+    shown_paths,
+)
 from agentdash.model.findings import SEVERITIES
 from agentdash.model.layer_words import sides
 from agentdash.model.limits import MAX_INDENT
@@ -16,15 +28,19 @@ from agentdash.model.states import State, bucket
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.model.worker import Worker
 from agentdash.report.elements import difference_lines, quantity, remedy_lines
-from agentdash.report.timeline_report import (
-    DatedCall,
+from agentdash.report.exports import (
+    ONLY_PATCHES,
+    DatedChange,
     DatedFinding,
+    TalkReport,
+    ThreadTalk,
     TimelineReport,
     TimelineRow,
     WorkerTimeline,
+    gap_words,
+    heading_facts,
 )
 
-_STYLE: Final = Path(__file__).with_name("timeline.css")
 _PREFORMATTED: Final = ("prompt", "message", "output", "command", "call")
 """Kinds of rows whose line breaks are kept."""
 _MIN_DURATION_S: Final = 0.001
@@ -33,17 +49,24 @@ _MIN_DURATION_S: Final = 0.001
 
 def html(report: TimelineReport, version: str) -> str:
     """Return the document."""
-    style = _STYLE.read_text("utf-8")
+    parts = (
+        _head(report, version),
+        _workers(report),
+        _findings(report),
+        changes_section(report),
+        commands_section(report),
+        _timeline(report),
+    )
+    return _page(report.title, (line for part in parts for line in part), "timeline.css")
+
+
+def _page(title: str, body: Iterable[str], *styles: str) -> str:
+    style = "\n".join(Path(__file__).with_name(name).read_text("utf-8") for name in styles)
     parts = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(report.title)}</title><style>{style}</style></head><body>",
-        *_head(report, version),
-        *_workers(report),
-        *_findings(report),
-        *changes_section(report),
-        *commands_section(report),
-        *_timeline(report),
+        f"<title>{escape(title)}</title><style>{style}</style></head><body>",
+        *body,
         "</body></html>\n",
     )
     return "\n".join(parts)
@@ -173,42 +196,28 @@ def _summary(dated: DatedFinding) -> str:
     return f"{dated.worker.name} · {finding.direction} · since {time_of_day(dated.at)}{times}"
 
 
-MAX_COMMANDS: Final = 1_000
-"""Commands listed, the newest: browsers become slow with many rows."""
-MAX_DIFF_CHARS: Final = 1_000_000
-"""Characters of all diffs; what follows is listed without them."""
-ONLY_PATCHES: Final = "Files that commands wrote by themselves are not listed."
-
-
 def changes_section(report: TimelineReport) -> Iterator[str]:
-    """Yield what was changed, by worker and turn; nothing where nothing was."""
-    changes = report.changes
-    if not changes:
-        return
-    yield f"<h2>What was changed</h2><p class=dim>{ONLY_PATCHES}</p>"
-    room = MAX_DIFF_CHARS
-    for (worker, turn), calls in groupby(changes, key=lambda dated: (dated.worker.id, dated.turn)):
-        found = list(calls)
-        name = f"{escape(found[0].worker.name)}, " if len(report.workers) > 1 and worker else ""
+    """Yield what was changed, by worker and turn, if anything was."""
+    changes = report.changes()
+    if changes:
+        yield f"<h2>What was changed</h2><p class=dim>{ONLY_PATCHES}</p>"
+    for (_, turn), found in groupby(changes, key=lambda dated: (dated.worker.id, dated.turn)):
+        in_turn = list(found)
+        name = f"{escape(in_turn[0].worker.name)}, " if len(report.workers) > 1 else ""
         yield f"<h3>{name}turn {turn}</h3>"
-        for dated in found:
-            for change in dated.call.changes:
-                fits = len(change.diff) <= room
-                room -= len(change.diff) if fits else 0
-                yield _change(dated, shown_paths(change, dated.call.cwd), change.diff if fits else "")
+        yield from map(_change, in_turn)
 
 
-def _change(dated: DatedCall, path: str, diff: str) -> str:
+def _change(dated: DatedChange) -> str:
     """Return one file of a call; its diff is folded."""
-    call = dated.call
-    change = next(change for change in call.changes if shown_paths(change, call.cwd) == path)
+    call, change = dated.call, dated.change
     css = "bad" if call.has_changed is False else "dim"
-    words = f"{change_words(call, change)} {line_counts(change)}"
-    head = f"<code>{escape(path)}</code> <span class={css}>{escape(words)}</span>"
+    head = f"<code>{escape(shown_paths(change, call.cwd))}</code> "
+    head += f"<span class={css}>{escape(f'{change_words(call, change)} {line_counts(change)}')}</span>"
     head += f" <time>{time_of_day(call.at)}</time>"
-    if not diff:
+    if not dated.diff:
         return f"<p class=change>{head}</p>"
-    return f"<details class=change><summary>{head}</summary>{diff_html(diff)}</details>"
+    return f"<details class=change><summary>{head}</summary>{diff_html(dated.diff)}</details>"
 
 
 def diff_html(diff: str) -> str:
@@ -222,13 +231,15 @@ def _tag(line: str) -> str:
 
 
 def commands_section(report: TimelineReport) -> Iterator[str]:
-    """Yield the table of commands; nothing without any."""
-    commands = report.commands
+    """Yield the table of commands, if there are any."""
+    commands, left_out = report.commands()
     if not commands:
         return
-    yield f"<h2>Commands</h2>{omitted_commands(commands)}"
+    yield "<h2>Commands</h2>"
+    if left_out:
+        yield f"<p class=dim>{left_out:,} earlier ones are left out.</p>"
     yield '<table class="commands"><tr><th>at<th>command<th>ended<th>took</tr>'
-    for dated in commands[-MAX_COMMANDS:]:
+    for dated in commands:
         call = dated.call
         css = "bad" if call.failed or call.denial else "dim"
         duration = took(call.took) if call.took is not None else ""
@@ -240,7 +251,77 @@ def commands_section(report: TimelineReport) -> Iterator[str]:
     yield "</table>"
 
 
-def omitted_commands(commands: Sequence[DatedCall]) -> str:
-    """Return how many commands are not listed."""
-    left_out = len(commands) - MAX_COMMANDS
-    return f"<p class=dim>{left_out:,} earlier ones are left out.</p>" if left_out > 0 else ""
+# ------------------------------------------------------------
+# Conversations: answers are rendered by a Markdown parser without HTML and without images
+
+
+_ROLES: Final = {"user": "you", "agent": "agent"}
+
+
+def talk_html(report: TalkReport, version: str) -> str:
+    """Return the document of conversations."""
+    body = [part for number, talk in enumerate(report.threads) for part in _thread(talk, number)]
+    body.append(f'<p class="dim">exported by agentdash {escape(version)} from the session\'s own files</p>')
+    title = report.threads[0].name if report.threads else "conversation"
+    return _page(title, body, "timeline.css", "talk.css")
+
+
+def _thread(talk: ThreadTalk, number: int) -> Iterator[str]:
+    conversation = talk.conversation
+    tag = "h1" if number == 0 else "h2"
+    yield f"<{tag}>{escape(talk.name)}</{tag}>"
+    began = (f"{moment(conversation.turns[0].at)} UTC",) if conversation.turns else ()
+    yield f'<p class="dim">{escape(" · ".join((*began, *heading_facts(talk))))}</p>'
+    yield f'<p class="dim">thread <code>{escape(conversation.thread)}</code></p>'
+    if conversation.problem:
+        yield f'<p class="bad">cannot be read to its end: {escape(conversation.problem)}</p>'
+    if gap := gap_words(conversation):
+        yield f'<p class="dim">{gap}</p>'
+    for turn in conversation.turns:
+        yield from _turn(turn)
+
+
+def _turn(turn: ConversationTurn) -> Iterator[str]:
+    yield f'<section><p class="turn">turn {turn.number} <time>{time_of_day(turn.at)}</time></p>'
+    for entry in turn.entries:
+        yield from _message(entry) if isinstance(entry, Message) else _call(entry)
+    if turn.how == "aborted" or turn.error:
+        yield f'<p class="bad">{escape(turn.how or "ended")} {escape(turn.error or "")}</p>'
+    yield "</section>"
+
+
+def _message(message: Message) -> Iterator[str]:
+    yield f'<div class="said {message.role}"><p class="dim">{_ROLES[message.role]} '
+    yield f"<time>{time_of_day(message.at)}</time></p>"
+    # a prompt is shown as it was typed: most are not meant as Markdown
+    yield _rendered(message.text) if message.role == "agent" else f"<pre>{escape(message.text)}</pre>"
+    yield "</div>"
+
+
+def _rendered(text: str) -> str:
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    return str(parser.render(text))
+
+
+def _call(call: CallRecord) -> Iterator[str]:
+    """Yield a call, folded: one line of what it was and how it ended."""
+    lasted = f" <span class=dim>{took(call.took)}</span>" if call.took is not None else ""
+    css = "bad" if call.failed or call.denial else "dim"
+    yield f"<details><summary><code>{escape(f'{call.label} {call.text}')}</code>"
+    yield f'<span class="{css}">{escape(outcome_words(call))}</span>{lasted}</summary>'
+    if call.escalation:
+        reason = escape(call.escalation.reason or "no reason given")
+        yield f'<p class="bad">asks to leave the sandbox: {reason}</p>'
+    if "\n" in call.script:
+        yield f"<pre>{escape(call.script)}</pre>"
+    for change in call.changes:
+        path = escape(shown_paths(change, call.cwd))
+        words = escape(f"{change_words(call, change)} {line_counts(change)}")
+        yield f"<p><code>{path}</code> <span class=dim>{words}</span></p>"
+        if change.diff:
+            yield diff_html(change.diff)
+    if call.denial:
+        yield f'<p class="bad">denied: {escape(call.denial)}</p>'
+    if call.output.strip():
+        yield f"<pre>{escape(call.output.strip(chr(10)))}</pre>"
+    yield "</details>"

@@ -30,7 +30,7 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.patterns import Pattern
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread, without_record
-from agentdash.report.audit_digest import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
+from agentdash.report.audit import END_OF_TIME, AuditDigest, Recall, inputs_of, thread_name
 from agentdash.report.check import thread_report, unreadable_report
 from agentdash.report.elements import quantity
 
@@ -55,7 +55,7 @@ class FileRead(NamedTuple):
 
     digest: AuditDigest
     fleet: bytes | None = None
-    """What is to be judged when all parents are known, packed; None where the report is complete."""
+    """What is to be judged when all parents are known, packed; None if the report is complete."""
     is_kept: bool = True
     """Whether the digest may be kept: not of a file that could not be read."""
 
@@ -111,7 +111,7 @@ def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
 
 
 def _watched(thread: Thread) -> tuple[str, ...] | None:
-    """Return words one of which is in every call that matters by what came before it; None: any may."""
+    """Return words: every call that matters by what came before it has one. None: any call may matter."""
     if thread.platform is None:  # an output may show the platform
         return None
     return words_of_past(thread)

@@ -62,7 +62,7 @@ def current_line(home: str, now: float) -> LineFacts:
     """Return the current line file of a Codex home; else the only current one.
 
     Raises:
-        NoLineError: there is none.
+        NoLineError: no line file is current.
     """
     found = read_line_files()
     boot = boot_id()
@@ -81,7 +81,7 @@ def current_line(home: str, now: float) -> LineFacts:
 
 
 def usual_home() -> str | None:
-    """Return the real path of `$CODEX_HOME`, or of `~/.codex`; None where the config file may name one."""
+    """Return the real path of `$CODEX_HOME`, or of `~/.codex`; None if the config file may name another."""
     named = os.environ.get("CODEX_HOME")
     if not named and _config_names_home():
         return None

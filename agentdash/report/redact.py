@@ -12,11 +12,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -25,11 +25,11 @@ from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.registry import TEXTS, TextUse
+from agentdash.model.secrets import mask_secrets
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Got, Worker
-from agentdash.report.scrub import Scrubber, map_texts, texts_of
-from agentdash.report.timeline_report import TimelineReport
+from agentdash.report.exports import TimelineReport
 
 _MIN_WORD_CHARS: Final = 3
 """Characters of the shortest ASCII word that is removed: shorter ones disclose nothing."""
@@ -40,14 +40,14 @@ _ADJACENT_PLACEHOLDERS: Final = re.compile(
 )
 _WITHIN_PHRASE: Final = re.compile(r"[,;.]?\s+")
 _PHRASE_CHARS: Final = 500
-"""Characters at both ends of a text of which pairs of words are learnt: states quote beginnings and ends."""
+"""Characters at both ends of a text whose pairs of words are learnt: states quote beginnings and ends."""
 _SHOWN_WHOLE: Final = (Policy, PredictedDenials, Got)
 """What explains a finding: paths and flags, no texts of the session."""
 _SHOWN_FIELDS: Final = (
     *("id", "kind", "agent", "parent", "children", "depth", "pids", "cwd", "tokens", "last_activity"),
     *("activity", "policies", "model", "turns", "standing", "is_new", "started", "stalled"),
 )
-"""Fields of a worker that are shown as they are, but for the names of homes, users and hosts."""
+"""Fields of a worker that are shown as they are, except for the names of homes, users and hosts."""
 _UNCHANGED_TEXTS: Final[Mapping[str, TextUse]] = {}
 
 
@@ -317,12 +317,12 @@ _PATH: Final = re.compile(
     r"(?<=['\"])(?:~|[A-Za-z]:)?[/\\][^'\"\n]+(?=['\"])"
     rf"|(?<![\w:/.~$}}<-])(?:(?:~|[A-Za-z]:)?[/\\](?:{_PATH_NAME}[/\\])*{_PATH_NAME}|~(?![\w]))"
 )
-_HOST: Final = re.compile(
+_HOST_NAME: Final = re.compile(
     r"[\w.+-]+@[\w-]+\.[\w.-]+\w|(?<=://)[^/\s'\"`<>]+|\b(?:\d{1,3}\.){3}\d{1,3}\b"
     r"|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|co|de|local|lan|corp|internal|intern|cloud|example)\b"
 )
 _OUR_KINDS: Final = ("state", "finding", "policy", "turn")
-"""Rows in agentdash's own words, of which the findings have quotes."""
+"""Rows in agentdash's own words; the findings quote the session."""
 
 
 def preview_lines(report: TimelineReport) -> Iterator[str]:
@@ -348,7 +348,7 @@ def preview_lines(report: TimelineReport) -> Iterator[str]:
     path = _path_pattern(report)
     yield from _section("paths", (found for text in texts for found in path.findall(text)))
     yield from _section(
-        "hosts, addresses and accounts", (host for text in texts for host in _HOST.findall(text))
+        "hosts, addresses and accounts", (host for text in texts for host in _HOST_NAME.findall(text))
     )
     yield from _section("names, ids, versions, models", names)
     yield from _section("tools", tools)
@@ -368,7 +368,7 @@ def _path_pattern(report: TimelineReport) -> re.Pattern[str]:
         if text.startswith(("/", "~"))
     }
     known |= {each.target for worker in workers for each in worker.sandbox.denials if each.target}
-    known |= {change.path for dated in report.changes for change in dated.call.changes}
+    known |= {dated.change.path for dated in report.changes()}
     spaced = sorted((re.escape(path) for path in known if " " in path), key=len, reverse=True)
     return re.compile("|".join((*(rf"{path}(?:[/\\]{_PATH_NAME})*" for path in spaced), _PATH.pattern)))
 
@@ -378,3 +378,158 @@ def _section(title: str, texts: Iterable[str]) -> Iterator[str]:
     yield ""
     yield f"{title}: {len(counts)}" if counts else f"{title}: none"
     yield from (f"  {count:>4}x  {text}" for text, count in sorted(counts.items()))
+
+
+# ------------------------------------------------------------
+# Replace what names a machine and its users in texts: homes, users, hosts, and what the user lists
+
+
+Replacements: TypeAlias = Sequence[tuple[str, str]]
+"""Texts and what they are replaced by."""
+_HOST: Final = "[host]"
+_USER: Final = "[user]"
+_SEPARATOR: Final = r"[/\\]+"
+_USUAL_HOME: Final = re.compile(
+    r"(?<![\w.~-])(?<!:/)(?:(?:/private)?/(?:home|Users)/(?P<unix>[^/\s'\":,;)\]\\]+)"
+    r"|/(?:var/)?root(?![\w.-])"
+    r"|[A-Za-z]:[/\\]{1,4}Users[/\\]{1,4}(?P<windows>[^/\s'\":,;)\]\\]+))"
+)
+"""Homes by the customs of Linux, macOS and Windows."""
+_DATA_OF_HOME: Final = re.compile(
+    r"(?<![\w.~-])(?P<home>(?:/[\w.@+-]+)+?)/\.(?:codex/(?:sessions|archived_sessions|auth\.json)"
+    r"|claude/projects|local/(?:share|state|bin)|cache(?![\w-])|ssh(?![\w-])"
+    r"|bash_history|bashrc|zshrc|profile)"
+)
+"""What only a home has. `.config` and `.codex` alone may be those of a project."""
+_MIN_NAME_CHARS: Final = 3
+_COMMON_NAMES: Final = frozenset(
+    (
+        *("root", "user", "users", "home", "dev", "admin", "test", "tests", "runner", "build", "work"),
+        *("workspace", "localhost", "local", "host", "linux", "ubuntu", "debian", "codex", "agent", "claude"),
+        *("node", "project", "shared", "public", "share", "python", "docker"),
+    )
+)
+"""Usual names of accounts and machines, which identify none and are words as well."""
+
+
+class Scrubber:
+    """Replaces homes by `~`, their owners and the hosts by placeholders, and what the user lists.
+
+    Args:
+        replacements: texts and what they are replaced by, first.
+    """
+
+    def __init__(
+        self,
+        homes: Iterable[str] = (),
+        hosts: Iterable[str] = (),
+        replacements: Replacements = (),
+    ) -> None:
+        self._homes: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._replacements = [
+            (_replaced(old), new) for old, new in sorted(replacements, key=lambda each: -len(each[0]))
+        ]
+        self._pattern: re.Pattern[str] | None = None
+        for home in homes:
+            self.add_home(home)
+        for host in hosts:
+            for name in {host, host.partition(".")[0]}:
+                self._add_name(name, _HOST)
+
+    def add_home(self, home: str) -> None:
+        """Replace this directory by `~` from now on, and its owner's name wherever it is a word."""
+        home = home.rstrip("/\\")
+        if home.count("/") + home.count("\\") < 2 and home != "/root":
+            return  # `/`, or a directory of the system
+        if home not in self._homes:
+            self._homes.add(home)
+            self._pattern = None
+        if _USUAL_HOME.fullmatch(home):
+            self._add_name(re.split(_SEPARATOR, home)[-1], _USER)
+
+    def learn(self, value: Any) -> None:
+        """Learn the homes and hosts that an event or a text shows."""
+        match value:
+            case e.HostSeen() if value.home:
+                self.add_home(value.home)
+            case e.ProcessSeen() if value.process.env and (home := value.process.env.get("HOME")):
+                self.add_home(home)
+        for text in texts_of(value):
+            for match in _DATA_OF_HOME.finditer(text):
+                self.add_home(match["home"])
+            for match in _USUAL_HOME.finditer(text):
+                self._add_name(match["unix"] or match["windows"] or "", _USER)
+
+    def text(self, text: str) -> str:
+        """Return a text without what is known so far."""
+        # secrets first: they may be known by what is replaced, as by the user of a URL
+        text = _USUAL_HOME.sub("~", self._replaced(mask_secrets(text)))
+        return self._compiled().sub(self._placeholder, text)
+
+    def replaced(self, text: str) -> str:
+        """Return a text with only what the user lists replaced."""
+        return self._replaced(mask_secrets(text)) if self._replacements else text
+
+    def _replaced(self, text: str) -> str:
+        for pattern, new in self._replacements:
+            text = pattern.sub(new.replace("\\", r"\\"), text)
+        return text
+
+    def _add_name(self, name: str, placeholder: str) -> None:
+        if len(name) >= _MIN_NAME_CHARS and name.lower() not in _COMMON_NAMES and name not in self._names:
+            self._names[name] = placeholder
+            self._pattern = None
+
+    def _placeholder(self, match: re.Match[str]) -> str:
+        return self._names.get(match[0], "~")
+
+    def _compiled(self) -> re.Pattern[str]:
+        if self._pattern is None:
+            homes = [rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])" for home in _longest_first(self._homes)]
+            names = [rf"(?<![A-Za-z0-9]){re.escape(n)}(?![A-Za-z0-9])" for n in _longest_first(self._names)]
+            self._pattern = re.compile("|".join((*homes, *names)) or r"(?!)")
+        return self._pattern
+
+
+def _longest_first(texts: Iterable[str]) -> list[str]:
+    return sorted(texts, key=lambda text: (-len(text), text))
+
+
+def _replaced(old: str) -> re.Pattern[str]:
+    """Return the pattern of a text to replace: a path with what is below it, else whole words in any case."""
+    if old.startswith(("/", "~")):
+        return re.compile(rf"(?<![\w.~-]){re.escape(old.rstrip('/'))}(?![\w.-])")
+    return re.compile(rf"(?<!\w){re.escape(old)}(?!\w)", re.IGNORECASE)
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a struct, a collection or a text with all its texts changed; identifiers of enums stay."""
+    match value:
+        case str():
+            return change(value) if type(value) is str else value
+        case msgspec.Struct():
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            changes = {
+                name: new for name, old in fields.items() if (new := map_texts(old, change)) is not old
+            }
+            return msgspec.structs.replace(value, **changes) if changes else value
+        case tuple() if hasattr(value, "_fields"):
+            return type(value)(*(map_texts(item, change) for item in value))
+        case tuple() | list():
+            return type(value)(map_texts(item, change) for item in value)
+        case dict():
+            return {map_texts(key, change): map_texts(item, change) for key, item in value.items()}
+    return value
+
+
+def texts_of(value: Any) -> list[str]:
+    """Return all texts of a struct, a collection or a text."""
+    found: list[str] = []
+
+    def keep(text: str) -> str:
+        found.append(text)
+        return text
+
+    map_texts(value, keep)
+    return found

@@ -11,15 +11,12 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 from msgspec import inspect as types
 
-from agentdash.report.brief import BriefReport
-from agentdash.report.change import ChangeReport
-from agentdash.report.check import CheckReport, RemoteCheckReport
-from agentdash.report.check_config import CheckConfigReport
-from agentdash.report.check_formats.results import BaselineReport
-from agentdash.report.check_worker import WorkerPathsReport
-from agentdash.report.denials import DenialsReport
-from agentdash.report.doctor import DoctorReport
+from agentdash.documents.change import ChangeReport
+from agentdash.report.check import CheckReport, DenialsReport
+from agentdash.report.check_results import BaselineReport
+from agentdash.report.doctor import DoctorReport, RemoteCheckReport
 from agentdash.report.explain import ExplainReport, ScreenReport
+from agentdash.report.predictions import CheckConfigReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.settings import ConfigCheckReport, SettingsReport
@@ -28,7 +25,6 @@ from agentdash.report.status import StatusFieldsReport, StatusReport, WaitReport
 
 _DOCUMENTS: Final = (
     StatusReport,
-    BriefReport,
     StatusFieldsReport,
     ChangeReport,
     WaitReport,

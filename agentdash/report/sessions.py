@@ -78,7 +78,7 @@ class TokensReport(msgspec.Struct):
 
 
 def tokens_report(usages: Sequence[ModelUsage]) -> TokensReport | None:
-    """Return the document of some tokens; None where there are none."""
+    """Return the document of some tokens, or None if there are none."""
     merged = merged_usage(usages)
     total = cost(merged)
     if total is None:
@@ -353,7 +353,7 @@ _decode: Final = msgspec.msgpack.Decoder(_Session).decode
 
 
 def _stored(home: CodexHome, path: Path, body: bytes) -> _Session | None:
-    """Return a stored session, with what its file does not contain; None where it cannot be decoded."""
+    """Return a stored session with what its file does not contain, or None if it cannot be decoded."""
     try:
         session = _decode(body)
     except (msgspec.MsgspecError, ValueError, TypeError):

@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from agentdash.config import Setting
 from agentdash.model.sanitize import clean_line
+from agentdash.report.elements import text_table
 
 
 class SettingReport(msgspec.Struct):
@@ -74,13 +73,15 @@ def settings_report(settings: Sequence[Setting]) -> SettingsReport:
 
 def print_settings(report: SettingsReport, console: Console) -> None:
     """Print the options as a table."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("OPTION", "VALUE", "FROM"):
-        table.add_column(column, no_wrap=column == "OPTION", overflow="fold")
-    for option in report.options:
-        value = "-" if option.value in (None, [], {}) else msgspec.json.encode(option.value).decode()
-        table.add_row(Text(option.name), Text(value), Text(f"{option.source}  {option.where or ''}".rstrip()))
-    console.print(table)
+    rows = [
+        (option.name, _shown(option.value), f"{option.source}  {option.where or ''}".rstrip())
+        for option in report.options
+    ]
+    console.print(text_table(("OPTION", "VALUE", "FROM"), rows, folded=("VALUE", "FROM")))
+
+
+def _shown(value: Any) -> str:
+    return "-" if value in (None, [], {}) else msgspec.json.encode(value).decode()
 
 
 def _json_value(value: Any) -> Any:

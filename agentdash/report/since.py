@@ -29,7 +29,7 @@ from agentdash.replay.family import Family
 from agentdash.replay.journal import find_overlapping
 from agentdash.replay.streams import FileStream, MergedStream, family_stream
 from agentdash.report.elements import quantity
-from agentdash.report.talk_markdown import code
+from agentdash.report.export_markdown import code
 
 RowKind = Literal[
     "needs-you", "waited", "outside", "finding", "denied", "provider", "refused", "policy", "done", "ended"
@@ -538,8 +538,7 @@ class _OutsideWatch:
         return by_thread
 
     def _how(self, started: e.CallStarted, ended: e.CallEnded) -> str | None:
-        """Return why a command was in no sandbox; None where it was in one, did not run, or nothing shows
-        it."""
+        """Return why a command had no sandbox, or None if it had one, did not run, or nothing shows it."""
         if ended.sandboxed or ended.outcome in _REFUSED:
             return None
         policy = self._policies.get(started.thread)

@@ -1,46 +1,27 @@
-"""`agentdash status`: the fleet, as the document `agentdash.status/1` and as a table."""
+"""The fleet in words and documents: `agentdash status`, `status --watch`, `watch` and `wait`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from agentdash import __version__
+from agentdash.documents.change import ChangeReport, SourceReport, TickReport, source_report
+from agentdash.documents.worker import FactReport, SandboxReport, WorkerReport, worker_report
 from agentdash.model import worker as w
-from agentdash.model.findings import Verdict
+from agentdash.model.attention import Group
+from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.limits import MAX_INDENT
-from agentdash.model.screen import ScreenUsage
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
 from agentdash.model.states import State
 from agentdash.model.suggestions import suggest
-from agentdash.model.times import ago, iso
+from agentdash.model.times import ago, iso, time_of_day
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.elements import (
-    AgentReport,
-    ConfiguredReport,
-    DenialReport,
-    EvidenceReport,
-    FactReport,
-    FindingReport,
-    GotReport,
-    HostReport,
-    RepositoryReport,
-    RequestedReport,
-    SourceReport,
-    ViaReport,
-    configured_report,
-    denial_report,
-    evidence_report,
-    fact_report,
-    finding_report,
-    got_report,
-    host_report,
-    repository_report,
-    requested_report,
-    source_report,
-)
+from agentdash.report.elements import HostReport, ViaReport, host_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,83 +32,6 @@ _SEEN_WIDTH: Final = 4
 
 _WORDS_FROM_WIDTH: Final = 120
 """Columns from which the table has room for versions, and for policies in plain words, beside a reason."""
-
-
-class StatePeriodReport(msgspec.Struct):
-    """A period that a worker spent in one state."""
-
-    state: str
-    since: str | None
-    until: str | None
-    why: str
-
-
-class SandboxReport(msgspec.Struct):
-    """Requested, configured, applied and observed sandbox, and the verdict."""
-
-    requested: RequestedReport | None
-    """What was asked for, and where; null where that is not known."""
-    configured: ConfiguredReport | None
-    applied: str | None
-    got: GotReport
-    verdict: Verdict
-    findings: list[FindingReport]
-    denials: list[DenialReport]
-    """The denial ledger: also denials that the worker got past."""
-    not_known: list[str]
-    """What could not be observed, or was not read: verdict and ledger are without it. `status` reads only the
-    beginning and the end of large session files; `check` reads all of them."""
-
-
-class WorkerReport(msgspec.Struct):
-    """One worker."""
-
-    id: str
-    kind: w.WorkerKind
-    name: str
-    agent: AgentReport
-    parent: str | None
-    children: list[str]
-    """Ids of the threads that it started."""
-    state: str
-    since: str | None
-    why: str
-    needs_you: bool
-    """Whether it needs the user now: it waits, is blocked or has failed, is not acknowledged and not past."""
-    group: str
-    """`needs-you`, `running`, `unclear`, `done`, `past`."""
-    is_new: bool
-    """Whether it has come to rest, or begun to wait, since the user last looked."""
-    fact: FactReport
-    """The reason in short, with its object whole."""
-    evidence: list[EvidenceReport]
-    sandbox: SandboxReport
-    """The layers of its sandbox."""
-    pane: str | None
-    """Its tmux pane; null where it has none."""
-    pids: list[int]
-    cwd: str | None
-    tokens: int | None
-    """Tokens of the whole session; null where they are not known."""
-    last_activity: str | None
-    """When it last gave a sign of life."""
-    stalled_since: str | None
-    """Time since which a running worker has shown no activity; null if it is active."""
-    history: list[StatePeriodReport]
-    """Its states, oldest first, the current one last; bounded."""
-    host: str | None = None
-    """The host it runs on; null: this machine. Then `id`, `parent` and `children` have its name in front of
-    them, and `pane`, `pids` and paths are those of that host."""
-    git: RepositoryReport | None = None
-    """The git repository of its directory; null where it lies in none, or was not read in time, and of past
-    workers."""
-    shown_in: str | None = None
-    """Of a worker of another host: the pane here that shows it."""
-    ssh_connection: str | None = None
-    """The ssh session that shows it: addresses and ports of client and server, by which a dashboard on the
-    client's machine knows its pane; null: none is known."""
-    on_screen: ScreenUsage | None = None
-    """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
 
 
 class StatusReport(msgspec.Struct):
@@ -153,45 +57,6 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
         workers=[worker_report(worker) for worker in snapshot.workers],
         via=via,
         hosts=[host_report(link) for link in snapshot.hosts],
-    )
-
-
-def worker_report(worker: w.Worker) -> WorkerReport:
-    """Return the report of a worker."""
-    pane = str(worker.pane.key) if worker.pane else None
-    return WorkerReport(
-        id=worker.id,
-        kind=worker.kind,
-        name=worker.name,
-        agent=AgentReport(worker.agent.name, worker.agent.version),
-        parent=worker.parent,
-        children=list(worker.children),
-        state=str(worker.state),
-        since=iso(worker.assessment.since),
-        why=worker.assessment.why,
-        needs_you=worker.needs_you,
-        group=worker.group,
-        is_new=worker.is_new,
-        fact=fact_report(worker.fact),
-        evidence=evidence_report(worker.assessment.evidence),
-        sandbox=_sandbox_report(worker.sandbox, worker.notes),
-        pane=pane if worker.host is None else worker.pane_there,
-        pids=list(worker.pids),
-        cwd=worker.cwd,
-        tokens=worker.tokens.total,
-        git=repository_report(worker.git) if worker.git else None,
-        last_activity=iso(worker.last_activity),
-        stalled_since=iso(worker.stalled),
-        history=[
-            StatePeriodReport(
-                state=period.state, since=iso(period.since), until=iso(period.until), why=period.why
-            )
-            for period in worker.history
-        ],
-        host=worker.host,
-        shown_in=pane if worker.host is not None else None,
-        ssh_connection=worker.ssh_connection,
-        on_screen=worker.on_screen,
     )
 
 
@@ -234,19 +99,6 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
     for source in snapshot.sources:
         if source in failing or not snapshot.workers or NOT_READ in source.detail:
             notes.print(Text(f"{source.name}: {source.detail}"), style="dim")
-
-
-def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
-    return SandboxReport(
-        requested=requested_report(sandbox.requested) if sandbox.requested else None,
-        configured=configured_report(sandbox.configured) if sandbox.configured else None,
-        applied=sandbox.applied,
-        got=got_report(sandbox.got),
-        verdict=sandbox.verdict,
-        findings=[finding_report(finding) for finding in sandbox.findings],
-        denials=[denial_report(entry) for entry in sandbox.denials],
-        not_known=[*sandbox.unread, *notes],
-    )
 
 
 def _sandbox_cell(sandbox: w.Sandbox, *, in_words: bool) -> str:
@@ -373,3 +225,212 @@ def wait_line(report: WaitReport) -> str:
     worker = report.worker
     late = "" if report.outcome == "reached" else f"  ({report.outcome} after {report.waited_seconds:g} s)"
     return f"{worker.state}  {worker.pane or worker.id} {worker.name}: {worker.fact.text}{late}"
+
+
+# ------------------------------------------------------------
+# `agentdash status --watch`: one line per change of the fleet, as the document `agentdash.change/1`
+
+
+_UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history", "is_new"))
+"""Fields that are no change by themselves: they follow from others, grow while a worker works, or depend on
+when the user looked."""
+_TICKING: Final = re.compile(
+    r"\d+:\d\d|\d[\d.,]*\s?(?:[kM]?\s?tokens?|[mµ]?s|sec(?:onds?)?|m|min(?:utes?)?|h|hours?|%)(?!\w)"
+    r"|[\u2800-\u28ff⬝■•◦✻✶✳✢✽·*∗░▒▓█…]+|\s+"
+)
+"""What changes in a text while a worker does the same: clocks, countdowns, counters, spinners, bars."""
+
+
+def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
+    """Yield the differences between two snapshots; with None as the old one, everything is new.
+
+    Ages, token counts, process ids, clocks and spinners alone are no change, nor is what a worker that goes
+    on working does.
+    """
+    at = iso(new.at) or ""
+    before = {worker.id: worker for worker in old.workers} if old else {}
+    for worker in new.workers:
+        known = before.pop(worker.id, None)
+        if known is worker:
+            continue
+        report = worker_report(worker)
+        if known is None:
+            yield ChangeReport(schema="agentdash.change/1", at=at, change="added", worker=report)
+        elif changed := changed_fields(worker_report(known), report):
+            yield ChangeReport(
+                schema="agentdash.change/1", at=at, change="changed", changed=changed, worker=report
+            )
+    for removed in before.values():
+        report = worker_report(removed)
+        yield ChangeReport(schema="agentdash.change/1", at=at, change="removed", worker=report)
+    health = {source.name: source.ok for source in old.sources} if old else {}
+    for source in new.sources:
+        if health.get(source.name) != source.ok:
+            health_report = source_report(source)
+            yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
+
+
+class Heartbeats:
+    """Makes the lines of heartbeats.
+
+    Args:
+        ssh_connection: the ssh session in which this agentdash runs.
+    """
+
+    def __init__(self, ssh_connection: str | None = None) -> None:
+        self._ssh_connection = ssh_connection
+        self._stated: dict[str, TickReport] = {}
+
+    def add(self, change: ChangeReport) -> None:
+        """Keep what another line has stated."""
+        if change.worker is not None:
+            worker = change.worker
+            self._stated[worker.id] = TickReport(worker.id, worker.last_activity, worker.tokens)
+
+    def next(self, now: float, workers: Iterable[Worker]) -> ChangeReport:
+        """Return the line of a heartbeat.
+
+        Args:
+            now: unix seconds.
+            workers: all of them, as they are now.
+        """
+        present = [
+            TickReport(worker.id, iso(worker.last_activity), worker.tokens.total) for worker in workers
+        ]
+        ticks = [tick for tick in present if self._stated.get(tick.id) != tick]
+        self._stated = {tick.id: tick for tick in present}
+        return ChangeReport(
+            schema="agentdash.change/1",
+            at=iso(now) or "",
+            change="alive",
+            version=__version__,
+            ssh_connection=self._ssh_connection,
+            ticks=ticks,
+        )
+
+
+def changed_fields(old: WorkerReport, new: WorkerReport) -> list[str]:
+    """Return the names of the fields in which two reports of a worker differ, except for what ticks."""
+    before, now = dict(_compared(old)), dict(_compared(new))
+    return [name for name in now if before[name] != now[name]]
+
+
+def _compared(report: WorkerReport) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a report, those of its sandbox as `sandbox.NAME`, without what ticks."""
+    for name in report.__struct_fields__:
+        value = getattr(report, name)
+        match value:
+            case _ if name in _UNCOMPARED:
+                continue
+            case SandboxReport():
+                yield from ((f"sandbox.{each}", _essence(value, each)) for each in value.__struct_fields__)
+            case FactReport():
+                yield name, _essential_fact(value)
+            case str() if name in ("name", "why"):
+                yield name, _without_ticking(value)
+            case _ if name == "stalled_since":
+                yield name, value is None
+            case _:
+                yield name, value
+
+
+def _essence(sandbox: SandboxReport, name: str) -> Any:
+    """Return a field of a sandbox without times and evidence, which each command adds to."""
+    match name:
+        case "requested" if sandbox.requested is not None:
+            return msgspec.structs.replace(sandbox.requested, since=None, as_of=None)
+        case "findings":
+            return [(finding.kind, finding.message, finding.remedy) for finding in sandbox.findings]
+        case "denials":
+            return [(denial.operation, denial.target, denial.count) for denial in sandbox.denials]
+        case "not_known":
+            return [_without_ticking(text) for text in sandbox.not_known]
+        case _:
+            return getattr(sandbox, name)
+
+
+def _essential_fact(fact: FactReport) -> tuple[str, ...]:
+    """Return what distinguishes two facts; of work only that it is work."""
+    if fact.kind == FactKind.WORK:
+        return (fact.kind,)
+    named = _without_ticking(fact.object) if fact.form == ObjectForm.TEXT else fact.object
+    return fact.kind, fact.form, named, _without_ticking(fact.what), _without_ticking(fact.why)
+
+
+def _without_ticking(text: str) -> str:
+    return _TICKING.sub("", text)
+
+
+# ------------------------------------------------------------
+# `agentdash watch`: what changes in the fleet as plain sentences, for screen readers and logs
+
+
+_VERBS: Final = {
+    State.RUNNING: "is running",
+    State.WAITING_INPUT: "waits for input",
+    State.WAITING_APPROVAL: "waits for approval",
+    State.BLOCKED_SANDBOX: "is blocked by a sandbox",
+    State.FAILED_PERMISSION: "was refused a permission",
+    State.FAILED_PROVIDER: "failed at the provider",
+    State.COMPLETED: "has completed",
+    State.INTERRUPTED: "was interrupted",
+    State.EXITED: "has exited",
+    State.UNREACHABLE: "is unreachable",
+    State.UNKNOWN: "is in an unknown state",
+}
+
+
+def news(old: Snapshot | None, new: Snapshot) -> Iterator[str]:
+    """Yield one line for each change that matters to a person; with None as the old snapshot, a summary.
+
+    A worker that works on is not news; one that needs somebody, ends, appears or goes is, and so are new
+    findings and sources that fail or recover.
+    """
+    at = time_of_day(new.at)
+    if old is None:
+        yield f"{at}  {_summary(new)}"
+        yield from (f"{at}  {_state(worker)}" for worker in new.workers if worker.group is Group.NEEDS_YOU)
+        return
+    before = {worker.id: worker for worker in old.workers}
+    for worker in new.workers:
+        known = before.pop(worker.id, None)
+        if known is not worker:
+            yield from (f"{at}  {line}" for line in _of_worker(known, worker))
+    yield from (f"{at}  {_name(worker)} has gone" for worker in before.values())
+    health = {source.name: source.ok for source in old.sources}
+    for source in new.sources:
+        if health.get(source.name) is not source.ok:
+            yield f"{at}  source {source.name} {'works' if source.ok else 'fails'}: {source.detail}"
+
+
+def _of_worker(known: Worker | None, worker: Worker) -> Iterator[str]:
+    if known is None:
+        yield f"new: {_state(worker)}"
+    elif _standing(known) != _standing(worker):
+        yield _state(worker)
+    found = {(finding.kind, finding.message) for finding in known.sandbox.findings} if known else set()
+    for finding in worker.sandbox.findings:
+        if finding.severity != "info" and (finding.kind, finding.message) not in found:
+            yield f"{_name(worker)}, sandbox: {finding.kind}: {finding.message}"
+
+
+def _standing(worker: Worker) -> tuple[str, ...]:
+    """Return what is news when it differs: the state, and where it needs the user, for what."""
+    return (worker.state, worker.fact.text) if worker.group is Group.NEEDS_YOU else (worker.state,)
+
+
+def _state(worker: Worker) -> str:
+    why = f": {worker.fact.text}" if worker.fact.text else ""
+    stalled = ", stalled" if worker.stalled is not None else ""
+    return f"{_name(worker)} {_VERBS[worker.state]}{stalled}{why}"
+
+
+def _name(worker: Worker) -> str:
+    host = f" on {worker.host}" if worker.host else ""
+    return f"{worker.name} ({worker.agent.name}{host})"
+
+
+def _summary(snapshot: Snapshot) -> str:
+    counts, total = snapshot.counts(), len(snapshot.workers)
+    parts = [f"{counts[group]} {group.replace('-', ' ')}" for group in Group if counts[group]]
+    return f"{total} worker{'' if total == 1 else 's'}{': ' if parts else ''}{', '.join(parts)}"

@@ -20,9 +20,8 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
 from agentdash.replay.step_snapshots import StepSnapshots
 from agentdash.replay.streams import MergedStream
-from agentdash.report.redact import Redaction
-from agentdash.report.scrub import Scrubber, map_texts
-from agentdash.report.timeline_report import StateChange, TimelineReport, TimelineRow, WorkerTimeline
+from agentdash.report.exports import StateChange, TimelineReport, TimelineRow, WorkerTimeline
+from agentdash.report.redact import Redaction, Scrubber, map_texts
 
 _MAX_FIRST_ROWS: Final = 1_000
 """Rows kept from the beginning of a long timeline: how it was set up."""

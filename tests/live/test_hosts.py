@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from agentdash.config import Config, HostSettings
+from agentdash.documents.worker import worker_report
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.status import worker_report
 from tests.live.codex import Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until

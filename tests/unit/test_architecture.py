@@ -14,13 +14,15 @@ PACKAGE = Path(__file__).parents[2] / "agentdash"
 MAY_IMPORT = {
     "model": {"model"},
     "agents": {"model", "agents", "files", "peers"},
-    "collect": {"model", "agents", "collect", "config", "files", "macos", "peers", "programs"},
+    "documents": {"model", "documents"},
+    "collect": {"model", "agents", "documents", "collect", "config", "files", "macos", "peers", "programs"},
     "store": {"model", "store", "config", "files", "folders"},
     "sandbox": {"model", "sandbox"},
     "engine": {"model", "sandbox", "engine"},
     "replay": {"model", "agents", "store", "engine", "collect", "replay", "files", "prices"},
     "report": {
         "model",
+        "documents",
         "agents",
         "collect",
         "store",
@@ -94,7 +96,6 @@ OPENERS = {
     "report/diagnose.py": "/proc/sys",
     "report/export_html.py": "data of the package",
     "report/redact.py": "sources of the package",
-    "report/talk_html.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
     "store/recorder.py": "written",
@@ -104,11 +105,11 @@ a device or 3 GB are opened only through that."""
 
 
 def is_pure(path: Path) -> bool:
-    """Return whether a module must do no I/O and read no clock: model, sandbox, and engine except its event
-    loop."""
+    """Return whether a module must do no I/O and read no clock: model, sandbox, documents, and engine except
+    its event loop."""
     if path.name in ("hub.py", "latest.py", "runner.py"):
         return False
-    return part(path) in ("model", "sandbox", "engine")
+    return part(path) in ("model", "sandbox", "documents", "engine")
 
 
 def modules() -> list[Path]:

@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.demo.play import demo_hub
+from agentdash.documents.change import ChangeReport, TickReport
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import State
 from agentdash.model.thread import Tokens
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.report.change import ChangeReport, Heartbeats, TickReport, changes
+from agentdash.report.status import Heartbeats, changes
 
 WORKER = Worker(
     id="default %1",

@@ -16,10 +16,11 @@ import pytest
 from jsonschema import Draft4Validator
 from msgspec.structs import replace
 
+from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.model.findings import DENIAL_KINDS, FindingKind
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
-from agentdash.report.check_formats.results import (
+from agentdash.report.check_results import (
     FAIL_ON,
     RESULT_KINDS,
     UNVERIFIED,
@@ -30,9 +31,12 @@ from agentdash.report.check_formats.results import (
     baseline_of,
     invalid_value,
     parse_baseline,
+    path_in,
+    sarif,
+    uri_in,
+    with_lines,
 )
-from agentdash.report.check_formats.sarif import path_in, sarif, uri_in, with_lines
-from agentdash.report.elements import DenialReport, FindingReport, UnreadableReport, document_json
+from agentdash.report.elements import UnreadableReport, document_json
 from tests.unit.rollout_files import DATA, all_files, files
 
 SARIF = Draft4Validator(json.loads((DATA / "schemas" / "sarif-2.1.0.json").read_text()))

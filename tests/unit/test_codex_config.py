@@ -35,7 +35,7 @@ from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer
 from agentdash.model.thread import RolloutFile, Thread
-from agentdash.report.check_config import check_config
+from agentdash.report.predictions import check_config
 
 RULES = latest_rules()
 

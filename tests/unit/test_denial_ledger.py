@@ -7,6 +7,7 @@ import tomllib
 import pytest
 from msgspec.structs import replace
 
+from agentdash.documents.worker import DenialReport, denial_report
 from agentdash.engine.denial_sums import CommonRemedy, common_remedies
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.model import events as e
@@ -15,8 +16,7 @@ from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.states import State
 from agentdash.report.audit import audit
-from agentdash.report.denials import denials_report
-from agentdash.report.elements import DenialReport, denial_report
+from agentdash.report.check import denials_report
 from tests.unit.rollout_files import all_files
 from tests.unit.story import CWD, FULL, WORKSPACE, T, begun, called, done, ended, polled, worker
 

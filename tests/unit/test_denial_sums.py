@@ -7,12 +7,18 @@ from io import StringIO
 from msgspec.structs import replace
 from rich.console import Console
 
+from agentdash.documents.worker import DenialReport
 from agentdash.engine.denial_sums import DenialSum, DeniedCalls, sum_denials
 from agentdash.model.denials import LedgerEntry
 from agentdash.report.audit import audit
-from agentdash.report.check import ThreadReport, check_report, unreadable_report
-from agentdash.report.denials import DenialSumReport, denials_report, print_denials
-from agentdash.report.elements import DenialReport
+from agentdash.report.check import (
+    DenialSumReport,
+    ThreadReport,
+    check_report,
+    denials_report,
+    print_denials,
+    unreadable_report,
+)
 from tests.unit.rollout_files import all_files
 from tests.unit.story import begun, polled, worker
 from tests.unit.test_denial_ledger import DENIED, ran

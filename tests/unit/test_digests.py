@@ -25,7 +25,7 @@ from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
-from agentdash.report import audit_digest, diagnose, file_audit
+from agentdash.report import diagnose, file_audit
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport
 from agentdash.report.file_audit import read_rollout
@@ -224,11 +224,11 @@ def test_another_kind_of_place_gives_another_remedy(
     home: Path, store: DigestStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path,) = (path for path in files(home) if "board/kanban.db" in path.read_text())
-    monkeypatch.setattr(audit_digest, "_is_any_here", bool)
+    monkeypatch.setattr(audit_module, "_is_any_here", bool)
     reports: list[bytes] = []
     for kind in (PathKind.DIRECTORY, PathKind.MISSING, PathKind.DIRECTORY):
         kinds = {"/home/dev/board": kind, "/home/dev": PathKind.HOME}
-        monkeypatch.setattr(audit_digest, "path_kinds", lambda _, kinds=kinds: kinds)
+        monkeypatch.setattr(audit_module, "path_kinds", lambda _, kinds=kinds: kinds)
         reports.append(encoded(audit([path], digests=store)))
     assert (reports[0] == reports[2], reports[0] == reports[1]) == (True, False)
 
@@ -398,6 +398,6 @@ def test_codex_threads_of_the_past_have_the_configuration_as_of_now(
     read_paths.clear()
     assert encoded(audit(files(home), digests=store)) == encoded(report)
     assert read_paths == []
-    audit_digest._request_reader.cache_clear()  # it reads files again after two seconds
+    audit_module._request_reader.cache_clear()  # it reads files again after two seconds
     os.utime(config, None)  # written after the threads: not what they were started with
     assert not any(each.requested for each in audit(files(home), digests=store).threads)

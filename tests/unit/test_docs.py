@@ -81,8 +81,8 @@ def _all(command: click.Command) -> Iterator[click.Command]:
 def test_documents() -> None:
     sources = (
         path.read_text("utf-8")
-        for path in (ROOT / "agentdash" / "report").rglob("*.py")
-        if path.stem != "published"
+        for folder in ("documents", "report")
+        for path in (ROOT / "agentdash" / folder).rglob("*.py")
     )
     assert {
         name for text in sources for name in re.findall(r'schema: Literal\["agentdash\.([\w-]+)/1"\]', text)

@@ -15,9 +15,8 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.report import diagnose, diagnose_codex
-from agentdash.report.diagnose_codex import check_homes
-from agentdash.report.diagnose_hosts import check_hosts
+from agentdash.report import diagnose
+from agentdash.report.diagnose import check_homes, check_hosts
 from agentdash.report.doctor import DoctorCheck
 from tests.unit.test_cli import RECORDINGS, agentdash
 
@@ -66,7 +65,7 @@ def test_missing_home_and_later_codex(home: Path) -> None:
 def test_unreadable_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = next(home.rglob("*.jsonl"))
     monkeypatch.setattr(os, "access", lambda asked, _: asked != path)  # root may read everything
-    (refused,) = diagnose_codex._check_readable(list(CodexHome(home).rollouts()))
+    (refused,) = diagnose._check_readable(list(CodexHome(home).rollouts()))
     assert (refused.level, str(path) in refused.detail) == ("warn", True)
 
 

@@ -18,11 +18,10 @@ from agentdash.model import events as e
 from agentdash.replay.family import Family
 from agentdash.replay.streams import MergedStream, family_stream
 from agentdash.report.export_html import html
-from agentdash.report.export_markdown import markdown
+from agentdash.report.export_markdown import block, cell, code, markdown
+from agentdash.report.exports import TimelineReport
 from agentdash.report.redact import Redaction, _our_words, preview_lines
-from agentdash.report.talk_markdown import block, cell, code
 from agentdash.report.timeline_builder import build_report
-from agentdash.report.timeline_report import TimelineReport
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 
 SPAWN = files("0.114.0", "spawn-leaked-flags")

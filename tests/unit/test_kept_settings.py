@@ -11,7 +11,7 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import KEPT, ConfigFile
 from agentdash.agents.codex.config.reader import read_request, read_role
 from agentdash.model.policy import Network
-from agentdash.report.check_config import check_config
+from agentdash.report.predictions import check_config
 from tests.live.codex_settings import ALL, Settings
 
 VERSIONS = ("0.114.0", "0.130.0", "0.133.0", "0.171.0", "0.175.0")

@@ -19,7 +19,7 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.versions import is_before, stand_in
-from agentdash.report.check_config import check_config
+from agentdash.report.predictions import check_config
 from tests.unit.rollout_files import RECORDINGS
 
 NEWER = ("0.175.0", "0.172.1-alpha.3", "1.0.0", "0.0.0")

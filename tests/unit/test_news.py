@@ -15,7 +15,7 @@ from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.report.change import _VERBS, news
+from agentdash.report.status import _VERBS, news
 
 RUNNING = Worker(
     id="a",

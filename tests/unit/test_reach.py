@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.cli import fleet_access
-from agentdash.cli.fleet_access import FleetView, StatusFileInfo
+from agentdash.cli.fleet_access import FleetView
 from agentdash.cli.reach import reach as reach_command
 from agentdash.collect.processes.linux import _translated
 from agentdash.collect.processes.path_rights import PathRights
@@ -26,6 +26,7 @@ from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.report.elements import ViaReport
 from agentdash.report.reach import reach_by_policy, reach_report
 
 NOW = 1_763_000_000.0
@@ -184,7 +185,7 @@ def test_own_directory_is_no_target() -> None:
 
 def test_inside_of_a_sandbox_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """There, pids of the status file are those of other processes."""
-    via = StatusFileInfo("status.json", 1.0, 5, None)
+    via = ViaReport("status.json", 1.0, 5, None)
     monkeypatch.setattr(fleet_access, "read_fleet", lambda *_: FleetView(Snapshot(NOW), via))
     done = CliRunner().invoke(reach_command, [])
     assert done.exit_code == 2

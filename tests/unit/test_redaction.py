@@ -16,9 +16,8 @@ from agentdash.model.fleet import FleetKnown
 from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.redact import Redaction
+from agentdash.report.redact import Redaction, Replacements, Scrubber, texts_of
 from agentdash.report.schemas import DOCUMENTS
-from agentdash.report.scrub import Replacements, Scrubber, texts_of
 from tests.unit.planted_secrets import LONG, leaks
 
 KEPT_OF_WORKER = {

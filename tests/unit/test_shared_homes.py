@@ -11,7 +11,9 @@ from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
+from agentdash.model.remote import HostLink, LinkState, RemoteHost
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Worker
 from tests.unit.story import HOST, T, begun, called, held, process
 
 FULL = Policy(Filesystem.UNRESTRICTED, Network.ON)
@@ -20,7 +22,15 @@ IN_CONTAINER = replace(HOST, pid=2, ns_pids=(77, 9))
 
 def seen_in_box(at: float, *pids: int) -> RemoteSeen:
     """The thread, as the agentdash of a container states it."""
-    there = RemoteWorker(T, "codex-thread", "running", pids=pids)
+    there = Worker(
+        id=f"box:{T}",
+        kind="codex-thread",
+        name=T,
+        agent=Agent("codex"),
+        assessment=Assessment(State.RUNNING, None, ""),
+        host="box",
+        pids=pids,
+    )
     return RemoteSeen(at=at, host=RemoteHost(HostLink("box", LinkState.CONNECTED, at), {T: there}))
 
 

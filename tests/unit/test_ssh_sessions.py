@@ -13,7 +13,9 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.links import FleetLinks
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
+from agentdash.model.remote import HostLink, LinkState, RemoteHost
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Worker
 
 CONNECTION = "10.0.0.1 53122 10.0.0.9 22"
 SESSION = {"SSH_TTY": "/dev/pts/3", "SSH_CONNECTION": CONNECTION}
@@ -74,7 +76,15 @@ def test_the_session_that_shows_a_pane(
 
 def shown_in(ssh: Process, connection: str | None, state: LinkState = LinkState.CONNECTED) -> PaneKey | None:
     """Return the pane of a worker of another host."""
-    worker = RemoteWorker("a", "codex-thread", "running", ssh_connection=connection)
+    worker = Worker(
+        id="gpu2:a",
+        kind="codex-thread",
+        name="a",
+        agent=Agent("codex"),
+        assessment=Assessment(State.RUNNING, None, ""),
+        host="gpu2",
+        ssh_connection=connection,
+    )
     fleet = Fleet(
         panes={PANE.key: PANE},
         processes={ssh.key: ssh},

@@ -21,8 +21,8 @@ from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.step_snapshots import StepSnapshots
 from agentdash.replay.streams import MergedStream, family_stream
+from agentdash.report.exports import TimelineReport
 from agentdash.report.timeline_builder import build_report
-from agentdash.report.timeline_report import TimelineReport
 from tests.unit.rollout_files import RECORDINGS, ROLLOUTS
 from tests.unit.story import CWD, FULL, WORKSPACE
 

@@ -12,11 +12,9 @@ from markdown_it import MarkdownIt
 
 from agentdash.model.conversation import Conversation, ConversationTurn, Message
 from agentdash.replay.conversation import ConversationFile
-from agentdash.report.export_html import html
-from agentdash.report.export_markdown import markdown
-from agentdash.report.talk import TalkReport, ThreadTalk
-from agentdash.report.talk_html import talk_html
-from agentdash.report.talk_markdown import quoted, talk_markdown
+from agentdash.report.export_html import html, talk_html
+from agentdash.report.export_markdown import markdown, quoted, talk_markdown
+from agentdash.report.exports import TalkReport, ThreadTalk
 from tests.live.change_cases import DATA
 from tests.unit.rollout_files import RECORDINGS, VERSIONS, response
 from tests.unit.test_export import HOSTILE, Page, exported, report_of, session

@@ -92,7 +92,7 @@ class Carrier(NamedTuple):
         return [*self.terminal, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
 
     def attach_command(self, pane: str | None) -> str:
-        """Return the shell command that shows a pane there, or a shell where there is none.
+        """Return the shell command that shows a pane there, or a shell if it has none.
 
         Args:
             pane: as the agentdash there names it: foreign text, which is used only if it is a plain name.
@@ -148,7 +148,7 @@ def destination(text: str) -> Destination:
     """Parse `[USER@]HOST[:PORT]`.
 
     Raises:
-        CarrierError: it is none.
+        CarrierError: it is not a host.
     """
     found = _DESTINATION.fullmatch(text)
     if found is None or text.startswith("-") or found["host"].startswith("-"):
@@ -223,7 +223,7 @@ def engine_of(container: str) -> str:
 
 
 def _knows(engine: str, container: str) -> bool | None:
-    """Return whether an engine has a container; None where it does not answer."""
+    """Return whether an engine has a container, or None if it does not answer."""
     question = ("container", "inspect", "--format", "{{.Id}}", "--", container)
     try:
         done = subprocess.run(

@@ -8,8 +8,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from agentdash.documents.change import ChangeReport
+from agentdash.documents.read_worker import lenient
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.remote import RemoteWorker
 from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
 
 SCHEMA: Final = "agentdash.change/1"
@@ -17,7 +18,7 @@ SCHEMA: Final = "agentdash.change/1"
 MAX_LINE_BYTES: Final = 1 << 20
 """Longest line that is parsed: workers with a full ledger of denials take some 100 kB."""
 _MAX_ITEMS: Final = 2_000
-"""Entries of one list that are kept."""
+"""Entries of one list of a change that are kept."""
 _MAX_NUMBER: Final = 1 << 53
 """Larger integers are no counts."""
 _MAX_BLOCK_CHARS: Final = 8_000
@@ -30,48 +31,19 @@ _SCHEMA: Final = re.compile(r"agentdash\.change/(\d{1,6})", re.ASCII)
 _T = TypeVar("_T")
 
 
-class RemoteSource(msgspec.Struct, frozen=True):
-    """Health of a source there."""
-
-    name: str
-    ok: bool = True
-    detail: str = ""
-
-
-class RemoteTick(msgspec.Struct, frozen=True):
-    """What has grown of a worker."""
-
-    id: str
-    last_activity: str | None = None
-    tokens: int | None = None
-
-
-class RemoteChange(msgspec.Struct, frozen=True):
-    """One line."""
-
-    schema: str
-    change: str
-    at: str | None = None
-    worker: RemoteWorker | None = None
-    source: RemoteSource | None = None
-    version: str | None = None
-    ssh_connection: str | None = None
-    ticks: tuple[RemoteTick, ...] = ()
-
-
 class SchemaError(Exception):
     """The agentdash there writes another schema. The message is one line, with what to do."""
 
 
-_decoder: Final = JsonDecoder(RemoteChange)
+_decoder: Final = JsonDecoder(lenient(ChangeReport))
 
 
-def parse_change(line: bytes) -> RemoteChange:
+def parse_change(line: bytes) -> ChangeReport:
     """Return the document of one line.
 
     Raises:
-        ValueError: it is no document.
-        SchemaError: it is one of another schema.
+        ValueError: it is not a document.
+        SchemaError: it has another schema.
     """
     try:
         change = _decoder.decode(line)
@@ -79,7 +51,9 @@ def parse_change(line: bytes) -> RemoteChange:
         raise ValueError(clean_line(str(error))) from error
     if change.schema != SCHEMA:
         raise _other_schema(change.schema)
-    return change if _is_plain(line) else clean_document(change)
+    if change.worker is not None and not change.worker.id:
+        raise ValueError("a worker without an id")
+    return change if _is_plain(line) else clean_document(change, _MAX_ITEMS)
 
 
 def _is_plain(line: bytes) -> bool:
@@ -95,34 +69,30 @@ def _other_schema(schema: str) -> Exception:
     return SchemaError(f"agentdash there writes {known[0]}, and this one reads {SCHEMA}: update it {where}")
 
 
-def clean_document(value: _T) -> _T:
-    """Return a struct with its texts sanitized, its lists and numbers bounded."""
-    cleaned: Any = _clean_any(value, is_block=False)
+def clean_document(value: _T, most_items: int | None = None) -> _T:
+    """Return a struct with its texts sanitized, its numbers bounded, and its lists cut to `most_items`."""
+    cleaned: Any = _clean_any(value, most_items, is_block=False)
     result: _T = cleaned
     return result
 
 
-def _clean_any(value: Any, *, is_block: bool) -> Any:
+def _clean_any(value: Any, most: int | None, *, is_block: bool) -> Any:
     kind = type(value)
     if kind is str:
         if value.isascii() and value.isprintable() and len(value) <= MAX_LINE_CHARS:
             return value
         return clean_block(value, _MAX_BLOCK_CHARS) if is_block else clean_line(value)
-    if kind is bool or value is None:
+    if kind is bool or kind is float or value is None:
         return value
     if kind is int:
         return max(-_MAX_NUMBER, min(value, _MAX_NUMBER))
-    if kind is tuple:
-        return tuple([_clean_any(item, is_block=False) for item in value[:_MAX_ITEMS]])
     if kind is list:
-        return [_clean_any(item, is_block=False) for item in value]
+        return [_clean_any(item, most, is_block=False) for item in value[:most]]
     if kind is dict:
-        return {clean_line(str(key)): _clean_any(item, is_block=False) for key, item in value.items()}
-    if kind is float:
-        return value
+        return {clean_line(str(key)): _clean_any(item, most, is_block=False) for key, item in value.items()}
     changes = {
         name: cleaned
         for name in value.__struct_fields__
-        if (cleaned := _clean_any(old := getattr(value, name), is_block=name in _BLOCKS)) is not old
+        if (cleaned := _clean_any(old := getattr(value, name), most, is_block=name in _BLOCKS)) is not old
     }
     return msgspec.structs.replace(value, **changes) if changes else value

@@ -21,16 +21,18 @@ from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
 from agentdash.collect.remote.documents import (
     MAX_LINE_BYTES,
-    RemoteChange,
-    RemoteTick,
     SchemaError,
     parse_change,
 )
 from agentdash.collect.tail.line_splitter import LineSplitter
+from agentdash.documents.change import ChangeReport, TickReport
+from agentdash.documents.read_worker import read_worker
+from agentdash.documents.worker import WorkerReport
 from agentdash.model.clock import Clock
-from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
+from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import possible_time
+from agentdash.model.worker import Worker
 
 HEARTBEAT_S: Final = 4.0
 """Between two lines of a host on which nothing changes."""
@@ -162,7 +164,7 @@ class Link:
         self._show(
             RemoteHost(
                 link=before if link == before else link,
-                workers=dict(reader.workers),
+                workers=reader.rows(before.name),
                 failed_sources=tuple(sorted(reader.failed_sources.items())),
             )
         )
@@ -197,7 +199,7 @@ class _ChangeReader:
     """What the lines of one connection state."""
 
     def __init__(self) -> None:
-        self.workers: dict[str, RemoteWorker] = {}
+        self.workers: dict[str, WorkerReport] = {}
         self.failed_sources: dict[str, str] = {}
         self.version: str | None = None
         self.is_complete = False
@@ -205,10 +207,12 @@ class _ChangeReader:
         self.has_changed = True
         """Whether workers or sources have changed since this was reset."""
         self.first_invalid: str | None = None
-        """The first line that is no document."""
+        """The first line that is not a document."""
         self.clock_offset = 0.0
         self.ssh_connection: str | None = None
         """The ssh session in which the agentdash there runs."""
+        self._rows: dict[str, tuple[WorkerReport, float, Worker]] = {}
+        """The row of each worker, with what it was read from: the document, and the offset of the clock."""
         self._samples: deque[float] = deque(maxlen=_CLOCK_SAMPLES)
         self._sizes: dict[str, int] = {}
         self._bytes = 0
@@ -217,13 +221,13 @@ class _ChangeReader:
 
     @property
     def detail(self) -> str:
-        """Return what was not understood or left out, in words; empty where nothing was."""
+        """Return what was not understood or left out, in words, or an empty text."""
         parts = [f"{self._invalid} lines not understood{self.hint()}"] if self._invalid else []
         parts += [f"{self._left_out} workers left out"] if self._left_out else []
         return ", ".join(parts)
 
     def hint(self) -> str:
-        """Return the first line that is no document, as the end of a message."""
+        """Return the first line that is not a document, as the end of a message."""
         return f" (first {self.first_invalid!r})" if self.first_invalid else ""
 
     def add(self, splitter: LineSplitter, data: bytes, now: float) -> bool:
@@ -240,6 +244,14 @@ class _ChangeReader:
                 if line and self._add_line(line, now):
                     is_news = True
         return is_news
+
+    def rows(self, host: str) -> dict[str, Worker]:
+        """Return the rows of the workers by their id there, read again only if something has changed."""
+        for each, report in self.workers.items():
+            known = self._rows.get(each)
+            if known is None or known[0] is not report or known[1] != self.clock_offset:
+                self._rows[each] = report, self.clock_offset, read_worker(report, host, self.clock_offset)
+        return {each: self._rows[each][2] for each in self.workers}
 
     def _add_line(self, line: bytes, now: float) -> bool:
         try:
@@ -268,7 +280,7 @@ class _ChangeReader:
                 self._count_invalid(f"a change of kind {clean_line(change.change, 40)!r}")
         return True
 
-    def _keep(self, worker: RemoteWorker, size: int) -> None:
+    def _keep(self, worker: WorkerReport, size: int) -> None:
         self._remove(worker.id)
         is_full = len(self.workers) >= _MAX_WORKERS or self._bytes + size > _MAX_BYTES
         if is_full or worker.host is not None:
@@ -278,13 +290,14 @@ class _ChangeReader:
         self._sizes[worker.id] = size
         self._bytes += size
 
-    def _grow(self, tick: RemoteTick) -> None:
+    def _grow(self, tick: TickReport) -> None:
         if (worker := self.workers.get(tick.id)) is not None:
             self.has_changed = True
             self.workers[tick.id] = replace(worker, last_activity=tick.last_activity, tokens=tick.tokens)
 
     def _remove(self, worker: str) -> None:
         self.has_changed = True
+        self._rows.pop(worker, None)
         if self.workers.pop(worker, None) is not None:
             self._bytes -= self._sizes.pop(worker)
 
@@ -292,7 +305,7 @@ class _ChangeReader:
         self._invalid += 1
         self.first_invalid = self.first_invalid or text
 
-    def _measure(self, change: RemoteChange, now: float) -> None:
+    def _measure(self, change: ChangeReport, now: float) -> None:
         """Measure the offset of the clock there: by the heartbeat that took the least time to arrive."""
         at = _time(change.at)
         if at is None:

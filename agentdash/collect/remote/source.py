@@ -1,4 +1,4 @@
-"""Workers of other hosts: one link for each host, none of which waits for another."""
+"""Workers of other hosts: one link for each host; no link waits for another."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ class RemoteSource:
 
 
 def _is_absent(detail: str) -> bool:
-    """Return whether a source there has nothing to read, which is no failure of it."""
+    """Return whether a source there has nothing to read, which is not a failure."""
     return detail == NO_SERVER or detail.endswith(_NO_SESSIONS)

@@ -1,0 +1,1 @@
+"""The public documents: their structs, written here and read from other hosts."""

@@ -1,0 +1,472 @@
+"""The document of a worker: `status`, `wait` and `status --watch` write it, and it is read from other hosts
+(`read_worker.py`). `check` and `explain` have parts of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from agentdash.model import worker as w
+from agentdash.model.denials import LedgerEntry
+from agentdash.model.evidence import Evidence
+from agentdash.model.fact import Fact
+from agentdash.model.findings import Finding, Verdict
+from agentdash.model.git import Repository
+from agentdash.model.policy import Policy
+from agentdash.model.remedies import Remedy
+from agentdash.model.requested import Requested, RequestField
+from agentdash.model.screen import ScreenUsage
+from agentdash.model.times import day_of, iso
+
+
+class AgentReport(msgspec.Struct):
+    """The CLI that a worker runs."""
+
+    name: str
+    version: str | None
+
+
+class FactReport(msgspec.Struct):
+    """What a worker does or needs, and the object it is about."""
+
+    kind: str
+    """`run`, `leave`, `edit`, `approve`, `ask`, `idle`, `denied`, `refused`, `provider`, `sandbox`, `work`,
+    `done`, `stopped`, `crashed`, `quit`, `unclear`."""
+    what: str
+    """In a few words, before the object."""
+    object: str
+    """The command, path, host, question or message, whole; empty if there is none."""
+    form: str
+    """What the object is: `command`, `path`, `host`, `text`."""
+    why: str
+    """In a few words, after the object; empty if nothing more is known."""
+    text: str
+    """All of it on one line."""
+
+
+def fact_report(fact: Fact) -> FactReport:
+    """Return the report of a fact."""
+    return FactReport(
+        kind=fact.kind, what=fact.what, object=fact.object, form=fact.form, why=fact.why, text=fact.text
+    )
+
+
+class RepositoryReport(msgspec.Struct):
+    """The git repository of a worker's directory; null where a part is not known."""
+
+    root: str
+    """The working tree."""
+    branch: str | None
+    """Null also where HEAD is detached."""
+    commit: str | None
+    """The commit that is checked out."""
+    worktree: str | None
+    """Its name, if it is a linked worktree."""
+    dirty: bool | None
+    """Whether tracked files differ from the last commit."""
+    upstream: str | None
+    """The branch that it follows, `origin/main`."""
+    ahead: int | None
+    """Commits that the upstream has not."""
+    behind: int | None
+    """Commits of the upstream that it has not."""
+
+
+def repository_report(repository: Repository) -> RepositoryReport:
+    """Return the report of a repository."""
+    return RepositoryReport(
+        root=repository.root,
+        branch=repository.branch,
+        commit=repository.commit,
+        worktree=repository.worktree,
+        dirty=repository.dirty,
+        upstream=repository.upstream,
+        ahead=repository.ahead,
+        behind=repository.behind,
+    )
+
+
+class EvidenceReport(msgspec.Struct):
+    """One piece of evidence."""
+
+    source: str
+    at: str | None
+    rule: str
+    text: str
+    agrees: bool
+    """Whether it supports the state or verdict; contradicting evidence is listed too."""
+
+
+def evidence_report(evidence: Iterable[Evidence]) -> list[EvidenceReport]:
+    """Return the reports of pieces of evidence."""
+    return [
+        EvidenceReport(
+            source=piece.source, at=iso(piece.at), rule=piece.rule, text=piece.text, agrees=piece.agrees
+        )
+        for piece in evidence
+    ]
+
+
+def remedy_fields(remedy: Remedy | None) -> dict[str, str | None]:
+    """Return the three fields of a remedy in documents."""
+    if remedy is None:
+        return {"remedy": None, "remedy_where": None, "remedy_once": None}
+    return {"remedy": remedy.text, "remedy_where": remedy.where, "remedy_once": remedy.once}
+
+
+class DenialReport(msgspec.Struct):
+    """All denials of one operation on one target, from the denial ledger."""
+
+    what: Literal["filesystem", "network", "other"]
+    operation: str
+    target: str | None
+    """Path, host or socket; null where neither output nor script names it."""
+    certainty: str
+    """`certain`, or `likely`: another cause could have the same words."""
+    quote: str
+    calls: list[str]
+    """The newest calls that were denied."""
+    count: int
+    first: str | None
+    last: str | None
+    got_past: bool
+    """Whether the same command, or a change of the same target, succeeded afterwards."""
+    nested: str | None
+    """The worker CLI that ran inside of the sandbox and failed there."""
+    days: dict[str, int]
+    """Denied calls by day (UTC), the newest days: `{"2026-11-20": 2}`."""
+    remedy: str | None = None
+    remedy_where: str | None = None
+    remedy_once: str | None = None
+
+
+def denial_report(entry: LedgerEntry) -> DenialReport:
+    """Return the report of an entry of the denial ledger."""
+    return DenialReport(
+        what="other" if entry.what == "sandbox" else entry.what,
+        operation=entry.operation,
+        target=entry.target,
+        certainty=entry.certainty,
+        quote=entry.quote,
+        calls=list(entry.calls),
+        count=entry.count,
+        first=iso(entry.first),
+        last=iso(entry.last),
+        got_past=entry.got_past,
+        nested=entry.nested,
+        days={day_of(day): count for day, count in entry.days},
+        **remedy_fields(entry.remedy),
+    )
+
+
+class FieldReport(msgspec.Struct):
+    """A cell of the layers in which two values differ."""
+
+    name: str
+    """`files`, `network`, `network_flag`, `sandbox_flag`, `seccomp`, `approval`, `reviewer`, `tmux`."""
+    expected: str
+    """The value it was compared with."""
+    actual: str
+    """The value that differs."""
+    layer: str
+    """The layer of the actual value: `requested`, `configured`, `applied`, `observed`."""
+    reference: str
+    """What it was compared with: `requested`, `configured`, `earlier` (the policy in force then),
+    `allowed` (an escalation), `parent`, `before` (the policy before a change)."""
+    expected_at: str | None
+    """When that came into force."""
+    actual_at: str | None
+    """When it was observed, or came into force."""
+
+
+class FindingReport(msgspec.Struct):
+    """A difference between configured and observed sandbox, or a denial that stopped the worker."""
+
+    kind: str
+    direction: str
+    severity: str
+    message: str
+    fields: list[FieldReport]
+    """The cells that differ; empty for a denial."""
+    evidence: list[EvidenceReport]
+    remedy: str | None
+    """Lines of a configuration file, or words; null where nothing narrow enough is known."""
+    remedy_where: str | None = None
+    """The file and the place in it for the lines; null where `remedy` is no configuration."""
+    remedy_once: str | None = None
+    """The shell command that starts Codex with this change for one run; null where there is none."""
+    configured: str = ""
+    """The configured side, quoted, with where it was read; empty where it is not known."""
+    got: str = ""
+    """The observed side, likewise."""
+    since: str | None = None
+    last: str | None = None
+    count: int = 1
+    """Observations that show it."""
+
+
+def finding_report(finding: Finding) -> FindingReport:
+    """Return the short report of a finding; `agentdash explain` has all of it."""
+    return FindingReport(
+        kind=finding.kind,
+        direction=finding.direction,
+        severity=finding.severity,
+        message=finding.message,
+        fields=field_reports(finding),
+        evidence=evidence_report(finding.evidence),
+        configured=finding.configured,
+        got=finding.got,
+        since=iso(finding.since),
+        last=iso(finding.last),
+        count=finding.count,
+        **remedy_fields(finding.remedy),
+    )
+
+
+def field_reports(finding: Finding) -> list[FieldReport]:
+    """Return the reports of the cells that differ."""
+    return [
+        FieldReport(
+            name=field.name,
+            expected=field.expected,
+            actual=field.actual,
+            layer=field.layer,
+            reference=field.reference,
+            expected_at=iso(field.expected_at),
+            actual_at=iso(field.actual_at),
+        )
+        for field in finding.fields
+    ]
+
+
+class RequestOriginReport(msgspec.Struct):
+    """Where one part of a request was set."""
+
+    field: str
+    """`filesystem`, `network`, `writable_roots`, `approval`, `reviewer`, `profile`."""
+    layer: str
+    """`argv`, `environment`, `thread setting`, `role`, `profile`, `project config`, `user config` ..."""
+    file: str | None
+    line: int | None
+    text: str
+
+
+class RequestedReport(msgspec.Struct):
+    """What was asked for; null or empty where nothing asked for it."""
+
+    filesystem: str | None
+    network: str | None
+    writable_roots: list[str]
+    approval: str | None
+    reviewer: str | None
+    origin: list[RequestOriginReport]
+    """Where each part was set."""
+    environment: list[str]
+    """Settings that keep `PATH`, `HOME` or `CODEX_HOME` from commands, or that set sandbox flags for them."""
+    since: str | None
+    """When it was asked for."""
+    as_of: str | None
+    """When the configuration files were read, if they have changed since; null: as they were then."""
+
+
+def requested_report(requested: Requested) -> RequestedReport:
+    """Return the report of a request."""
+    policy = requested.policy
+
+    def asked(field: RequestField, value: str | None) -> str | None:
+        return value if requested.origin(field) is not None else None
+
+    return RequestedReport(
+        filesystem=asked(RequestField.FILESYSTEM, policy.filesystem.value),
+        network=asked(RequestField.NETWORK, policy.network.value),
+        writable_roots=list(policy.writable_roots) if requested.origin(RequestField.FILESYSTEM) else [],
+        approval=asked(RequestField.APPROVAL, policy.approval),
+        reviewer=asked(RequestField.REVIEWER, policy.reviewer),
+        origin=[
+            RequestOriginReport(
+                field=origin.field.value,
+                layer=origin.layer.value,
+                file=origin.file,
+                line=origin.line,
+                text=origin.text,
+            )
+            for origin in requested.origins
+        ],
+        environment=[str(rule) for rule in requested.environment],
+        since=iso(requested.since),
+        as_of=iso(requested.read_at),
+    )
+
+
+class ConfiguredReport(msgspec.Struct):
+    """The policy in force."""
+
+    filesystem: str
+    network: str
+    writable_roots: list[str]
+    approval: str | None
+
+
+def configured_report(policy: Policy) -> ConfiguredReport:
+    """Return the report of a policy."""
+    return ConfiguredReport(
+        filesystem=str(policy.filesystem),
+        network=str(policy.network),
+        writable_roots=list(policy.writable_roots),
+        approval=policy.approval,
+    )
+
+
+class GotReport(msgspec.Struct):
+    """What was observed of the newest command; null where it was not observed."""
+
+    network_flag: str | None
+    sandbox_flag: str | None
+    seccomp: int | None
+    no_new_privs: bool | None
+    network_namespace: str | None
+    sandboxed: bool | None
+
+
+def got_report(got: w.Got) -> GotReport:
+    """Return the report of what was observed."""
+    return GotReport(
+        network_flag=got.network_flag,
+        sandbox_flag=got.sandbox_flag,
+        seccomp=got.seccomp,
+        no_new_privs=got.no_new_privs,
+        network_namespace=got.network_namespace,
+        sandboxed=got.sandboxed,
+    )
+
+
+class StatePeriodReport(msgspec.Struct):
+    """A period that a worker spent in one state."""
+
+    state: str
+    since: str | None
+    until: str | None
+    why: str
+
+
+class SandboxReport(msgspec.Struct):
+    """Requested, configured, applied and observed sandbox, and the verdict."""
+
+    requested: RequestedReport | None
+    """What was asked for, and where; null where that is not known."""
+    configured: ConfiguredReport | None
+    applied: str | None
+    got: GotReport
+    verdict: Verdict
+    findings: list[FindingReport]
+    denials: list[DenialReport]
+    """The denial ledger: also denials that the worker got past."""
+    not_known: list[str]
+    """What could not be observed, or was not read: verdict and ledger are without it. `status` reads only the
+    beginning and the end of large session files; `check` reads all of them."""
+
+
+class WorkerReport(msgspec.Struct):
+    """One worker."""
+
+    id: str
+    kind: w.WorkerKind
+    name: str
+    agent: AgentReport
+    parent: str | None
+    children: list[str]
+    """Ids of the threads that it started."""
+    state: str
+    since: str | None
+    why: str
+    needs_you: bool
+    """Whether it needs the user now: it waits, is blocked or has failed, is not acknowledged and not past."""
+    group: str
+    """`needs-you`, `running`, `unclear`, `done`, `past`."""
+    is_new: bool
+    """Whether it has come to rest, or begun to wait, since the user last looked."""
+    fact: FactReport
+    """The reason in short, with its object whole."""
+    evidence: list[EvidenceReport]
+    sandbox: SandboxReport
+    """The layers of its sandbox."""
+    pane: str | None
+    """Its tmux pane; null where it has none."""
+    pids: list[int]
+    cwd: str | None
+    tokens: int | None
+    """Tokens of the whole session; null where they are not known."""
+    last_activity: str | None
+    """When it last gave a sign of life."""
+    stalled_since: str | None
+    """Time since which a running worker has shown no activity; null if it is active."""
+    history: list[StatePeriodReport]
+    """Its states, oldest first, the current one last; bounded."""
+    host: str | None = None
+    """The host it runs on; null: this machine. Then `id`, `parent` and `children` have its name in front of
+    them, and `pane`, `pids` and paths are those of that host."""
+    git: RepositoryReport | None = None
+    """The git repository of its directory; null where it lies in none, or was not read in time, and of past
+    workers."""
+    shown_in: str | None = None
+    """Of a worker of another host: the pane here that shows it."""
+    ssh_connection: str | None = None
+    """The ssh session that shows it: addresses and ports of client and server, by which a dashboard on the
+    client's machine knows its pane; null: none is known."""
+    on_screen: ScreenUsage | None = None
+    """What the screen of its pane states of model, context and cost, as the CLI rounds it; null: nothing."""
+
+
+def worker_report(worker: w.Worker) -> WorkerReport:
+    """Return the report of a worker."""
+    pane = str(worker.pane.key) if worker.pane else None
+    return WorkerReport(
+        id=worker.id,
+        kind=worker.kind,
+        name=worker.name,
+        agent=AgentReport(worker.agent.name, worker.agent.version),
+        parent=worker.parent,
+        children=list(worker.children),
+        state=str(worker.state),
+        since=iso(worker.assessment.since),
+        why=worker.assessment.why,
+        needs_you=worker.needs_you,
+        group=worker.group,
+        is_new=worker.is_new,
+        fact=fact_report(worker.fact),
+        evidence=evidence_report(worker.assessment.evidence),
+        sandbox=_sandbox_report(worker.sandbox, worker.notes),
+        pane=pane if worker.host is None else worker.pane_there,
+        pids=list(worker.pids),
+        cwd=worker.cwd,
+        tokens=worker.tokens.total,
+        git=repository_report(worker.git) if worker.git else None,
+        last_activity=iso(worker.last_activity),
+        stalled_since=iso(worker.stalled),
+        history=[
+            StatePeriodReport(
+                state=period.state, since=iso(period.since), until=iso(period.until), why=period.why
+            )
+            for period in worker.history
+        ],
+        host=worker.host,
+        shown_in=pane if worker.host is not None else None,
+        ssh_connection=worker.ssh_connection,
+        on_screen=worker.on_screen,
+    )
+
+
+def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
+    return SandboxReport(
+        requested=requested_report(sandbox.requested) if sandbox.requested else None,
+        configured=configured_report(sandbox.configured) if sandbox.configured else None,
+        applied=sandbox.applied,
+        got=got_report(sandbox.got),
+        verdict=sandbox.verdict,
+        findings=[finding_report(finding) for finding in sandbox.findings],
+        denials=[denial_report(entry) for entry in sandbox.denials],
+        not_known=[*sandbox.unread, *notes],
+    )

@@ -1,0 +1,102 @@
+"""`status --json=FIELDS`, and the schemas of documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from agentdash.cli.status import status
+from agentdash.model.states import State
+from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
+from agentdash.report.schemas import DOCUMENTS, schema
+from agentdash.report.status import (
+    FIELDS,
+    UnknownFieldError,
+    parse_fields,
+    status_fields_report,
+    status_report,
+)
+
+NOW = 1_763_000_000.0
+
+
+WORKER = Worker(
+    id="01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
+    kind="codex-thread",
+    name="build",
+    agent=Agent("codex", "0.169.0"),
+    assessment=Assessment(State.BLOCKED_SANDBOX, NOW, "write denied /srv/x"),
+    sandbox=Sandbox("mismatch", applied="bwrap", unread=("3 lines skipped",)),
+)
+
+
+def test_chosen_fields_are_those_of_the_whole_document() -> None:
+    snapshot = Snapshot(NOW, (WORKER,))
+    (chosen,) = status_fields_report(snapshot, FIELDS).workers
+    (whole,) = status_report(snapshot).workers
+    expected: dict[str, Any] = msgspec.to_builtins(whole)
+    expected |= {name: value for name, value in expected["sandbox"].items() if name not in expected}
+    assert msgspec.to_builtins(chosen) == expected
+
+
+@pytest.mark.parametrize(
+    ("given_text", "fields"),
+    [
+        ("state", ("state",)),
+        (" why , findings ", ("why", "findings")),
+        ("sandbox.findings,sandbox,why,why", ("findings", "sandbox", "why")),
+    ],
+)
+def test_fields(given_text: str, fields: tuple[str, ...]) -> None:
+    assert parse_fields(given_text) == fields
+
+
+@pytest.mark.parametrize(
+    ("given_text", "message"),
+    [
+        ("stat", "no field 'stat'. Did you mean 'state'"),
+        ("state,finding", "no field 'finding'. Did you mean 'findings'?"),
+        ("zzz", "no field 'zzz': choose from id, kind, name,"),
+        (",", "choose from id, kind"),
+    ],
+)
+def test_wrong_fields_are_named(given_text: str, message: str) -> None:
+    with pytest.raises(UnknownFieldError, match=message.replace("?", r"\?")):
+        parse_fields(given_text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--json=stat"], "Did you mean 'state'"),
+        (["--json="], "choose from id"),
+        (["--json=state", "--watch"], "--json= and --watch exclude each other"),
+    ],
+)
+def test_wrong_options_are_usage_errors(arguments: list[str], message: str) -> None:
+    done = CliRunner().invoke(status, arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+def test_each_field_of_each_schema_is_described(name: str) -> None:
+    """Write a docstring below a field that is listed here; `report.descriptions.COMMON` has common ones."""
+    definitions = schema(name)["$defs"]
+    assert definitions
+    assert [
+        f"{struct}.{field}"
+        for struct, definition in definitions.items()
+        for field, properties in definition["properties"].items()
+        if not properties.get("description")
+    ] == []
+
+
+def test_descriptions_are_the_docstrings() -> None:
+    worker_fields = schema("status")["$defs"]["WorkerReport"]["properties"]
+    assert worker_fields["stalled_since"]["description"] == (
+        "Time since which a running worker has shown no activity; null if it is active."
+    )
