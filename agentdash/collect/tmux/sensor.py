@@ -32,7 +32,6 @@ _FIELDS: Final = (
     *(
         "pane_id",
         "pane_pid",
-        "pane_tty",
         "pid",
         "pane_width",
         "pane_height",
@@ -74,11 +73,6 @@ class TmuxSensor:
     ) -> None:
         self._views = [_ServerView(server, timeout, skip) for server in servers]
 
-    @property
-    def terminals(self) -> set[str]:
-        """The paths of the terminals of all panes, as listed last."""
-        return {row.terminal for view in self._views for row in view.rows.values() if not row.pane.dead}
-
     def close(self) -> None:
         """Let go of the servers; the next poll connects again."""
         for view in self._views:
@@ -98,8 +92,6 @@ class _Row(msgspec.Struct, frozen=True):
     pane: Pane
     activity: int
     """When the pane's window last drew anything, unix seconds, whole."""
-    terminal: str
-    """Path of the pane's terminal."""
 
 
 _SocketId = tuple[int, int, int]
@@ -295,7 +287,7 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             clients=tuple(filter(None, clean_line(fields["window_active_clients_list"]).split(","))),
         )
         activity = possible_time(float(fields["window_activity"])) or 0.0
-        return _Row(pane=pane, activity=int(activity), terminal=fields["pane_tty"])
+        return _Row(pane=pane, activity=int(activity))
     except ValueError:
         return None
 
