@@ -44,8 +44,8 @@ from agentdash.store.memory import SOURCE as MEMORY
 
 if TYPE_CHECKING:
     from agentdash.report.elements import ViaReport
+    from agentdash.store.digests import ThreadDigests
     from agentdash.store.status_file import Published
-    from agentdash.store.thread_digests import ThreadDigests
 
 _FILE_POLL_INTERVAL_S: Final = 0.25
 """Between two reads of the status file; a writer pauses for a second after each write."""
@@ -210,8 +210,7 @@ def _poll(config: Config, target: str | None, *, no_cache: bool) -> FleetView:
         return _from_file(config, why)
     if no_cache or config.sessions is None:  # digests of all sessions would displace those of the newest
         return FleetView(_directly(config, target))
-    from agentdash.store.digests import DigestStore
-    from agentdash.store.thread_digests import ThreadDigests
+    from agentdash.store.digests import DigestStore, ThreadDigests
 
     known = ThreadDigests(DigestStore(state_folder()), SystemClock())
     snapshot = _directly(config, target, known)
@@ -272,7 +271,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
     found = find(snapshot, target)
     if found.workers or found.pane is None or found.pane not in hub.fleet.panes:
         return snapshot
-    from agentdash.collect.tmux.scrollback import read_scrollback
+    from agentdash.collect.tmux.actions import read_scrollback
 
     if (session := session_line(tuple(read_scrollback(found.pane)))) is None:
         return snapshot

@@ -24,7 +24,7 @@ from agentdash.collect.processes.confinement import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.tail.fs_events import refusal
-from agentdash.collect.tmux.clipboard import clipboard
+from agentdash.collect.tmux.actions import clipboard
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder

@@ -97,7 +97,7 @@ OPENERS = {
     "report/talk_html.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
-    "store/recorder.py": "written",
+    "store/journal.py": "written",
 }
 """Modules that open files without `agentdash.files`, and which ones: files that others may replace by a FIFO,
 a device or 3 GB are opened only through that."""

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from agentdash.collect.scheduler import BUSY_INTERVAL_S, QUIET_INTERVAL_S, PollScheduler
-from agentdash.collect.sources.tmux_panes import TmuxPaneSource
-from agentdash.collect.tmux.sensor import TmuxSensor
+from agentdash.collect.tmux.sensor import TmuxPaneSource, TmuxSensor
 from agentdash.engine.hub import LatestFleet
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet

@@ -66,11 +66,11 @@ _MAX_MESSAGE_BYTES: Final = 16 << 20
 thread has its preview."""
 _RETRY_DELAYS_S: Final = (1.0, 2.0, 5.0, 15.0, 30.0)
 """Before connecting again after a failure; the last one repeats."""
-_SEARCH_INTERVAL_S: Final = 0.05
+_SEARCH_INTERVAL_S: Final = 0.1
 """Between two checks whether there is an app-server with a loaded thread; a check takes 20 µs. In a fresh
 home the socket appears 0.35 s before the first menu is on the screen, and the first thread's lock 0.15 s
 before it."""
-_IDLE_SEARCH_INTERVAL_S: Final = 0.25
+_IDLE_SEARCH_INTERVAL_S: Final = 0.5
 """Likewise while nothing happens in this home."""
 
 

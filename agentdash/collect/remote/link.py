@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.collect.processes.connections import ssh_connection
+from agentdash.collect.processes.sensor import ssh_connection
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
 from agentdash.collect.remote.documents import (
@@ -26,7 +26,7 @@ from agentdash.collect.remote.documents import (
     SchemaError,
     parse_change,
 )
-from agentdash.collect.tail.line_splitter import LineSplitter
+from agentdash.collect.tail.log_file import LineSplitter
 from agentdash.model.clock import Clock
 from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
 from agentdash.model.sanitize import clean_line

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agentdash.collect.git import working_directories
 from agentdash.collect.scheduler import QUIET_INTERVAL_S
-from agentdash.collect.sources.directories import working_directories
 from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import Event, ReachSeen
 from agentdash.model.fleet import Fleet

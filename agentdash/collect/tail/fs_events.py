@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-_STEP_MS: Final = 30
+_STEP_MS: Final = 40
 """Between two looks for changes; one is delivered after a step in which no other has come."""
 _DEBOUNCE_MS: Final = 100
 """Changes that keep coming are delivered together after so long."""
