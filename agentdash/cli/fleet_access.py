@@ -283,7 +283,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 
 def _confinement(config: Config) -> str | None:
     """Return the sandbox that this process runs in; None if there is none."""
-    from agentdash.collect.processes.confinement import confinement
+    from agentdash.collect.processes.linux import confinement
     from agentdash.collect.tmux.servers import own_socket
 
     return confinement(own_socket() if config.tmux else None)

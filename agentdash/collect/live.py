@@ -8,14 +8,13 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.collect.git import GitSource
+from agentdash.collect.processes.reach import ReachSource
 from agentdash.collect.processes.sensor import ProcessSource
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.codex import CodexLogSource, StatusFeedSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
-from agentdash.collect.sources.reach import ReachSource
-from agentdash.collect.sources.requests import RequestSource
-from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.collect.sources.session_logs import KnownThreads, RolloutSource
+from agentdash.collect.sources.workers import RequestSource, SessionFileSource
 from agentdash.config import Config
 from agentdash.model.clock import Clock
 from agentdash.model.source import Source
@@ -49,7 +48,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]
     sources += [GitSource(clock), ReachSource(clock)]
     if config.tmux:
-        from agentdash.collect.sources.screen_readings import ScreenReadingSource
+        from agentdash.collect.sources.workers import ScreenReadingSource
 
         sources.append(ScreenReadingSource(clock, config.agents))
     if config.hosts:

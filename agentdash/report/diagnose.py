@@ -20,7 +20,7 @@ from agentdash import __version__
 from agentdash.agents.codex.home import CodexHome, default_home, locks
 from agentdash.agents.knowledge import installed_agents, knowledge, screen_versions
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.processes.confinement import confinement
+from agentdash.collect.processes.linux import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.tail.fs_events import refusal

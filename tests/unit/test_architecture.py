@@ -82,7 +82,6 @@ OPENERS = {
     "cli/dashboard.py": "/dev/tty",
     "cli/debug_log.py": "written",
     "cli/stdin.py": "/dev/tty, and a file that is written",
-    "collect/processes/confinement.py": "/proc",
     "collect/processes/first_look.py": "/proc",
     "collect/processes/linux.py": "/proc",
     "demo/day.py": "data of the package",

@@ -11,7 +11,7 @@ import pytest
 
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.git import GitSource
-from agentdash.collect.sources.reach import ReachSource
+from agentdash.collect.processes.reach import ReachSource
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import Event, ReachSeen, RepositorySeen
 from agentdash.model.fleet import Fleet, PaneOccupant
