@@ -13,7 +13,7 @@ from agentdash.model.clock import Clock
 from agentdash.model.events import AttentionRecalled
 from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Worker
-from agentdash.store.attention_file import AttentionFile
+from agentdash.store.attention import AttentionFile
 
 _SLACK_S: Final = 1.0
 """Added to the time of an acknowledgement: a state may begin by a clock that is a little ahead."""

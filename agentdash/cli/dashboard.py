@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from agentdash.model.clock import Clock
     from agentdash.model.pane import PaneKey
     from agentdash.model.worker import Worker
-    from agentdash.store.attention_file import AttentionFile
-    from agentdash.store.recorder import Recorder
+    from agentdash.store.attention import AttentionFile
+    from agentdash.store.journal import Recorder
     from agentdash.tui.app import AgentDash
     from agentdash.tui.notifier import Notifier
     from agentdash.tui.options import OnSnapshot, OpenConversation
@@ -109,7 +109,7 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
 
 
 def _recorder(folder: Path, clock: Clock) -> Recorder:
-    from agentdash.store.recorder import Recorder
+    from agentdash.store.journal import Recorder
 
     return Recorder(folder, clock, version=__version__, host=platform.node())
 

@@ -44,8 +44,12 @@ from agentdash.report.elements import ViaReport
 from agentdash.store.memory import SOURCE as MEMORY
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
+=======
+    from agentdash.report.elements import ViaReport
+    from agentdash.store.digests import ThreadDigests
+>>>>>>> collect2
     from agentdash.store.status_file import Published
-    from agentdash.store.thread_digests import ThreadDigests
 
 _FILE_POLL_INTERVAL_S: Final = 0.25
 """Between two reads of the status file; a writer pauses for a second after each write."""
@@ -198,8 +202,7 @@ def _poll(config: Config, target: str | None, *, no_cache: bool) -> FleetView:
         return _from_file(config, why)
     if no_cache or config.sessions is None:  # digests of all sessions would displace those of the newest
         return FleetView(_directly(config, target))
-    from agentdash.store.digests import DigestStore
-    from agentdash.store.thread_digests import ThreadDigests
+    from agentdash.store.digests import DigestStore, ThreadDigests
 
     known = ThreadDigests(DigestStore(state_folder()), SystemClock())
     snapshot = _directly(config, target, known)
@@ -263,7 +266,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
     found = find(snapshot, target)
     if found.workers or found.pane is None or found.pane not in hub.fleet.panes:
         return snapshot
-    from agentdash.collect.tmux.scrollback import read_scrollback
+    from agentdash.collect.tmux.actions import read_scrollback
 
     if (session := session_line(tuple(read_scrollback(found.pane)))) is None:
         return snapshot
@@ -274,8 +277,13 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 
 
 def _confinement(config: Config) -> str | None:
+<<<<<<< HEAD
     """Return the sandbox that this process runs in, or None."""
     from agentdash.collect.processes.confinement import confinement
+=======
+    """Return the sandbox that this process runs in; None if there is none."""
+    from agentdash.collect.processes.linux import confinement
+>>>>>>> collect2
     from agentdash.collect.tmux.servers import own_socket
 
     return confinement(own_socket() if config.tmux else None)

@@ -15,12 +15,9 @@ from agentdash.engine.runner import Service
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event
 from agentdash.model.source import Source
-from agentdash.store.attention_file import AttentionFile
-from agentdash.store.attention_source import AttentionSource
-from agentdash.store.memory import SOURCE, Memory
-from agentdash.store.memory_keeper import MemoryKeeper
-from agentdash.store.memory_source import PaneMemorySource, ThreadMemorySource
-from agentdash.store.thread_digests import ThreadDigests
+from agentdash.store.attention import AttentionFile, AttentionSource
+from agentdash.store.digests import ThreadDigests
+from agentdash.store.memory import SOURCE, Memory, MemoryKeeper, PaneMemorySource, ThreadMemorySource
 
 
 class LiveHub(NamedTuple):

@@ -93,6 +93,6 @@ def _fed(app: BaseApp[Any], hub: Hub, services: Sequence[Service]) -> AbstractAs
 
 async def copy_to_tmux(text: str) -> str | None:
     """Copy inside of tmux; return what has happened, or None outside of it."""
-    from agentdash.collect.tmux.clipboard import copy
+    from agentdash.collect.tmux.actions import copy
 
     return await asyncio.to_thread(copy, text)

@@ -7,16 +7,14 @@ from __future__ import annotations
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
+from agentdash.collect.git import GitSource
+from agentdash.collect.processes.reach import ReachSource
+from agentdash.collect.processes.sensor import ProcessSource
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.sources.codex_log import CodexLogSource
+from agentdash.collect.sources.codex import CodexLogSource, StatusFeedSource
 from agentdash.collect.sources.denied_paths import DeniedPathSource
-from agentdash.collect.sources.git import GitSource
-from agentdash.collect.sources.processes import ProcessSource
-from agentdash.collect.sources.reach import ReachSource
-from agentdash.collect.sources.requests import RequestSource
-from agentdash.collect.sources.rollouts import KnownThreads, RolloutSource
-from agentdash.collect.sources.session_files import SessionFileSource
-from agentdash.collect.sources.status_feed import StatusFeedSource
+from agentdash.collect.sources.session_logs import KnownThreads, RolloutSource
+from agentdash.collect.sources.workers import RequestSource, SessionFileSource
 from agentdash.config import Config
 from agentdash.model.clock import Clock
 from agentdash.model.source import Source
@@ -37,7 +35,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, known)]
     claude_home = ClaudeHome(config.claude_home or default_claude_home())
     if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
-        from agentdash.collect.sources.transcripts import TranscriptSource
+        from agentdash.collect.sources.session_logs import TranscriptSource
 
         sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler))
     if config.tmux:
@@ -50,7 +48,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     sources += [SessionFileSource(clock), RequestSource(clock), DeniedPathSource(clock)]
     sources += [GitSource(clock), ReachSource(clock)]
     if config.tmux:
-        from agentdash.collect.sources.screen_readings import ScreenReadingSource
+        from agentdash.collect.sources.workers import ScreenReadingSource
 
         sources.append(ScreenReadingSource(clock, config.agents))
     if config.hosts:
@@ -63,8 +61,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
 
 
 def _tmux_panes(config: Config, clock: Clock, scheduler: PollScheduler) -> Source:
-    from agentdash.collect.sources.tmux_panes import TmuxPaneSource
-    from agentdash.collect.tmux.sensor import TmuxSensor
+    from agentdash.collect.tmux.sensor import TmuxPaneSource, TmuxSensor
     from agentdash.collect.tmux.servers import current_pane, own_server, servers
 
     sensor = TmuxSensor(servers(config.socket_names, config.socket_paths, default=True), skip=current_pane())

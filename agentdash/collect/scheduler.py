@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Final
 
 from agentdash.agents.codex.home import thread_id
 from agentdash.model.clock import Clock, until_beat
+from agentdash.model.events import PaneDrawn, PaneGone, ProcessGone
 from agentdash.model.fleet import Fleet
+from agentdash.model.source import Emit, FleetChannel, Source
 
 BUSY_INTERVAL_S: Final = 0.5
 """Between two polls of panes, processes and locks while something happens, where these are few."""
@@ -91,3 +94,30 @@ def _has_open_turn(fleet: Fleet) -> bool:
         loaded |= {thread for path in process.rollouts if (thread := thread_id(PurePath(path)))}
     turns = (fleet.threads[thread].turn for thread in loaded if thread in fleet.threads)
     return any(turn is not None and turn.ended_at is None for turn in turns)
+
+
+_ACTIVITY: Final = (ProcessGone, PaneGone, PaneDrawn)
+"""Events that are signs of activity. A process that only used some CPU is none."""
+
+
+async def poll_repeatedly(
+    source: Source,
+    emit: Emit,
+    channel: FleetChannel,
+    scheduler: PollScheduler,
+    *,
+    rest: Callable[[Fleet], Awaitable[None]] | None = None,
+) -> None:
+    """Poll a source until cancelled, with pauses that depend on the activity.
+
+    Args:
+        channel: the fleet that polls and pauses depend on.
+        scheduler: sets the pauses, and is notified of activity.
+        rest: waits between two polls; by default for the scheduler's pause.
+    """
+    while True:
+        events = await source.poll(channel.value)
+        if any(isinstance(event, _ACTIVITY) for event in events):
+            scheduler.mark_activity()
+        emit(events)
+        await (rest(channel.value) if rest else asyncio.sleep(scheduler.pause(channel.value)))

@@ -34,12 +34,12 @@ from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.knowledge import installed_agents, knowledge, screen_versions
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.processes.confinement import confinement
+from agentdash.collect.processes.linux import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.command import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
-from agentdash.collect.tmux.clipboard import clipboard
+from agentdash.collect.tmux.actions import clipboard
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder

@@ -1,25 +1,45 @@
-"""The format of journals: files with what only a live agentdash sees.
+"""Journals: files with what only a live agentdash sees, of bounded size, number and age.
 
 That is: panes and their screens, processes, locks, Codex's status feed, the health of sources. The contents
 of rollouts are not in a journal: they stay where they are. A journal is JSON lines, `model.events.encode`
 behind a header. A recording is one or more parts; each begins with what was known (`FleetKnown`), so that any
 of them can be read alone. Of a screen that changes only the lines that differ are written, of a process that
 works only its counters.
+
+The dashboard comes first: recording an event takes microseconds, writing happens in a thread, and an error
+while writing is shown as the health of a source while everything else goes on.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
 import re
+import stat
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
 
+from agentdash.config import journal_folder
+from agentdash.files import create_private_directory, ensure_private_directory
 from agentdash.model import events as e
+from agentdash.model.clock import Clock
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.fleet import FleetKnown
+from agentdash.model.events import Event, SourceSeen, encode
+from agentdash.model.fleet import Fleet, FleetKnown
+from agentdash.model.known import known_of
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
+from agentdash.model.registry import RECORDED
+from agentdash.model.sanitize import clean_line
+from agentdash.model.secrets import mask_fields
+from agentdash.model.source import Emit, FleetChannel
 
 PART_NAME: Final = re.compile(r"(journal-(\d{8}T\d{6}Z)-\d+)-(\d{4,})\.jsonl", re.ASCII)
 """The name of a part: its recording (when it began, and the pid of its agentdash), the time in that, the
@@ -157,3 +177,198 @@ class JournalUnpacker:
                 self._processes[event.process.key] = event.process
             case e.ProcessGone():
                 self._processes.pop(event.key, None)
+
+
+_MAX_PENDING_EVENTS: Final = 20_000
+"""Events that wait to be written, at most: some seconds of the busiest fleet."""
+_WRITE_INTERVAL_S: Final = 0.5
+"""Time for which events are gathered before they are written: what is lost when agentdash is killed."""
+
+
+_FLUSH_TIMEOUT_S: Final = 0.2
+"""For a write that is under way at an exit by force."""
+
+
+class JournalLimits(msgspec.Struct, frozen=True):
+    """How much is kept."""
+
+    part_bytes: int = 8 << 20
+    """Size of a file after which the next one begins: the unit of pruning, and fast to search."""
+    total_bytes: int = 512 << 20
+    """Size of all files of a folder; the oldest are removed first."""
+    max_age_s: float = 30 * 86_400.0
+    """Age at which a file is removed."""
+
+
+_DEFAULT_LIMITS: Final = JournalLimits()
+
+
+class Recorder:
+    """A source that emits nothing but the health of the recording.
+
+    Args:
+        folder: created if need be, readable by its owner alone, as are all files in it.
+        clock: for the times of headers and for pruning.
+        version: agentdash's own.
+        host: the machine's name.
+        limits: how much is kept.
+    """
+
+    name = "recording"
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        *,
+        version: str,
+        host: str,
+        limits: JournalLimits = _DEFAULT_LIMITS,
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._limits = limits
+        self._version = version
+        self._host = host
+        begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(clock.now()))
+        self._recording = f"journal-{begun}-{os.getpid()}"
+        self._pending: list[Event] = []
+        self._has_pending = asyncio.Event()
+        self._lost = 0
+        self._stopped = False
+        self._writing = threading.Lock()
+        self._packer = JournalPacker()
+        self._file: int | None = None
+        self._part = 0
+        self._size = 0
+
+    # ------------------------------------------------------------ recording
+
+    def record(self, events: Sequence[Event]) -> None:
+        """Keep the events that were reduced for writing; what exceeds the limits is counted."""
+        recorded = [event for event in events if isinstance(event, RECORDED) and not self._is_own(event)]
+        if not recorded:
+            return
+        if self._stopped or len(self._pending) + len(recorded) > _MAX_PENDING_EVENTS:
+            self._lost += len(recorded)
+            return
+        self._pending += recorded
+        self._has_pending.set()
+
+    def flush(self) -> None:
+        """Write what is left, for an exit by force: from another thread, while the loop does not run."""
+        if self._writing.acquire(timeout=_FLUSH_TIMEOUT_S):
+            try:
+                if self._file is not None and not self._stopped:
+                    self._write_events(self._pending)
+            finally:
+                self._writing.release()
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return nothing: a single snapshot is not recorded."""
+        del fleet
+        return ()
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Write until cancelled, or until an error."""
+        writing: asyncio.Future[None] | None = None
+        try:
+            await asyncio.to_thread(self._begin_part, channel.value)
+            emit([self._health(f"to {clean_line(str(self._folder))}")])
+            while True:
+                await self._has_pending.wait()
+                await asyncio.sleep(_WRITE_INTERVAL_S)
+                self._has_pending.clear()
+                events, self._pending = self._pending, []
+                lost = self._lost
+                writing = asyncio.ensure_future(asyncio.to_thread(self._write, events, channel.value))
+                await asyncio.shield(writing)
+                if lost:
+                    emit([self._health(f"{lost:,} events came too fast and are not in it", ok=False)])
+        except OSError as error:
+            emit([self._stop(error)])
+        finally:
+            if writing is not None and not writing.done():
+                await writing
+            self._close(channel.value)
+
+    def _is_own(self, event: Event) -> bool:
+        return isinstance(event, SourceSeen) and event.name == self.name
+
+    def _stop(self, error: OSError) -> SourceSeen:
+        self._stopped = True
+        self._lost += len(self._pending)
+        self._pending.clear()
+        reason = clean_line(error.strerror or str(error))
+        return self._health(f"has stopped: {reason} ({clean_line(str(self._folder))})", ok=False)
+
+    def _health(self, detail: str, *, ok: bool = True) -> SourceSeen:
+        return SourceSeen(at=self._clock.now(), name=self.name, ok=ok, detail=detail)
+
+    # ------------------------------------------------------------ writing
+
+    def _begin_part(self, fleet: Fleet) -> None:
+        """Begin the next part with what is known, and remove old ones."""
+        self._close_file()
+        self._part += 1
+        self._packer = JournalPacker()
+        is_ours = self._folder == journal_folder()
+        (ensure_private_directory if is_ours else create_private_directory)(self._folder)
+        self._prune()
+        path = self._folder / f"{self._recording}-{self._part:04d}.jsonl"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size = 0
+        now = self._clock.now()
+        known = mask_fields(known_of(fleet, now))
+        self._packer.pack(known)
+        header = JournalHeader(agentdash=self._version, host=self._host, at=now, known=1)
+        self._append(b"\n".join([msgspec.json.encode(header), encode(known), b""]))
+
+    def _write(self, events: Sequence[Event], fleet: Fleet) -> None:
+        with self._writing:
+            self._write_events(events)
+            if self._size > self._limits.part_bytes:
+                self._begin_part(fleet)
+
+    def _write_events(self, events: Sequence[Event]) -> None:
+        # masked before packing: of a screen of which some lines are written, all lines tell what is a secret
+        packed = [event for event in map(self._packer.pack, map(mask_fields, events)) if event is not None]
+        self._append(b"".join(encode(event) + b"\n" for event in packed))
+
+    def _append(self, data: bytes) -> None:
+        if self._file is None:
+            return
+        if os.fstat(self._file).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "its file was removed")
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        self._size += len(data)
+
+    def _close(self, fleet: Fleet) -> None:
+        """Write what is left; an error is dropped, since nothing can show it any more."""
+        try:
+            if not self._stopped:
+                self._write(self._pending, fleet)
+        except OSError:
+            pass
+        self._pending = []
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _prune(self) -> None:
+        """Remove the oldest parts beyond the limits, and no other files."""
+        parts = [
+            (found.st_mtime, found.st_size, path)
+            for path in self._folder.iterdir()
+            if PART_NAME.fullmatch(path.name) and stat.S_ISREG((found := path.lstat()).st_mode)
+        ]
+        room = self._limits.total_bytes - self._limits.part_bytes
+        for modified, size, path in sorted(parts, reverse=True):
+            room -= size
+            if room < 0 or self._clock.now() - modified > self._limits.max_age_s:
+                path.unlink(missing_ok=True)

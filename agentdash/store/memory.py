@@ -8,23 +8,34 @@ write at once.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
+from agentdash.model.clock import Clock
+from agentdash.model.events import Event, ObservationsRecalled, PanesRecalled, SourceSeen
+from agentdash.model.fleet import Fleet
+from agentdash.model.known import memory_of
+from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory, argument_digests, digest
 from agentdash.model.observation import Escape
-from agentdash.model.pane import PaneKey
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.requested import Requested
-from agentdash.model.sanitize import is_clean_json
+from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.secrets import mask_fields
+from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.states import State
+from agentdash.model.thread import Thread
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.store.database import ForeignFileError, reading, writing
+from agentdash.store.status_file import Engine
 
 NAME: Final = "memory.sqlite"
 """The file, in agentdash's state directory."""
@@ -287,3 +298,191 @@ def _decoded(fact: bytes, kind: type[_T]) -> _T | None:
         return msgspec.json.decode(fact, type=kind) if is_clean_json(fact) else None
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, RecursionError):
         return None
+
+
+_SAVE_INTERVAL_S: Final = 1.0
+"""Between two writes."""
+_CHECK_INTERVAL_S: Final = 10.0
+"""Between two looks at the fleet while no snapshot differs: what is saved hardly changes then."""
+
+
+class MemoryKeeper:
+    """Writes the memory file of a Codex home.
+
+    Args:
+        memory: the file.
+        clock: the time of the rows.
+    """
+
+    def __init__(self, memory: Memory, clock: Clock) -> None:
+        self._memory = memory
+        self._clock = clock
+        self._threads: Mapping[str, Thread] = {}
+        """Of the newest fleet that was looked through."""
+        self._fleet: Fleet | None = None
+        self._snapshot: Snapshot | None = None
+        self._failure: str | None = None
+
+    async def keep(self, hub: Engine) -> None:
+        """Save what the hub sees until cancelled, and once more then; a failure is reported as a source."""
+        try:
+            while True:
+                await asyncio.sleep(_SAVE_INTERVAL_S)
+                snapshot = hub.snapshot
+                failure = await asyncio.to_thread(self.save, hub.fleet, snapshot)
+                if failure != self._failure:
+                    self._failure = failure
+                    hub.emit([self._health(failure)])
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CHECK_INTERVAL_S):
+                        await hub.wait_for_snapshot(snapshot)
+        finally:
+            self.save(hub.fleet, hub.snapshot)
+
+    def save(self, fleet: Fleet, snapshot: Snapshot | None) -> str | None:
+        """Save what is new in a fleet; return the error message if the file cannot be used."""
+        is_unchanged = fleet is self._fleet and snapshot is self._snapshot
+        if snapshot is None or fleet.processes_at is None or is_unchanged:
+            return self._failure
+        try:
+            self._save(fleet, snapshot)
+        except MemoryFileError as error:
+            return clean_line(str(error))
+        return None
+
+    def _save(self, fleet: Fleet, snapshot: Snapshot) -> None:
+        present = (
+            _present(worker, worker.pane, fleet, snapshot.at)
+            for worker in snapshot.workers
+            if worker.pane is not None and worker.host is None and worker.state is not State.UNREACHABLE
+        )
+        workers = (*fleet.past_workers.values(), *present)
+        self._memory.save(list(self._changed_threads(fleet)), workers, self._clock.now())
+        self._fleet = fleet
+        self._snapshot = snapshot
+
+    def _health(self, failure: str | None) -> SourceSeen:
+        return SourceSeen(
+            at=self._clock.now(), name=SOURCE, ok=failure is None, detail=failure or "written again"
+        )
+
+    def _changed_threads(self, fleet: Fleet) -> Iterator[ThreadMemory]:
+        requests = self._fleet.requests if self._fleet else {}
+        if fleet.threads is not self._threads or fleet.requests is not requests:
+            for thread in fleet.threads.values():
+                asked = fleet.requests.get(thread.id, ())
+                is_unchanged = self._threads.get(thread.id) is thread and requests.get(thread.id, ()) is asked
+                if not is_unchanged and (thread.observations or thread.escapes or asked):
+                    yield replace(memory_of(thread), requests=asked)
+        self._threads = fleet.threads
+
+
+def _present(worker: Worker, pane: Pane, fleet: Fleet, at: float) -> PastWorker:
+    """Return what is kept of a worker that is in a pane now."""
+    occupant, link = fleet.occupants.get(pane.key), fleet.links.panes.get(worker.id)
+    decisive = worker.assessment.evidence[0] if worker.assessment.evidence else None
+    return PastWorker(
+        pane=pane.key,
+        worker=worker.id,
+        agent=worker.agent.name,
+        seen=at,
+        server_pid=pane.server_pid,
+        name=pane.window,
+        cwd=worker.cwd,
+        pid=occupant.key.pid if occupant else None,
+        own=link is not None and link.own,
+        state=worker.state,
+        since=worker.assessment.since,
+        rule=decisive.rule if decisive else "",
+        words=digest(decisive.text) if decisive else "",
+        ended_at=occupant.gone_at if occupant else None,
+        started=occupant.key.started if occupant else None,
+        arguments=argument_digests(occupant.process.argv) if occupant and occupant.process else (),
+    )
+
+
+_REREAD_INTERVAL_S: Final = 1.0
+_REREAD_PANES: Final = 50
+"""The newest ones, which may have come and gone since."""
+
+
+class _MemorySource:
+    """Reads the memory file.
+
+    Args:
+        memory: the file.
+        clock: the time of the events.
+    """
+
+    name = SOURCE
+
+    def __init__(self, memory: Memory, clock: Clock) -> None:
+        self._memory = memory
+        self._clock = clock
+
+    def _read(self, read: Callable[[], Sequence[Event]]) -> Sequence[Event]:
+        """Return the events; the failure as the source's health where the file cannot be used."""
+        try:
+            return read()
+        except MemoryFileError as error:
+            failure = clean_line(str(error))
+            return [SourceSeen(at=self._clock.now(), name=self.name, ok=False, detail=failure)]
+
+
+class PaneMemorySource(_MemorySource):
+    """Recalls the workers of panes. A single pass polls it before panes are linked to threads."""
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what is remembered of panes."""
+        del fleet
+        return self._read(self._panes)
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what is remembered of panes, and then what other agentdashes saw of panes that are not there
+        any more."""
+        emit(await asyncio.to_thread(self._read, self._panes))
+        read = self._memory.changed_at()
+        while True:
+            await asyncio.sleep(_REREAD_INTERVAL_S)
+            if (changed := self._memory.changed_at()) != read:
+                read = changed
+                emit(await asyncio.to_thread(self._read, partial(self._unseen, channel.value)))
+
+    def _panes(self) -> Sequence[Event]:
+        return self._recalled(self._memory.past_workers())
+
+    def _unseen(self, fleet: Fleet) -> Sequence[Event]:
+        past = self._memory.past_workers(_REREAD_PANES)
+        return self._recalled(
+            [each for each in past if each.pane not in fleet.panes and each.pane not in fleet.past_workers]
+        )
+
+    def _recalled(self, workers: Sequence[PastWorker]) -> Sequence[Event]:
+        return [PanesRecalled(at=self._clock.now(), workers=tuple(workers))] if workers else []
+
+
+class ThreadMemorySource(_MemorySource):
+    """Recalls the observations of each thread once it is known. A single pass polls it behind all sources
+    that name threads."""
+
+    def __init__(self, memory: Memory, clock: Clock) -> None:
+        super().__init__(memory, clock)
+        self._recalled: set[str] = set()
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what is remembered of the threads that are known."""
+        return self._read(partial(self._threads, fleet.threads))
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what is remembered of threads as they appear."""
+        fleet = channel.value
+        while True:
+            if new := fleet.threads.keys() - self._recalled:
+                emit(await asyncio.to_thread(self._read, partial(self._threads, new)))
+            fleet = await channel.wait_for_change(fleet)
+
+    def _threads(self, threads: Iterable[str]) -> Sequence[Event]:
+        names = set(threads)
+        self._recalled |= names
+        at = self._clock.now()
+        return [ObservationsRecalled(at=at, memory=memory) for memory in self._memory.threads(names)]

@@ -25,7 +25,7 @@ from agentdash.replay.family import find_family
 from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import OVERHANG_S, family_stream
 from agentdash.report.timeline_builder import build_report
-from agentdash.store.recorder import Recorder
+from agentdash.store.journal import Recorder
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until, within
 from tests.live.watched import thread_in

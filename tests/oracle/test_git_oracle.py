@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.collect.git.index import MalformedIndexError, read_index
-from agentdash.collect.git.repository import find_repository, read_repository
+from agentdash.collect.git import MalformedIndexError, find_repository, read_index, read_repository
 from agentdash.model.git import Repository
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -17,7 +17,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.engine.hub import Hub, LatestValue
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, RecordingEnded
-from agentdash.store.recorder import Recorder
+from agentdash.store.journal import Recorder
 from tests.unit.test_journal import KEY, NOW, STORY, Bench, drawn
 
 

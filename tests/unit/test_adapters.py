@@ -10,7 +10,7 @@ from pathlib import Path
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.registry import adapters
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.sources.session_files import SessionFileSource
+from agentdash.collect.sources.workers import SessionFileSource
 from agentdash.model.events import Event, SessionSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Process, ProcessKey

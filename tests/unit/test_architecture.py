@@ -84,7 +84,6 @@ OPENERS = {
     "cli/dashboard.py": "/dev/tty",
     "cli/debug_log.py": "written",
     "cli/stdin.py": "/dev/tty, and a file that is written",
-    "collect/processes/confinement.py": "/proc",
     "collect/processes/first_look.py": "/proc",
     "collect/processes/linux.py": "/proc",
     "demo/day.py": "data of the package",
@@ -98,7 +97,7 @@ OPENERS = {
     "report/redact.py": "sources of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
-    "store/recorder.py": "written",
+    "store/journal.py": "written",
 }
 """Modules that open files without `agentdash.files`, and which ones: files that others may replace by a FIFO,
 a device or 3 GB are opened only through that."""

@@ -23,8 +23,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Assessment
 from agentdash.replay.clock import VirtualClock
-from agentdash.store.attention_file import AttentionFile
-from agentdash.store.attention_source import AttentionSource
+from agentdash.store.attention import AttentionFile, AttentionSource
 
 NOW = 1_773_260_000.0
 HOUR = 3_600.0

@@ -25,7 +25,7 @@ from agentdash.agents.gemini.chats import GeminiChatParser, gemini_chats
 from agentdash.agents.kilo.adapter import DATABASE as KILO_DATABASE
 from agentdash.agents.opencode.database import OpencodeSessions
 from agentdash.agents.qwen.chats import QwenChats
-from agentdash.collect.sources.session_files import SessionFileSource
+from agentdash.collect.sources.workers import SessionFileSource
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.chat import Chat

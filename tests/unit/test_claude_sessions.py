@@ -17,7 +17,7 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.sources.transcripts import TranscriptSource
+from agentdash.collect.sources.session_logs import TranscriptSource
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import FileSeen
 from agentdash.model.fleet import Fleet

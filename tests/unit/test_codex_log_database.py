@@ -15,7 +15,7 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.log_database import CodexLog, log_file
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.sources.codex_log import CodexLogSource
+from agentdash.collect.sources.codex import CodexLogSource
 from agentdash.model.events import Event, SourceSeen, TroubleLogged, ViolationLogged
 from agentdash.model.fleet import Fleet
 from tests.unit.story import T, begun, called, ended, fleet

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from agentdash.collect.processes.connections import mosh_connection
+from agentdash.collect.processes.sensor import mosh_connection
 
 CLIENT = ("mosh-client", "-# build1 |", "10.0.0.9", "60001")
 

@@ -20,7 +20,7 @@ from agentdash.cli import stdin
 from agentdash.files import write_file, write_private
 from agentdash.model.memory import PastWorker
 from agentdash.model.pane import PaneKey
-from agentdash.store.attention_file import AttentionFile
+from agentdash.store.attention import AttentionFile
 from agentdash.store.digests import DigestStore, file_states
 from agentdash.store.memory import Memory, MemoryFileError
 from agentdash.store.status_file import UnpublishedError, read_published

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.sources.screen_readings import ScreenReadingSource
+from agentdash.collect.sources.workers import ScreenReadingSource
 from agentdash.engine import hub as hub_module
 from agentdash.engine import snapshot as snapshot_module
 from agentdash.engine.hub import Hub, LatestValue

@@ -35,8 +35,7 @@ from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.timeline_builder import build_report
-from agentdash.store.journal import LINE_DECODER, JournalPacker, ScreenChanged
-from agentdash.store.recorder import JournalLimits, Recorder
+from agentdash.store.journal import LINE_DECODER, JournalLimits, JournalPacker, Recorder, ScreenChanged
 from tests.unit.rollout_files import BORN, THREAD, line
 from tests.unit.test_library import META
 

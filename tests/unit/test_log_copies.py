@@ -13,7 +13,7 @@ import pytest
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.sources.rollouts import RolloutSource
+from agentdash.collect.sources.session_logs import RolloutSource
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet
 

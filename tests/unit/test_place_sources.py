@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.sources.git import GitSource
-from agentdash.collect.sources.reach import ReachSource
+from agentdash.collect.git import GitSource
+from agentdash.collect.processes.reach import ReachSource
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import Event, ReachSeen, RepositorySeen
 from agentdash.model.fleet import Fleet, PaneOccupant

@@ -27,8 +27,8 @@ from agentdash.model.policy import Policy
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.replay.clock import VirtualClock
+from agentdash.store.journal import Recorder
 from agentdash.store.memory import Memory
-from agentdash.store.recorder import Recorder
 from tests.unit.planted_secrets import PLANTED, leaks
 from tests.unit.rollout_files import files
 

@@ -7,9 +7,7 @@ import asyncio
 import pytest
 
 from agentdash.collect.scheduler import BUSY_INTERVAL_S, QUIET_INTERVAL_S, PollScheduler
-from agentdash.collect.sources.tmux_panes import TmuxPaneSource
-from agentdash.collect.tmux.sensor import TmuxSensor
-from agentdash.collect.tmux.terminals import PaneTerminals
+from agentdash.collect.tmux.sensor import TmuxPaneSource, TmuxSensor
 from agentdash.engine.hub import LatestFleet
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
@@ -41,7 +39,6 @@ async def test_panes_are_polled_more_seldom_where_many_draw(
         raise asyncio.CancelledError
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    monkeypatch.setattr(PaneTerminals, "watch", lambda *_: False)
     clock = VirtualClock(100.0)
     source = TmuxPaneSource(DrawingSensor(panes), clock, PollScheduler(clock), default_optional=False)
     with pytest.raises(asyncio.CancelledError):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentdash.cli.fleet_access import read_fleet
 from agentdash.collect.clock import SystemClock
-from agentdash.collect.processes.confinement import confinement, linux_confinement
+from agentdash.collect.processes.linux import confinement, linux_confinement
 from agentdash.config import Config
 from agentdash.demo.play import demo_hub
 from agentdash.model.events import Event, SourceSeen

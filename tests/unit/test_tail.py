@@ -340,27 +340,19 @@ async def apply_until(
         replayed.apply(await anext(changes))
 
 
-@pytest.fixture(params=["inotify", "watchfiles", "silence", "no-watches", "no-inotify-watches"])
+@pytest.fixture(params=["watchfiles", "silence", "no-watches"])
 def file_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How this system delivers file events: by inotify, by watchfiles, none, or an error."""
+    """How this system delivers file events: by watchfiles, none, or an error."""
 
     async def silence(*args: object, **kwargs: object) -> AsyncIterator[set[tuple[int, str]]]:
         await asyncio.Event().wait()
         yield set()
 
     async def exhausted(*args: object, **kwargs: object) -> AsyncIterator[set[tuple[int, str]]]:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError("OS file watch limit reached.")
         yield set()
 
-    def no_watches(path: str, mask: int) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    if request.param != "inotify":
-        monkeypatch.setattr(watch_module.inotify, "AVAILABLE", False)
-    if request.param == "no-inotify-watches":
-        monkeypatch.setattr(watch_module.inotify, "AVAILABLE", True)
-        monkeypatch.setattr(watch_module.Inotify, "add", lambda _, path, mask: no_watches(path, mask))
-    if request.param in ("silence", "no-watches", "no-inotify-watches"):
+    if request.param != "watchfiles":
         monkeypatch.setattr(watchfiles, "awatch", silence if request.param == "silence" else exhausted)
         monkeypatch.setattr(follower_module, "_SWEEP_INTERVAL_S", 0.1)
         monkeypatch.setattr(follower_module, "_SWEEP_WITHOUT_EVENTS_INTERVAL_S", 0.1)
@@ -391,7 +383,7 @@ async def test_follow_create_grow_replace_move_delete(tmp_path: Path, file_event
         while replayed.files:
             replayed.apply(await anext(changes))
         assert follower.watching == (
-            "polling: no inotify watches left" if file_events.endswith("-watches") else "events"
+            "polling: no inotify watches left" if file_events == "no-watches" else "events"
         )
 
 
@@ -409,25 +401,6 @@ async def test_recreated_root_is_watched(tmp_path: Path) -> None:
         append(new, b"more\n")
         await apply_until(replayed, changes, new, b"more")
         assert old not in replayed.files
-
-
-async def test_a_missing_directory_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without polls, and again after it has gone."""
-    for name in ("_SWEEP_INTERVAL_S", "_RELIABLE_SWEEP_INTERVAL_S", "_RECENT_POLL_INTERVAL_S"):
-        monkeypatch.setattr(follower_module, name, 10_000.0)
-    monkeypatch.setattr(watch_module.inotify, "AVAILABLE", True)
-    home = tmp_path / "home"
-    known = write(home / "sessions" / "a.jsonl", b"known\n")
-    follower, replayed = LogFollower([home / "sessions", home / "archived"]), Replayed()
-    async with aclosing(follower.follow()) as changes:
-        await apply_until(replayed, changes, known, b"known")
-        for each in range(2):
-            archived = write(home / "archived" / f"{each}.jsonl", b"archived\n")
-            await apply_until(replayed, changes, archived, b"archived")
-            archived.unlink()
-            archived.parent.rmdir()
-            while archived in replayed.files:
-                replayed.apply(await anext(changes))
 
 
 async def test_following_yields_to_other_tasks(tmp_path: Path) -> None:
@@ -455,7 +428,6 @@ async def test_following_yields_to_other_tasks(tmp_path: Path) -> None:
 
 async def test_cancelled_close_of_the_watcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory that is created renews the watcher; a dashboard that is quit at that moment must end."""
-    monkeypatch.setattr(watch_module.inotify, "AVAILABLE", False)
     watch = watch_module.FileWatcher([str(tmp_path)])
     await watch.renew()
     await asyncio.sleep(0)
@@ -470,10 +442,8 @@ async def test_events_alone_are_enough_on_a_local_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files and directories that come, grow, move and go at random, without sweeps or polls."""
-    for name in ("_SWEEP_INTERVAL_S", "_RELIABLE_SWEEP_INTERVAL_S", "_RECENT_POLL_INTERVAL_S"):
+    for name in ("_SWEEP_INTERVAL_S", "_RECENT_POLL_INTERVAL_S"):
         monkeypatch.setattr(follower_module, name, 10_000.0)
-    monkeypatch.setattr(watch_module, "_is_local", lambda _: True)
-    monkeypatch.setattr(watch_module.inotify, "AVAILABLE", True)
     rng = random.Random(13)
     root = tmp_path / "sessions"
     root.mkdir()

@@ -18,8 +18,7 @@ from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.fleet import Fleet
-from agentdash.store.digests import NAME, DigestStore
-from agentdash.store.thread_digests import ThreadDigests
+from agentdash.store.digests import NAME, DigestStore, ThreadDigests
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3

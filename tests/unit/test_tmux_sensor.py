@@ -23,7 +23,6 @@ from agentdash.peers import ProvenSocket
 PANE = {
     "pane_id": "%1",
     "pane_pid": "42",
-    "pane_tty": "/dev/nowhere",
     "pid": "41",
     "pane_width": "80",
     "pane_height": "24",

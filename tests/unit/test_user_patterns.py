@@ -11,7 +11,7 @@ from agentdash.agents.registry import adapters, shared_rules_text
 from agentdash.agents.screen_reader import read_screen
 from agentdash.agents.screen_rules import RulesProblem, load_rules
 from agentdash.agents.user_patterns import SlowPatternError, UserPattern
-from agentdash.collect.sources.screen_readings import ScreenReadingSource
+from agentdash.collect.sources.workers import ScreenReadingSource
 from agentdash.model.events import ScreenRead, SourceSeen
 from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.pane import Pane

@@ -36,7 +36,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -66,11 +66,11 @@ _MAX_MESSAGE_BYTES: Final = 16 << 20
 thread has its preview."""
 _RETRY_DELAYS_S: Final = (1.0, 2.0, 5.0, 15.0, 30.0)
 """Before connecting again after a failure; the last one repeats."""
-_SEARCH_INTERVAL_S: Final = 0.05
+_SEARCH_INTERVAL_S: Final = 0.1
 """Between two checks whether there is an app-server with a loaded thread; a check takes 20 µs. In a fresh
 home the socket appears 0.35 s before the first menu is on the screen, and the first thread's lock 0.15 s
 before it."""
-_IDLE_SEARCH_INTERVAL_S: Final = 0.25
+_IDLE_SEARCH_INTERVAL_S: Final = 0.5
 """Likewise while nothing happens in this home."""
 
 
@@ -116,22 +116,10 @@ class StatusFeed:
         """Number of requests that the app-server has sent; other clients answer them."""
         return self._state.requests
 
-    @property
-    def places(self) -> tuple[str, ...]:
-        """The directories in which something changes when an app-server comes, or is initialized."""
-        folders = (
-            self._path.parent.parent,
-            self._path.parent,
-            self._locks,
-            Path(os.path.realpath(self._path)).parent,
-        )
-        return tuple(dict.fromkeys(map(str, folders)))
-
     async def stream(
         self,
         emit: Callable[[Sequence[Event]], None],
         is_idle: Callable[[], bool] = lambda: False,
-        rest: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         """Emit status changes while an app-server is running, until cancelled.
 
@@ -142,8 +130,6 @@ class StatusFeed:
         Args:
             is_idle: returns whether nothing happens in this home: then an app-server is looked for less
                 often.
-            rest: waits between two searches, for so many seconds where it is not known that something has
-                changed in `places`; by default for these.
         """
         failures = 0
         while True:
@@ -163,9 +149,6 @@ class StatusFeed:
                 self._emit_health(emit, False, NO_APP_SERVER)
                 self._state = ServerState()
                 pause = _IDLE_SEARCH_INTERVAL_S if is_idle() else _SEARCH_INTERVAL_S
-                if rest is not None:
-                    await rest(pause)
-                    continue
             except OSError as error:
                 failures = failures + 1 if not self.connected else 0
                 pause = _RETRY_DELAYS_S[min(failures, len(_RETRY_DELAYS_S) - 1)]

@@ -35,6 +35,8 @@ _WRITE: Final = 2
 _SEARCH: Final = 1
 """Permission bits of a mode."""
 _CHOWN: Final = 1 << 0
+_DAC_OVERRIDE: Final = 1 << 1
+_DAC_READ_SEARCH: Final = 1 << 2
 _FOWNER: Final = 1 << 3
 _SYS_ADMIN: Final = 1 << 21
 """Bits of `CapEff` (capability.h)."""
@@ -73,10 +75,10 @@ class _Resolved(NamedTuple):
 
     steps: list[_Step]
     """The components that exist, `/` first."""
-    missing: bool
-    """Whether others do not exist."""
     links: list[list[_Step]]
     """The components up to each link on the way, the link last."""
+    missing: str = ""
+    """The rest of the path, which does not exist."""
 
 
 class PathRights:
@@ -105,7 +107,7 @@ class PathRights:
         if user is None or not path.startswith("/"):
             return Right(None, "its credentials are not readable")
         try:
-            found = self._resolve(path)
+            found = _resolve(self._root, path, self._table)
             if action == "write":
                 right = self._may_write(user, found)
             elif found.missing:
@@ -202,50 +204,6 @@ class PathRights:
             return error.errno not in (errno.ENOTSUP, errno.ENOSYS)
         return any(name in names for name in _ACCESS_LISTS)
 
-    # ------------------------------------------------------------ paths
-
-    def _resolve(self, path: str) -> _Resolved:
-        """Resolve symlinks within the root of the process.
-
-        Raises:
-            OSError: not permitted here, a loop of symlinks, or a component that is no directory.
-            _HiddenError: a part of /proc, where links lead elsewhere than their text.
-        """
-        todo = path.strip("/").split("/")[::-1]
-        steps = [_Step("/", os.stat(f"{self._root}/"))]
-        links: list[list[_Step]] = []
-        while todo:
-            name = todo.pop()
-            if name in ("", "."):
-                continue
-            if not steps[-1].is_directory:
-                raise NotADirectoryError(f"{steps[-1].path} is no directory")
-            if name == "..":
-                steps = steps[:-1] or steps
-                continue
-            below = posixpath.join(steps[-1].path, name)
-            self._check_visible(below)
-            try:
-                found = os.lstat(f"{self._root}{below}")
-            except FileNotFoundError:
-                return _Resolved(steps, missing=True, links=links)
-            if not stat.S_ISLNK(found.st_mode):
-                steps = [*steps, _Step(below, found)]
-                continue
-            links.append([*steps, _Step(below, found)])
-            if len(links) > _MAX_LINKS:
-                raise OSError(f"too many links: {path}")
-            target = os.readlink(f"{self._root}{below}")
-            todo += target.split("/")[::-1]
-            if target.startswith("/"):
-                steps = steps[:1]
-        return _Resolved(steps, missing=False, links=links)
-
-    def _check_visible(self, path: str) -> None:
-        mount: Mount | None = self._table.of(path)
-        if mount is not None and mount.fstype in _NAMES_ARE_NO_PLACES:
-            raise _HiddenError(f"in {mount.fstype}")
-
 
 def _strongest(pid: int) -> Credentials | None:
     """Return the credentials of a process with all capabilities that it may raise; None where it is gone, of
@@ -261,23 +219,6 @@ def _strongest(pid: int) -> Credentials | None:
 
 class _HiddenError(Exception):
     """A path whose place is not visible from outside."""
-
-
-# ------------------------------------------------------------
-# Determine whether a process may write a path, by its mounts, then by modes and owners. No path is opened:
-# only `stat` and `readlink`
-# Not considered, since not visible from outside: Landlock, access lists, immutable files, quotas.
-
-
-# Paths are strings here, as the process sees them; they are resolved below /proc/PID/root.
-# ruff: noqa: PTH115, PTH116
-
-
-"""Symlinks followed in one path: the limit of the kernel."""
-_DAC_OVERRIDE: Final = 1 << 1
-_DAC_READ_SEARCH: Final = 1 << 2
-"""Bits of `CapEff` (capability.h)."""
-"""Permission bits of a mode."""
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -336,19 +277,24 @@ class WriteAccessChecker:
         if self._table is None or self._credentials is None or not path.startswith("/"):
             return WriteAccess("unknown")
         try:
-            found = _resolve(self._root, path, self._credentials)
-        except OSError:  # of another user, gone, or not a path; mounts alone would miss symlinks
+            found = _resolve(self._root, path)
+        except (
+            OSError,
+            ValueError,
+        ):  # of another user, gone, or not a path; mounts alone would miss symlinks
             return WriteAccess("unknown")
-        mode = found.nearest.st_mode
-        on_disk = stat.S_ISDIR(mode) or stat.S_ISREG(
-            mode
-        )  # writing to devices, pipes and sockets does not write to a mount
-        if on_disk and (denied := _by_mount(self._table, found.real)):
-            return replace(denied, missing=found.missing)
-        allowed = found.searched and self._credentials.allows(
-            found.nearest, _WRITE | _SEARCH if stat.S_ISDIR(mode) else _WRITE
-        )
-        return WriteAccess("allowed" if allowed else "mode", missing=found.missing)
+        nearest, missing = found.steps[-1], bool(found.missing)
+        real = posixpath.normpath(posixpath.join(nearest.path, found.missing))
+        # writing to devices, pipes and sockets does not write to a mount
+        on_disk = nearest.is_directory or stat.S_ISREG(nearest.stat.st_mode)
+        if on_disk and (denied := _by_mount(self._table, real)):
+            return replace(denied, missing=missing)
+        passed = [step for link in found.links for step in link[:-1]]
+        passed += found.steps if missing else found.steps[:-1]
+        wanted = _WRITE | _SEARCH if nearest.is_directory else _WRITE
+        allows = self._credentials.allows
+        allowed = all(allows(step.stat, _SEARCH) for step in passed) and allows(nearest.stat, wanted)
+        return WriteAccess("allowed" if allowed else "mode", missing=missing)
 
 
 def credentials_of(pid: int) -> Credentials | None:
@@ -375,52 +321,46 @@ def _by_mount(table: MountTable, path: str) -> WriteAccess | None:
     return WriteAccess("read-only-mount", mount) if mount.read_only else None
 
 
-class _Found(NamedTuple):
-    """A resolved path, as far as it exists."""
-
-    real: str
-    """The path without symlinks."""
-    nearest: os.stat_result
-    """Its last component that exists."""
-    searched: bool
-    """Whether the process may search all directories of the path."""
-    missing: bool
-
-
-def _resolve(root: str, path: str, credentials: Credentials) -> _Found:
+def _resolve(root: str, path: str, table: MountTable | None = None) -> _Resolved:
     """Resolve symlinks within the root of a process.
 
+    Args:
+        root: where the root can be opened.
+        path: absolute, as the process sees it.
+        table: its mounts, if places that cannot be seen from outside are refused.
+
     Raises:
-        OSError: no permission, a loop of symlinks, or a component that is no directory.
+        OSError: not permitted here, a loop of symlinks, or a component that is not a directory.
+        _HiddenError: a part of /proc, where links lead elsewhere than their text.
     """
     todo = path.strip("/").split("/")[::-1]
-    real = ""
-    links = 0
-    searched = True
-    here = os.stat(f"{root}/")
+    steps = [_Step("/", os.stat(f"{root}/"))]
+    links: list[list[_Step]] = []
     while todo:
         name = todo.pop()
         if name in ("", "."):
             continue
+        if not steps[-1].is_directory:
+            raise NotADirectoryError(f"{steps[-1].path} is not a directory")
         if name == "..":
-            real = real.rpartition("/")[0]
-            here = os.lstat(f"{root}{real}/")
+            steps = steps[:-1] or steps
             continue
-        if not stat.S_ISDIR(here.st_mode):
-            raise NotADirectoryError(real)
-        searched &= credentials.allows(here, _SEARCH)
+        below = posixpath.join(steps[-1].path, name)
+        mount = table.of(below) if table else None
+        if mount is not None and mount.fstype in _NAMES_ARE_NO_PLACES:
+            raise _HiddenError(f"in {mount.fstype}")
         try:
-            found = os.lstat(f"{root}{real}/{name}")
+            found = os.lstat(f"{root}{below}")
         except FileNotFoundError:
-            missing = posixpath.normpath("/".join((real, name, *reversed(todo))))
-            return _Found(missing, here, searched, missing=True)
+            return _Resolved(steps, links, "/".join((name, *reversed(todo))))
         if not stat.S_ISLNK(found.st_mode):
-            real, here = f"{real}/{name}", found
+            steps = [*steps, _Step(below, found)]
             continue
-        if (links := links + 1) > _MAX_LINKS:
+        links.append([*steps, _Step(below, found)])
+        if len(links) > _MAX_LINKS:
             raise OSError(f"too many links: {path}")
-        target = os.readlink(f"{root}{real}/{name}")
+        target = os.readlink(f"{root}{below}")
         todo += target.split("/")[::-1]
         if target.startswith("/"):
-            real, here = "", os.stat(f"{root}/")
-    return _Found(real or "/", here, searched, missing=False)
+            steps = steps[:1]
+    return _Resolved(steps, links)

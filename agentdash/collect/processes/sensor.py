@@ -6,21 +6,25 @@ One pass per poll. New processes are the difference of two sets of pids; of know
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
+from agentdash.agents.codex.home import CodexHome, locks
 from agentdash.agents.identify import Identity, identify
 from agentdash.agents.launchers import read_launcher
 from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
-from agentdash.collect.processes.connections import mosh_connection, ssh_connection
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.path_rights import WriteAccessChecker
+from agentdash.collect.scheduler import PollScheduler, poll_repeatedly
+from agentdash.model.clock import Clock
 from agentdash.model.events import (
     Event,
     HostSeen,
@@ -31,9 +35,11 @@ from agentdash.model.events import (
     SourceSeen,
     StatePathsSeen,
 )
+from agentdash.model.fleet import Fleet
 from agentdash.model.mounts import Mount
 from agentdash.model.process import THREAD_VARIABLES, Kernel, Process, ProcessKey
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Emit, FleetChannel
 from agentdash.model.state_paths import PathAccess
 
 if sys.platform == "linux":
@@ -436,3 +442,79 @@ class TrackedProcess:
         """Whether it is followed for its own sake: a known agent, or marked as a command of one."""
         names = self.env.keys() - _COMMON_VARIABLES if self.env else ()
         return self.agent is not None or any(name.startswith("CODEX_") or name in _MARKS for name in names)
+
+
+# ruff: noqa: PLC0415 - most machines run no such client, and psutil starts slowly
+
+
+def ssh_connection(pid: int) -> str | None:
+    """Return the connection of an ssh client as `SSH_CONNECTION` has it: address and port of the
+    client, of the server; None where it has none, or shares it with other clients (`ControlMaster`)."""
+    import psutil
+
+    try:
+        connections = psutil.Process(pid).net_connections("all")
+    except (psutil.Error, OSError):
+        return None
+    if any(each.family == socket.AF_UNIX and each.laddr for each in connections):
+        return None  # the socket of a master: a session of another client may be meant
+    found = {
+        f"{each.laddr.ip} {each.laddr.port} {each.raddr.ip} {each.raddr.port}"
+        for each in connections
+        if each.status == psutil.CONN_ESTABLISHED and each.raddr
+    }
+    return clean_line(found.pop()) if len(found) == 1 else None
+
+
+def mosh_connection(pid: int, argv: Sequence[str]) -> str | None:
+    """Return the server of a mosh client, or of a `mosh-server` itself, as `mosh ADDRESS PORT`.
+
+    Of a server these are of its UDP socket. Of a client they are its last two arguments, while the server
+    answers: after 10 seconds without an answer a client opens further sockets, and keeps them for 60 seconds
+    (mosh 1.2 to 1.4, `network.cc`). None where there is more than one socket, or none can be read, and of a
+    stopped process, which opens none (`ctrl-^ ctrl-z`).
+    """
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        is_stopped = process.status() == psutil.STATUS_STOPPED
+        sockets = [] if is_stopped else process.net_connections("udp")
+    except (psutil.Error, OSError):
+        return None
+    if len(sockets) != 1 or len(argv) < 2:
+        return None
+    is_client = argv[0].rpartition("/")[2] == "mosh-client"
+    address, port = argv[-2:] if is_client else sockets[0].laddr
+    return clean_line(f"mosh {address} {port}")
+
+
+class ProcessSource:
+    """Polls processes and the writer locks of a Codex home.
+
+    Args:
+        scheduler: sets the pauses between polls, short ones while a command starts.
+    """
+
+    name = "processes"
+
+    def __init__(self, home: CodexHome, clock: Clock, scheduler: PollScheduler) -> None:
+        self._home = home
+        self._clock = clock
+        self._scheduler = scheduler
+        self._sensor = ProcessSensor()
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return the locks, and the processes that changed. Runs in a thread: /proc can be slow."""
+        panes = fleet.panes.values()
+        servers = {pane.server_pid for pane in panes if pane.server_pid is not None}
+        return await asyncio.to_thread(self._poll, {pane.pid for pane in panes}, servers)
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit changes as they are polled."""
+        await poll_repeatedly(self, emit, channel, self._scheduler, rest=self._scheduler.rest)
+
+    def _poll(self, panes: set[int], servers: set[int]) -> list[Event]:
+        # locks first: the sensor's last event marks both, locks and processes, as complete
+        now = self._clock.now()
+        return [locks(self._home, now), *self._sensor.poll(now, panes, servers)]

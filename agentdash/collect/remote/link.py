@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.collect.processes.connections import ssh_connection
+from agentdash.collect.processes.sensor import ssh_connection
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
 from agentdash.collect.remote.documents import (
@@ -24,10 +24,14 @@ from agentdash.collect.remote.documents import (
     SchemaError,
     parse_change,
 )
+<<<<<<< HEAD
 from agentdash.collect.tail.line_splitter import LineSplitter
 from agentdash.documents.change import ChangeReport, TickReport
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import WorkerReport
+=======
+from agentdash.collect.tail.log_file import LineSplitter
+>>>>>>> collect2
 from agentdash.model.clock import Clock
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line

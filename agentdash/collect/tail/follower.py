@@ -39,16 +39,14 @@ if TYPE_CHECKING:
 
 
 _RECENT_POLL_INTERVAL_S: Final = 0.4
-"""Between two polls of the files that were written to recently, and of directories that do not exist yet."""
+"""Between two polls of the files that were written to recently."""
 _NO_ROOTS_INTERVAL_S: Final = 0.05
-"""Likewise while none of the directories exists: the first file is created together with the first
-directory."""
+"""Between two looks while none of the directories exists: the first file is created together with the
+first directory."""
 _RECENT_NS: Final = 600_000_000_000
 """A file counts as recently written for 10 minutes."""
 _SWEEP_INTERVAL_S: Final = 5.0
 """Between two sweeps while file events work: these may miss a change."""
-_RELIABLE_SWEEP_INTERVAL_S: Final = 30.0
-"""Likewise where every change is delivered, as from inotify on a local file system."""
 _SWEEP_WITHOUT_EVENTS_INTERVAL_S: Final = 2.0
 """Between two sweeps without file events."""
 _SWEEP_COST_FACTOR: Final = 700
@@ -242,55 +240,46 @@ class LogFollower:
     async def follow(self) -> AsyncIterator[list[Change]]:
         """Yield changes as they happen, beginning with a sweep, until closed.
 
-        Uses file events where available. Where these may be missing, appends to recently written files are
-        noticed within 0.4 s, everything else within a few seconds.
+        Uses file events where available. Since these may be missing, appends to recently written files are
+        noticed within 0.4 s in any case, everything else within a few seconds.
         """
         from agentdash.collect.tail.fs_events import FileWatcher  # noqa: PLC0415 - not needed to sweep
 
         self._watch = watch = FileWatcher(self._roots)
         hints: set[str] = set()
         polled_at = 0.0
+        sweeping = True
         try:
             while True:
-                renewed = await watch.renew()
-                if time.monotonic() >= polled_at + _RECENT_POLL_INTERVAL_S:
-                    self._forget_old()
-                    hints |= self._polled(watch)
-                    polled_at = time.monotonic()
-                sweeping = renewed or time.monotonic() >= self._next_sweep(watch)
                 for portion in _portions(self.sweep() if sweeping else self._poll(hints)):
                     yield portion
                     await asyncio.sleep(0)
-                is_watched = watch.complete or watch.awaits_others
-                poll_needed = self._polled(watch) or not is_watched
-                next_poll = polled_at + _RECENT_POLL_INTERVAL_S if poll_needed else math.inf
-                pause = min(self._next_sweep(watch), next_poll) - time.monotonic()
+                next_poll = polled_at + _RECENT_POLL_INTERVAL_S if self._recent else math.inf
+                pause = min(self._next_sweep(), next_poll) - time.monotonic()
                 hints = self._known_logs(
-                    await watch.wait(pause if watch.begun or is_watched else min(pause, _NO_ROOTS_INTERVAL_S))
+                    await watch.wait(pause if watch.begun else min(pause, _NO_ROOTS_INTERVAL_S))
                 )
+                sweeping = await watch.renew() or time.monotonic() >= self._next_sweep()
+                if time.monotonic() >= polled_at + _RECENT_POLL_INTERVAL_S:
+                    self._forget_old()
+                    hints |= self._recent
+                    polled_at = time.monotonic()
         finally:
             await watch.close()
 
-    def _next_sweep(self, watch: FileWatcher) -> float:
+    def _next_sweep(self) -> float:
         """Return when the next sweep is due, on the monotonic clock: soon if the tree has changed, but never
         at noticeable cost."""
         if self._needs_sweep:
             return self._tree.scanned_at + _URGENT_SWEEP_COST_FACTOR * self._tree.cost_s
-        is_watched = watch.complete or watch.awaits_others
-        interval = _SWEEP_INTERVAL_S if is_watched else _SWEEP_WITHOUT_EVENTS_INTERVAL_S
-        if watch.reliable:
-            interval = _RELIABLE_SWEEP_INTERVAL_S
+        interval = _SWEEP_INTERVAL_S if self.watching == "events" else _SWEEP_WITHOUT_EVENTS_INTERVAL_S
         affordable = min(_SWEEP_COST_FACTOR * self._tree.cost_s, _MAX_SWEEP_INTERVAL_S)
         return self._tree.scanned_at + max(interval, affordable)
 
     def _forget_old(self) -> None:
-        """Forget which logs were read recently, but for those that were written to in the last minutes."""
+        """Forget which logs were read recently, except those that were written to in the last minutes."""
         since = time.time_ns() - _RECENT_NS
         self._recent = {key for key in self._recent if key in self._logs and self._logs[key].modified > since}
-
-    def _polled(self, watch: FileWatcher) -> set[str]:
-        """Return the logs to poll: those written to recently, where events of them may be missing."""
-        return self._recent & self._tree.links if watch.reliable else self._recent
 
     def _known_logs(self, paths: set[str]) -> set[str]:
         """Return the known logs among `paths`. A new log or directory requires a sweep."""
@@ -411,8 +400,6 @@ class LogTree:
         self._roots = roots
         self._suffixes = suffixes
         self._max_separators = max((root.count(os.sep) for root in roots), default=0) + _LINK_DEPTH
-        self.links: set[str] = set()
-        """Logs that are symbolic links: events of what they point to are not delivered."""
         self.scanned_at = 0.0
         """When the tree was scanned last, on the monotonic clock."""
         self.cost_s = 0.0
@@ -423,7 +410,6 @@ class LogTree:
         began = time.monotonic()
         found: dict[str, FoundLog] = {}
         unreadable: dict[str, str] = {}
-        self.links.clear()
         folders = list(self._roots)
         while folders:
             folder = folders.pop()
@@ -469,5 +455,3 @@ class LogTree:
             unreadable[entry.path] = "not a regular file"
         elif key == entry.path or key not in found:
             found[key] = FoundLog(entry.path, stat)
-            if entry.is_symlink():
-                self.links.add(key)

@@ -1,14 +1,16 @@
-"""The actions in tmux that a user may request: open a split beside a pane, and go to a pane. Nothing else."""
+"""What a user may request of tmux: open a split beside a pane, go to a pane, copy, read the scrollback."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from typing import Final, Literal
 
 from agentdash.collect.tmux.command import NoAnswerError, ask
-from agentdash.collect.tmux.servers import current_pane, server_of
+from agentdash.collect.tmux.servers import current_pane, own_server, server_of
 from agentdash.model.pane import PaneKey
+from agentdash.model.sanitize import clean_block
 
 _SPLIT_OPTIONS: Final = {"right": "-h", "below": "-v"}
 
@@ -71,3 +73,57 @@ def _run(server: str, *command: str) -> None:
         ask(server_of(server), *command)
     except NoAnswerError as error:
         raise TmuxRefusedError(str(error)) from error
+
+
+# tmux ignores what a program in a pane copies by OSC 52 unless `set-clipboard` is `on` (default: `external`).
+# It sets the clipboard of the terminal itself by `load-buffer -w` (3.2), unless the option is `off`.
+_QUESTION: Final = "#{set-clipboard}\t#{client_termfeatures}"
+
+
+def copy(text: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Load a text into tmux's newest buffer, and into the clipboard as far as tmux can.
+
+    Returns:
+        What has happened, in words; None outside of tmux.
+    """
+    if (server := own_server(environ)) is None:
+        return None
+    try:
+        ask(server_of(server, environ), "load-buffer", "-w", "-", given=text)
+    except NoAnswerError as error:
+        return f"Not copied: {error}; tmux passes it on only after: tmux set -s set-clipboard on"
+    found = clipboard(environ)
+    return (
+        "Copied to tmux's buffer and the clipboard" if found is None else f"Copied to tmux's buffer; {found}"
+    )
+
+
+def clipboard(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return why what is copied does not reach the clipboard of the terminal; None where it does, by what
+    tmux knows, or outside of tmux."""
+    if (server := own_server(environ)) is None:
+        return None
+    try:
+        answer = ask(server_of(server, environ), "display-message", "-p", _QUESTION)
+    except NoAnswerError as error:
+        return f"whether it reaches the clipboard is not known: {error}"
+    option, _, features = answer.strip("\n").partition("\t")
+    if option == "off":
+        return "not to the clipboard, since set-clipboard is off: tmux set -s set-clipboard external"
+    if "clipboard" not in features.split(","):
+        return "not to the clipboard: tmux knows of none for this terminal (terminal-features)"
+    return None
+
+
+_MAX_LINES: Final = 10_000
+"""Lines above the screen; tmux keeps 2,000 unless it is configured."""
+_MAX_CHARS: Final = 4 << 20
+
+
+def read_scrollback(pane: PaneKey) -> list[str]:
+    """Return the lines of a pane, those above its screen too; none where tmux does not answer."""
+    try:
+        text = ask(server_of(pane.server), "capture-pane", "-p", "-S", f"-{_MAX_LINES}", "-t", pane.id)
+    except NoAnswerError:
+        return []
+    return [line.rstrip() for line in clean_block(text, _MAX_CHARS).split("\n")]

@@ -20,11 +20,15 @@ from typing import Final
 
 import msgspec
 
+from agentdash.collect.scheduler import BUSY_INTERVAL_S, PollScheduler, busy_interval, poll_repeatedly
 from agentdash.collect.tmux.command import NoAnswerError, connect, failure_reason, run_commands
 from agentdash.collect.tmux.servers import TmuxServer
+from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
+from agentdash.model.fleet import Fleet
 from agentdash.model.pane import NO_SERVER, REFUSED, Pane, PaneKey
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.source import Emit, FleetChannel
 from agentdash.model.times import possible_time
 from agentdash.peers import ProvenSocket
 
@@ -32,7 +36,6 @@ _FIELDS: Final = (
     *(
         "pane_id",
         "pane_pid",
-        "pane_tty",
         "pid",
         "pane_width",
         "pane_height",
@@ -74,11 +77,6 @@ class TmuxSensor:
     ) -> None:
         self._views = [_ServerView(server, timeout, skip) for server in servers]
 
-    @property
-    def terminals(self) -> set[str]:
-        """The paths of the terminals of all panes, as listed last."""
-        return {row.terminal for view in self._views for row in view.rows.values() if not row.pane.dead}
-
     def close(self) -> None:
         """Let go of the servers; the next poll connects again."""
         for view in self._views:
@@ -98,8 +96,6 @@ class _Row(msgspec.Struct, frozen=True):
     pane: Pane
     activity: int
     """When the pane's window last drew anything, unix seconds, whole."""
-    terminal: str
-    """Path of the pane's terminal."""
 
 
 _SocketId = tuple[int, int, int]
@@ -295,7 +291,7 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             clients=tuple(filter(None, clean_line(fields["window_active_clients_list"]).split(","))),
         )
         activity = possible_time(float(fields["window_activity"])) or 0.0
-        return _Row(pane=pane, activity=int(activity), terminal=fields["pane_tty"])
+        return _Row(pane=pane, activity=int(activity))
     except ValueError:
         return None
 
@@ -328,3 +324,59 @@ def _parse_screen(text: str) -> tuple[str, ...]:
     plain = _LINE_DRAWING_RUN.sub(lambda run: run[1].translate(_LINE_DRAWING), _COLOUR.sub("", text))
     lines = clean_block(plain, _MAX_SCREEN_CHARS).removesuffix("\n").split("\n")
     return tuple(line.rstrip() for line in lines)
+
+
+_INTERVAL_PER_SCREEN_S: Final = 1 / 30
+"""Between two polls while panes draw, for each that has drawn: tmux and agentdash take half a millisecond of
+CPU for a screen."""
+
+
+class TmuxPaneSource:
+    """Reads panes: their properties and screens.
+
+    Args:
+        sensor: reads the servers.
+        scheduler: sets the pauses between polls; a new pane starts a burst.
+        default_optional: whether the default server may be absent without a report: other servers are
+            configured, or agentdash runs in one.
+    """
+
+    name = "tmux"
+
+    def __init__(
+        self, sensor: TmuxSensor, clock: Clock, scheduler: PollScheduler, *, default_optional: bool
+    ) -> None:
+        self._sensor = sensor
+        self._clock = clock
+        self._scheduler = scheduler
+        self._default_optional = default_optional
+        self._interval_s = BUSY_INTERVAL_S
+        """Between two polls while panes draw."""
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what changed in the panes of all servers."""
+        polled = await self._sensor.poll(self._clock.now())
+        events = [event for event in polled if not self._is_optional_absence(event)]
+        screens = sum(isinstance(event, PaneDrawn) for event in events)
+        self._interval_s = busy_interval(screens, _INTERVAL_PER_SCREEN_S)
+        if any(isinstance(event, PaneSeen) and event.pane.key not in fleet.panes for event in events):
+            self._scheduler.burst()  # some CLIs end within a second
+        return events
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit changes as they are polled."""
+        try:
+            await poll_repeatedly(self, emit, channel, self._scheduler, rest=self._rest)
+        finally:
+            self._sensor.close()
+
+    async def _rest(self, fleet: Fleet) -> None:
+        await asyncio.sleep(max(self._scheduler.pause(fleet), self._interval_s))
+
+    def _is_optional_absence(self, event: Event) -> bool:
+        """Return whether an event is the absence of an optional default server. Once it has been there, it is
+        missed."""
+        if not isinstance(event, SourceSeen) or event.name != self.name:
+            return False
+        self._default_optional = self._default_optional and not event.ok
+        return self._default_optional

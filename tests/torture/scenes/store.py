@@ -172,7 +172,7 @@ from agentdash.cli import termination
 from agentdash.collect.clock import SystemClock
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet
-from agentdash.store.recorder import Recorder
+from agentdash.store.journal import Recorder
 
 class FleetChannel:
     value = Fleet()

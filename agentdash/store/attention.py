@@ -1,4 +1,4 @@
-"""Keep what the user has looked at and acknowledged, in one small JSON file of the state directory.
+"""Keep what the user has looked at and acknowledged in a small JSON file; emit it as dashboards change it.
 
 The file has ids, states, times and digests: no texts. It is replaced whole, and read again before each
 change, so that several dashboards add to each other.
@@ -6,7 +6,9 @@ change, so that several dashboards add to each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +16,11 @@ import msgspec
 
 from agentdash.files import MAX_TEXT_FILE_BYTES, read_bytes, write_private
 from agentdash.model.attention import Acknowledgement, Attention
-from agentdash.model.sanitize import is_clean_json
+from agentdash.model.clock import Clock, until_beat
+from agentdash.model.events import AttentionRecalled, Event, SourceSeen
+from agentdash.model.fleet import Fleet
+from agentdash.model.sanitize import clean_line, is_clean_json
+from agentdash.model.source import Emit, FleetChannel
 
 NAME: Final = "attention.json"
 """The file, in agentdash's state directory."""
@@ -104,3 +110,52 @@ def _bounded(known: Attention, now: float) -> Attention:
     kept = [each for each in known.acknowledged if now - each.at < _KEPT_S]
     newest = sorted(kept, key=lambda each: each.at)[-_MAX_KEPT:]
     return msgspec.structs.replace(known, acknowledged=tuple(newest))
+
+
+SOURCE: Final = "acknowledgements"
+"""The name under which a failure is reported among the sources of a snapshot."""
+_CHECK_INTERVAL_S: Final = 2.0
+"""Between two looks whether another dashboard has replaced the file: one `stat` each."""
+
+
+class AttentionSource:
+    """Emits the content of the file at its start, and when it was replaced.
+
+    Args:
+        file: the file.
+        clock: the time of the events.
+    """
+
+    name = SOURCE
+
+    def __init__(self, file: AttentionFile, clock: Clock) -> None:
+        self._file = file
+        self._clock = clock
+        self._last = Attention()
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return what the file has, or why it cannot be read."""
+        del fleet
+        return self._events()
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit what the file has, whenever that has changed."""
+        del channel
+        modified: float | None = -1.0
+        while True:
+            if (now_modified := self._file.modified()) != modified:
+                modified = now_modified
+                if events := self._events():
+                    emit(events)
+            await asyncio.sleep(until_beat(_CHECK_INTERVAL_S, time.monotonic()))
+
+    def _events(self) -> list[Event]:
+        at = self._clock.now()
+        try:
+            known = self._file.read()
+        except OSError as error:
+            return [SourceSeen(at=at, name=self.name, ok=False, detail=clean_line(str(error)))]
+        if known == self._last:
+            return []
+        self._last = known
+        return [AttentionRecalled(at=at, attention=known)]

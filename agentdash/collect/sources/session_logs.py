@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
+from agentdash.agents.claude import home as claude
 from agentdash.agents.codex.home import LINE_MARKS, CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.session_logs import LogReader, reader_of_log
@@ -412,3 +413,35 @@ def _is_same(path: Path, other: Path) -> bool:
         return path.samefile(other)
     except OSError:
         return False
+
+
+class TranscriptSource(SessionLogSource):
+    """Reads the transcripts of Claude Code, those of sub-agents too.
+
+    Args:
+        home: the configuration directory to follow.
+        newest: how many of the newest sessions are read at first; None: all.
+        scheduler: notified of activity, and of commands that start.
+    """
+
+    name = "claude"
+    marks = claude.LINE_MARKS
+    skim_above = 1 << 20  # before the first answer it has 120 KB of instructions and tools
+
+    def __init__(
+        self, home: claude.ClaudeHome, newest: int | None, clock: Clock, scheduler: PollScheduler
+    ) -> None:
+        super().__init__([home.projects], newest, clock, scheduler)
+        self._home = home
+
+    def _age_key(self, path: str) -> float:
+        return claude.last_record_at(path) or 0.0  # their names are random
+
+    def _thread_id(self, path: PurePath) -> str | None:
+        return claude.thread_id(path)
+
+    def _problem(self) -> str | None:
+        return claude.problem(self._home)
+
+    def _where(self) -> Path:
+        return self._home.root

@@ -1,4 +1,4 @@
-"""Codex's log database: what it records of known threads beyond their rollouts."""
+"""What Codex states beyond rollouts: its status feed (an app-server's), and its log database."""
 
 from __future__ import annotations
 
@@ -8,12 +8,43 @@ from typing import Final
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.log_database import CodexLog
-from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.sources.polling import poll_repeatedly
+from agentdash.agents.codex.status_feed import StatusFeed
+from agentdash.collect.scheduler import PollScheduler, poll_repeatedly
 from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ThreadEvent
 from agentdash.model.fleet import Fleet
 from agentdash.model.source import Emit, FleetChannel
+
+
+class StatusFeedSource:
+    """Reads the status feed of a Codex home while an app-server of it is running.
+
+    Args:
+        scheduler: notified of activity; while idle, a server is looked for less often.
+    """
+
+    name = "codex feed"
+
+    def __init__(self, home: CodexHome, clock: Clock, scheduler: PollScheduler) -> None:
+        self._feed = StatusFeed(home.root, clock)
+        self._clock = clock
+        self._scheduler = scheduler
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return the status of all threads that are loaded."""
+        del fleet
+        return await self._feed.poll(self._clock.now())
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit each status as it is pushed."""
+        del channel
+
+        def emit_pushed(events: Sequence[Event]) -> None:
+            self._scheduler.mark_activity()
+            emit(events)
+
+        await self._feed.stream(emit_pushed, self._scheduler.is_idle)
+
 
 _MAX_DEFERRED_EVENTS: Final = 200
 """Kept of threads that are not known yet; most of these become known within a poll or never."""

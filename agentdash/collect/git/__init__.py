@@ -1,1 +1,0 @@
-"""Git repositories, read without running anything that a repository configures."""
