@@ -44,11 +44,7 @@ from agentdash.report.elements import ViaReport
 from agentdash.store.memory import SOURCE as MEMORY
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-=======
-    from agentdash.report.elements import ViaReport
     from agentdash.store.digests import ThreadDigests
->>>>>>> collect2
     from agentdash.store.status_file import Published
 
 _FILE_POLL_INTERVAL_S: Final = 0.25
@@ -277,13 +273,8 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
 
 
 def _confinement(config: Config) -> str | None:
-<<<<<<< HEAD
     """Return the sandbox that this process runs in, or None."""
-    from agentdash.collect.processes.confinement import confinement
-=======
-    """Return the sandbox that this process runs in; None if there is none."""
     from agentdash.collect.processes.linux import confinement
->>>>>>> collect2
     from agentdash.collect.tmux.servers import own_socket
 
     return confinement(own_socket() if config.tmux else None)

@@ -24,14 +24,10 @@ from agentdash.collect.remote.documents import (
     SchemaError,
     parse_change,
 )
-<<<<<<< HEAD
-from agentdash.collect.tail.line_splitter import LineSplitter
+from agentdash.collect.tail.log_file import LineSplitter
 from agentdash.documents.change import ChangeReport, TickReport
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import WorkerReport
-=======
-from agentdash.collect.tail.log_file import LineSplitter
->>>>>>> collect2
 from agentdash.model.clock import Clock
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line
