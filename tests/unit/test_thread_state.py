@@ -267,68 +267,35 @@ def test_failure_of_the_turn_before_is_ignored_until_the_screen_shows_work() -> 
 # ---------------------------------------------------------------- panes
 
 
+def shows(state: str | None, rule: str, *, at: float = 111.0, text: str = "", **more: object) -> e.Event:
+    return e.ScreenRead(
+        at=at, key=PANE, agent="opencode", state=state, rule=f"opencode.{rule}", text=text, **more
+    )
+
+
 def test_pane_state_is_the_screen_reading() -> None:
-    approval = e.ScreenRead(
-        at=111,
-        key=PANE,
-        agent="opencode",
-        state="waiting-approval",
-        rule="opencode.approval",
-        text="△ Permission required",
-    )
-    found = worker(opencode(), approval)
-    assert (found.state, found.assessment.since, found.assessment.evidence[0].rule) == (
-        State.WAITING_APPROVAL,
-        111,
-        "opencode.approval",
-    )
-
-
-def test_title_reading_has_the_title_as_source() -> None:
-    title = e.ScreenRead(
-        at=111,
-        key=PANE,
-        agent="opencode",
-        state="running",
-        rule="opencode.any-name",
-        text="Working",
-        source=EvidenceSource.TITLE,
-    )
-    assert worker(opencode(), title).assessment.evidence[0].source == "title"
+    found = worker(opencode(), shows("waiting-approval", "approval", text="△ Permission required"))
+    evidence = found.assessment.evidence[0]
+    assert (found.state, evidence.at, evidence.rule) == (State.WAITING_APPROVAL, 111, "opencode.approval")
+    title = worker(opencode(), shows("running", "any-name", text="Working", source=EvidenceSource.TITLE))
+    assert title.assessment.evidence[0].source == "title"
 
 
 def test_pager_freezes_the_state() -> None:
-    before = e.ScreenRead(
-        at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="esc interrupt"
-    )
-    hidden = e.ScreenRead(at=115, key=PANE, agent="opencode", state=None, rule="opencode.pager", frozen=True)
-    found = worker(opencode(), before, hidden)
+    hidden = shows(None, "pager", at=115, frozen=True)
+    found = worker(opencode(), shows("running", "working", text="esc interrupt"), hidden)
     assert (found.state, found.assessment.since) == (State.RUNNING, 111)
     assert "hides its prompt" in found.assessment.why
 
 
 def test_half_visible_menu_is_unknown() -> None:
-    half = e.ScreenRead(
-        at=111,
-        key=PANE,
-        agent="opencode",
-        state=None,
-        rule="opencode.permission",
-        text="options only",
-        partial=True,
-    )
-    found = worker(opencode(), half)
+    found = worker(opencode(), shows(None, "permission", text="options only", partial=True))
     assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
 
 
 def test_unchanged_reading_keeps_its_time() -> None:
-    first = e.ScreenRead(
-        at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="3s"
-    )
-    again = e.ScreenRead(
-        at=119, key=PANE, agent="opencode", state="running", rule="opencode.working", text="11s"
-    )
-    assert worker(opencode(), first, again).assessment.since == 111
+    readings = [shows("running", "working", at=at, text=f"{at - 108:.0f}s") for at in (111, 119)]
+    assert worker(opencode(), readings).assessment.since == 111
 
 
 def opencode(*, gone: bool = False) -> list[e.Event]:
@@ -443,22 +410,10 @@ def test_turn_stopped_during_provider_trouble_on_screen() -> None:
 
 @pytest.mark.parametrize("after", [None, "interrupted"])
 def test_pane_stopped_during_retries(after: str | None) -> None:
-    def reads(state: str | None, at: float) -> e.Event:
-        return e.ScreenRead(
-            at=at,
-            key=PANE,
-            agent="opencode",
-            state=state,
-            rule="opencode.rule",
-            text="[retrying in 3s attempt #2]",
-        )
-
-    failed = reads("failed-provider", 112)
-    assert worker(opencode(), failed, reads(after, 113)).state is State.FAILED_PROVIDER
-    assert (
-        worker(opencode(), failed, reads("running", 113), reads("interrupted", 119)).state
-        is State.INTERRUPTED
-    )
+    failed = shows("failed-provider", "rule", at=112, text="[retrying in 3s attempt #2]")
+    assert worker(opencode(), failed, shows(after, "rule", at=113)).state is State.FAILED_PROVIDER
+    worked = [shows("running", "rule", at=113), shows("interrupted", "rule", at=119)]
+    assert worker(opencode(), failed, worked).state is State.INTERRUPTED
 
 
 def test_aborted_turn_mentions_a_long_silence() -> None:
