@@ -63,52 +63,16 @@ def test_running_names_the_process_of_the_call() -> None:
     assert found.pids == (77,)
 
 
-def test_escalation_without_process_waits_for_approval() -> None:
-    found = worker(begun(), called(ask=True), held(110))
-    assert (found.state, found.assessment.since) == (State.WAITING_APPROVAL, 101.0)
-
-
-def test_approved_escalation_is_running() -> None:
-    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
-    processes = (process(50, agent="codex"), process(77, 50, started=105.0, env=env))
-    assert worker(begun(), called(ask=True), *processes, held(110)).state is State.RUNNING
-
-
-def test_escalation_has_a_start_grace() -> None:
-    assert worker(begun(), called(ask=True), held(101.5)).state is State.RUNNING
-
-
 def test_open_question_waits_for_input() -> None:
     found = worker(begun(), called(text="Which branch?", kind="question"), held(110))
     assert found.state is State.WAITING_INPUT
     assert "Which branch?" in found.assessment.why
 
 
-def test_completed() -> None:
-    found = worker(begun(), called(), ended(), done(), polled(110))
-    assert (found.state, found.assessment.since) == (State.COMPLETED, 103.0)
-
-
-def test_interrupted() -> None:
-    aborted = e.TurnEnded(thread=T, at=104, line=9, how="aborted", reason="interrupted")
-    assert worker(begun(), called(), aborted, polled(110)).state is State.INTERRUPTED
-
-
 def test_exited_during_a_command() -> None:
     found = worker(begun(), called(text="sleep 30"), polled(110))
     assert found.state is State.EXITED
     assert "sleep 30" in found.assessment.why
-
-
-def test_running_until_open_files_were_read_again() -> None:
-    """Codex until 0.147 has no locks: a process that has resumed a session is known by its open files."""
-    passed = e.ProcessesCounted(at=110, files_at=100.5)
-    assert worker(begun(), called(), polled(100.5), passed).state is State.RUNNING
-    assert worker(begun(), called(), polled(100.5), passed, polled(110.5)).state is State.EXITED
-
-
-def test_recordings_of_0_1_0_do_not_state_when_open_files_were_read() -> None:
-    assert worker(begun(), called(), FleetKnown(at=110, processes_at=110.0)).state is State.EXITED
 
 
 @pytest.mark.parametrize(
@@ -163,10 +127,6 @@ def test_screen_of_a_dead_codex_is_ignored(how: str) -> None:
     assert (found.state, found.pane is not None) == (State.EXITED, True)
 
 
-def test_without_process_scans_liveness_is_unknown() -> None:
-    assert worker(begun(), called()).state is State.RUNNING
-
-
 @pytest.mark.parametrize(
     ("kind", "state"),
     [
@@ -183,37 +143,6 @@ def test_failed_turn(kind: str | None, state: State) -> None:
     assert "it failed" in found.assessment.why
 
 
-def test_turn_without_answer_before_errors_were_recorded() -> None:
-    assert worker(begun(version="0.114.0"), done(None), polled(110)).state is State.FAILED_PROVIDER
-
-
-def test_turn_without_answer_since_errors_are_recorded() -> None:
-    assert (
-        worker(begun(version="0.160.0"), called(), ended(), done(None), polled(110)).state is State.COMPLETED
-    )
-
-
-def test_repeated_requests_without_answer() -> None:
-    assert worker(old(), asked(at=101), asked(at=102), polled(110)).state is State.FAILED_PROVIDER
-
-
-def test_repeated_requests_with_the_same_partial_answer() -> None:
-    half = [e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")]
-    assert (
-        worker(old(), half, asked(at=105), half, asked(at=106), half, polled(110)).state
-        is State.FAILED_PROVIDER
-    )
-
-
-def test_last_message_ends_an_inferred_turn() -> None:
-    assert (
-        worker(
-            old(), e.MessageLogged(thread=T, at=104, line=7, role="agent", text="Done."), polled(110)
-        ).state
-        is State.COMPLETED
-    )
-
-
 def test_a_command_of_a_killed_process_has_ended_where_the_session_is_resumed() -> None:
     prompt = e.MessageLogged(thread=T, at=104, line=6, role="user", text="are you back?")
     answer = e.MessageLogged(thread=T, at=105, line=7, role="agent", text="Yes.")
@@ -223,10 +152,6 @@ def test_a_command_of_a_killed_process_has_ended_where_the_session_is_resumed() 
     assert (found.state, found.assessment.why) == (State.RUNNING, "turn open, waiting for the model")
     (call,) = found.calls
     assert (call.outcome, call.ended_at) == ("aborted", 101)
-
-
-def test_single_request_then_exit() -> None:
-    assert worker(old(), polled(110)).state is State.EXITED
 
 
 DATABASE = "sqlite3.OperationalError: unable to open database file"
@@ -263,29 +188,6 @@ def test_denied_hand_off_by_an_mcp_server_blocks_and_no_root_of_the_sandbox_is_i
     assert finding.remedy is entry.remedy is MCP_SERVER
 
 
-def test_denied_mcp_call_that_was_repeated_with_success_does_not_block() -> None:
-    events = [*hand_off("c1", f"Error: {DATABASE}", at=101.0), *hand_off("c2", "closed", at=102.0)]
-    assert worker(begun(), *events, done(), polled(110)).state is State.COMPLETED
-
-
-def test_denial_before_a_success_does_not_block() -> None:
-    story = (
-        begun(),
-        called(text=BOARD),
-        ended(output=DATABASE, exit_code=1),
-        called("c2"),
-        ended("c2"),
-        done(),
-        polled(110),
-    )
-    assert worker(*story).state is State.COMPLETED
-
-
-def test_denial_inside_a_successful_command_does_not_block() -> None:
-    output = "touch: cannot touch '/home/dev/x': Read-only file system\nwrote-workspace"
-    assert worker(begun(), called(), ended(output=output), done(), polled(110)).state is State.COMPLETED
-
-
 @pytest.mark.parametrize("outcome", ["refused-by-user", "refused-by-policy", "refused-by-approval"])
 def test_refused_last_command(outcome: e.Outcome) -> None:
     story = (
@@ -298,11 +200,6 @@ def test_refused_last_command(outcome: e.Outcome) -> None:
     assert worker(*story).state is State.FAILED_PERMISSION
 
 
-def test_unreadable_rollout() -> None:
-    seen = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
-    assert worker(seen).state is State.UNREACHABLE
-
-
 @pytest.mark.parametrize("size", [0, 20_000], ids=["created", "first line in part"])
 def test_file_without_a_whole_line_is_no_session_log_once_nobody_writes_it(size: int) -> None:
     """Codex creates a file before it writes the first line, which is long; its owner is seen later."""
@@ -310,11 +207,6 @@ def test_file_without_a_whole_line_is_no_session_log_once_nobody_writes_it(size:
     assert snapshot_after(seen, polled(100.2), now=100.3).workers == ()
     (found,) = snapshot_after(seen, polled(104.0), now=104.1).workers
     assert (found.state, found.assessment.evidence[0].rule) == (State.UNREACHABLE, "no-session-log")
-
-
-def test_new_thread_with_owner_waits_for_input() -> None:
-    started = e.ThreadStarted(thread=T, at=100, line=1, version="0.169.0")
-    assert worker(started, held(110)).state is State.WAITING_INPUT
 
 
 # ---------------------------------------------------------------- what Codex itself and its screen say
@@ -363,25 +255,6 @@ def test_feed_answer_outranks_screen_and_processes() -> None:
     )
 
 
-def test_closed_feed_is_ignored() -> None:
-    gone = e.SourceSeen(at=106, name="codex feed", ok=False, detail="closed")
-    assert worker(begun(), pushed("waitingOnApproval"), gone, held(110)).state is State.RUNNING
-
-
-def test_screen_adds_prompts_and_does_not_end_an_open_turn() -> None:
-    assert worker(in_a_pane(), read("waiting-approval")).state is State.WAITING_APPROVAL
-    assert worker(in_a_pane(), read("failed-provider")).state is State.RUNNING
-    assert worker(in_a_pane(), read("completed")).state is State.RUNNING
-
-
-def test_ended_turn_outranks_the_screen() -> None:
-    assert worker(in_a_pane(), read("waiting-approval"), done(at=110)).state is State.COMPLETED
-
-
-def test_idle_screen_does_not_end_an_open_turn() -> None:
-    assert worker(in_a_pane(), read("waiting-input", rule="codex.fresh", at=100.5)).state is State.RUNNING
-
-
 def test_failure_of_the_turn_before_is_ignored_until_the_screen_shows_work() -> None:
     """A slow TUI has taken the next prompt, and draws it later than the rollout has its turn."""
     tries = "codex.reconnecting"
@@ -391,75 +264,38 @@ def test_failure_of_the_turn_before_is_ignored_until_the_screen_shows_work() -> 
     assert worker(in_a_pane(), failed, again).assessment.why == "tries again: words"
 
 
-def test_screen_from_before_the_turn_is_ignored() -> None:
-    assert worker(in_a_pane(), read("waiting-approval", at=90.0)).state is State.RUNNING
-
-
 # ---------------------------------------------------------------- panes
 
 
+def shows(state: str | None, rule: str, *, at: float = 111.0, text: str = "", **more: object) -> e.Event:
+    return e.ScreenRead(
+        at=at, key=PANE, agent="opencode", state=state, rule=f"opencode.{rule}", text=text, **more
+    )
+
+
 def test_pane_state_is_the_screen_reading() -> None:
-    approval = e.ScreenRead(
-        at=111,
-        key=PANE,
-        agent="opencode",
-        state="waiting-approval",
-        rule="opencode.approval",
-        text="△ Permission required",
-    )
-    found = worker(opencode(), approval)
-    assert (found.state, found.assessment.since, found.assessment.evidence[0].rule) == (
-        State.WAITING_APPROVAL,
-        111,
-        "opencode.approval",
-    )
-
-
-def test_title_reading_has_the_title_as_source() -> None:
-    title = e.ScreenRead(
-        at=111,
-        key=PANE,
-        agent="opencode",
-        state="running",
-        rule="opencode.any-name",
-        text="Working",
-        source=EvidenceSource.TITLE,
-    )
-    assert worker(opencode(), title).assessment.evidence[0].source == "title"
+    found = worker(opencode(), shows("waiting-approval", "approval", text="△ Permission required"))
+    evidence = found.assessment.evidence[0]
+    assert (found.state, evidence.at, evidence.rule) == (State.WAITING_APPROVAL, 111, "opencode.approval")
+    title = worker(opencode(), shows("running", "any-name", text="Working", source=EvidenceSource.TITLE))
+    assert title.assessment.evidence[0].source == "title"
 
 
 def test_pager_freezes_the_state() -> None:
-    before = e.ScreenRead(
-        at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="esc interrupt"
-    )
-    hidden = e.ScreenRead(at=115, key=PANE, agent="opencode", state=None, rule="opencode.pager", frozen=True)
-    found = worker(opencode(), before, hidden)
+    hidden = shows(None, "pager", at=115, frozen=True)
+    found = worker(opencode(), shows("running", "working", text="esc interrupt"), hidden)
     assert (found.state, found.assessment.since) == (State.RUNNING, 111)
     assert "hides its prompt" in found.assessment.why
 
 
 def test_half_visible_menu_is_unknown() -> None:
-    half = e.ScreenRead(
-        at=111,
-        key=PANE,
-        agent="opencode",
-        state=None,
-        rule="opencode.permission",
-        text="options only",
-        partial=True,
-    )
-    found = worker(opencode(), half)
+    found = worker(opencode(), shows(None, "permission", text="options only", partial=True))
     assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
 
 
 def test_unchanged_reading_keeps_its_time() -> None:
-    first = e.ScreenRead(
-        at=111, key=PANE, agent="opencode", state="running", rule="opencode.working", text="3s"
-    )
-    again = e.ScreenRead(
-        at=119, key=PANE, agent="opencode", state="running", rule="opencode.working", text="11s"
-    )
-    assert worker(opencode(), first, again).assessment.since == 111
+    readings = [shows("running", "working", at=at, text=f"{at - 108:.0f}s") for at in (111, 119)]
+    assert worker(opencode(), readings).assessment.since == 111
 
 
 def opencode(*, gone: bool = False) -> list[e.Event]:
@@ -574,22 +410,10 @@ def test_turn_stopped_during_provider_trouble_on_screen() -> None:
 
 @pytest.mark.parametrize("after", [None, "interrupted"])
 def test_pane_stopped_during_retries(after: str | None) -> None:
-    def reads(state: str | None, at: float) -> e.Event:
-        return e.ScreenRead(
-            at=at,
-            key=PANE,
-            agent="opencode",
-            state=state,
-            rule="opencode.rule",
-            text="[retrying in 3s attempt #2]",
-        )
-
-    failed = reads("failed-provider", 112)
-    assert worker(opencode(), failed, reads(after, 113)).state is State.FAILED_PROVIDER
-    assert (
-        worker(opencode(), failed, reads("running", 113), reads("interrupted", 119)).state
-        is State.INTERRUPTED
-    )
+    failed = shows("failed-provider", "rule", at=112, text="[retrying in 3s attempt #2]")
+    assert worker(opencode(), failed, shows(after, "rule", at=113)).state is State.FAILED_PROVIDER
+    worked = [shows("running", "rule", at=113), shows("interrupted", "rule", at=119)]
+    assert worker(opencode(), failed, worked).state is State.INTERRUPTED
 
 
 def test_aborted_turn_mentions_a_long_silence() -> None:
@@ -693,3 +517,85 @@ def test_what_a_program_goes_on_without_does_not_block() -> None:
 def test_a_warning_of_what_failed_blocks(script: str, output: str) -> None:
     events = [*begun(), called(text=script), ended(output=output), done(), held(110)]
     assert worker(*events).state is State.BLOCKED_SANDBOX
+
+
+# ---------------------------------------------------------------- one state each
+
+
+OF_CALL = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
+HALF = e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")
+ABORTED = e.TurnEnded(thread=T, at=104, line=9, how="aborted", reason="interrupted")
+DENIED = "touch: cannot touch '/home/dev/x': Read-only file system\n"
+UNREADABLE = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
+CLOSED_FEED = e.SourceSeen(at=106, name="codex feed", ok=False, detail="closed")
+READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
+
+
+@pytest.mark.parametrize(
+    ("state", "story"),
+    [
+        # of an escalated command, which has a moment to start
+        (State.WAITING_APPROVAL, [begun(), called(ask=True), held(110)]),
+        (State.RUNNING, [begun(), called(ask=True), held(101.5)]),
+        (
+            State.RUNNING,
+            [
+                begun(),
+                called(ask=True),
+                process(50, agent="codex"),
+                process(77, 50, started=105.0, env=OF_CALL),
+                held(110),
+            ],
+        ),
+        # how a turn ends
+        (State.COMPLETED, [begun(), called(), ended(), done(), polled(110)]),
+        (State.INTERRUPTED, [begun(), called(), ABORTED, polled(110)]),
+        (State.COMPLETED, [begun(version="0.160.0"), called(), ended(), done(None), polled(110)]),
+        # a denial that it got past stops nothing
+        (
+            State.COMPLETED,
+            [
+                begun(),
+                called(text=BOARD),
+                ended(output=DATABASE, exit_code=1),
+                called("c2"),
+                ended("c2"),
+                done(),
+            ],
+        ),
+        (State.COMPLETED, [begun(), called(), ended(output=f"{DENIED}wrote-workspace"), done(), polled(110)]),
+        (
+            State.COMPLETED,
+            [
+                begun(),
+                hand_off("c1", f"Error: {DATABASE}", at=101.0),
+                hand_off("c2", "closed", at=102.0),
+                done(),
+            ],
+        ),
+        # through 0.142 files record no errors, through 0.98 no ends of turns
+        (State.FAILED_PROVIDER, [begun(version="0.114.0"), done(None), polled(110)]),
+        (State.FAILED_PROVIDER, [old(), asked(at=101), asked(at=102), polled(110)]),
+        (State.FAILED_PROVIDER, [old(), HALF, asked(at=105), HALF, asked(at=106), HALF, polled(110)]),
+        (State.COMPLETED, [old(), HALF, polled(110)]),
+        (State.EXITED, [old(), polled(110)]),
+        # whether its owner lives; through 0.147 it is known by its open files alone
+        (State.RUNNING, [begun(), called()]),
+        (State.RUNNING, [begun(), called(), polled(100.5), READ_LATER]),
+        (State.EXITED, [begun(), called(), polled(100.5), READ_LATER, polled(110.5)]),
+        (State.EXITED, [begun(), called(), FleetKnown(at=110, processes_at=110.0)]),
+        (State.WAITING_INPUT, [e.ThreadStarted(thread=T, at=100, line=1, version="0.169.0"), held(110)]),
+        (State.UNREACHABLE, [UNREADABLE]),
+        # a screen adds prompts, and ends no open turn
+        (State.WAITING_APPROVAL, [in_a_pane(), read("waiting-approval")]),
+        (State.RUNNING, [in_a_pane(), read("waiting-approval", at=90.0)]),
+        (State.RUNNING, [in_a_pane(), read("failed-provider")]),
+        (State.RUNNING, [in_a_pane(), read("completed")]),
+        (State.RUNNING, [in_a_pane(), read("waiting-input", rule="codex.fresh", at=100.5)]),
+        (State.COMPLETED, [in_a_pane(), read("waiting-approval"), done(at=110)]),
+        # a feed that has closed says nothing
+        (State.RUNNING, [begun(), pushed("waitingOnApproval"), CLOSED_FEED, held(110)]),
+    ],
+)
+def test_state_of_a_story(state: State, story: list[e.Event | list[e.Event]]) -> None:
+    assert worker(*story).state is state

@@ -60,7 +60,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     observation: SandboxObservation
     period: PolicyPeriod | None
-    """None where the file states no policy (files of 0.20)."""
+    """None if the file states no policy (files of 0.20)."""
     platform: str | None
     """`sys.platform` where the command ran, as far as that is known."""
     is_current: bool = True
@@ -85,7 +85,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def network_cut(self) -> bool | None:
-        """Whether the network is out of reach, by the kernel or else by the launcher; None: not known."""
+        """Whether the network is out of reach, by the kernel or else by the launcher; None if unknown."""
         observation = self.observation
         if observation.mediated:
             return False

@@ -35,7 +35,7 @@ from agentdash.model.thread import Thread
 
 
 def instead_of_workspace(facts: PathFacts) -> str | None:
-    """Return what decides instead of `workspace-write` for a read-only thread; None where that would help."""
+    """Return what decides instead of `workspace-write` for a read-only thread, or None if that would help."""
     request = facts.request
     if request is None:
         return None
@@ -49,7 +49,7 @@ def instead_of_workspace(facts: PathFacts) -> str | None:
 
 
 def instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str | None:
-    """Return what decides instead of a further writable root; None where one would help.
+    """Return what decides instead of a further writable root, or None if one would help.
 
     Args:
         path: what is to be written.
@@ -78,7 +78,7 @@ def instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str |
 
 
 def instead_of_network(wanted: Network, policy: Policy | None, facts: PathFacts) -> str | None:
-    """Return what decides instead of a setting of the network; None where one would help.
+    """Return what decides instead of a setting of the network, or None if one would help.
 
     Args:
         wanted: what the setting would ask for.
@@ -133,7 +133,7 @@ _OUTSIDE: Final = "or run it yourself outside of the sandbox"
 def claude_remedy(
     entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts, script: str = ""
 ) -> Remedy | None:
-    """Return the remedy for a denial by the sandbox of Claude Code; None where none is known to work.
+    """Return the remedy for a denial by the sandbox of Claude Code, or None if none is known to work.
 
     Args:
         entry: the denial, or its entry in the ledger.
@@ -239,11 +239,11 @@ def remedy_for(
     script: str = "",
     by_mcp: bool = False,
 ) -> Remedy | None:
-    """Return the remedy for a denial; None where none is known to work.
+    """Return the remedy for a denial, or None if none is known to work.
 
     Args:
         entry: the denial, or its entry in the ledger.
-        policy: the one in force; None where it is not known.
+        policy: the one in force, or None if unknown.
         facts: what is known of the disk, and where the configuration is.
         script: the shell script of the denied call, as written; empty where it is not known.
         by_mcp: whether the denied call is one of an MCP server.
@@ -274,12 +274,12 @@ def startup_remedy(quote: str) -> Remedy:
 def filesystem_remedy(
     path: str, operation: Operation, policy: Policy | None, facts: PathFacts
 ) -> Remedy | None:
-    """Return the remedy for a path that may not be written; None where the policy lets it be written.
+    """Return the remedy for a path that may not be written, or None if the policy lets it be written.
 
     Args:
         path: absolute, or below `~`.
         operation: what was denied.
-        policy: the one in force; None where it is not known.
+        policy: the one in force, or None if unknown.
         facts: what is known of the disk.
     """
     path = absolute(path, facts)

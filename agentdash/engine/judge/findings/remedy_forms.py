@@ -34,7 +34,7 @@ def writable_root(root: str, policy: Policy | None, facts: PathFacts, *, assumed
 
     Args:
         root: an absolute path.
-        policy: the one in force; None where it is not known.
+        policy: the one in force, or None if unknown.
         facts: the working directories, which are no extra roots.
         assumed: whether the directory is not known to exist.
     """
@@ -102,7 +102,7 @@ def command_rule(script: str, facts: PathFacts) -> Remedy | None:
     A rule with the decision `prompt` is no help: once approved, the command still runs inside (0.169).
 
     Returns:
-        None where the script is more than one plain command: Codex matches no rule with a pipe, a
+        None if the script is more than one plain command: Codex matches no rule with a pipe, a
         redirection, an expansion or a second command in it.
     """
     words = _plain_words(script)
@@ -213,7 +213,7 @@ def _extra_roots(policy: Policy, facts: PathFacts) -> list[str]:
 
 
 def _plain_words(script: str) -> tuple[str, ...] | None:
-    """Return the words of a script that is one plain command; None of any other."""
+    """Return the words of a script that is one plain command, or None."""
     parsed = parse(script) if script else None
     if parsed is None or len(parsed.items) != 1:
         return None

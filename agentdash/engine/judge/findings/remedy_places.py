@@ -57,7 +57,7 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     """Return what is known of the places that the remedies of one worker may name.
 
     Args:
-        thread: its thread; None of a worker that is known by its pane.
+        thread: its thread, or None if the worker is known by its pane.
         processes: its processes: their `HOME` is a home directory.
     """
     homes = [fleet.host.home if fleet.host else None]
@@ -96,7 +96,7 @@ def _named_by_tilde(thread: Thread) -> Iterator[str]:
 
 
 def _given_profile(thread: Thread | None, request: Requested | None) -> str | None:
-    """Return the permission profile that a Codex was asked for; None where its policies state theirs."""
+    """Return the permission profile that a Codex was asked for, or None if its policies state theirs."""
     if thread is None or any(period.policy.profile for period in thread.policies):
         return None
     return request.given.profile if request is not None and request.given is not None else None
@@ -131,7 +131,7 @@ class Place(NamedTuple):
     known: bool = True
     """Whether it is known to exist, or to be missing."""
     obstacle: str | None = None
-    """Why it must not be opened, `/etc is a system directory`; None where it may be."""
+    """Why it must not be opened, `/etc is a system directory`; None if it may be."""
 
 
 def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:

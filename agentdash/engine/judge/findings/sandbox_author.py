@@ -67,7 +67,7 @@ def processes_above(fleet: FleetView, process: Process) -> Iterator[Process]:
 
 
 def sandbox_author(process: Process, above: Iterable[Process]) -> SandboxAuthor | None:
-    """Return what built the sandbox around a process; None where nothing shows it.
+    """Return what built the sandbox around a process, or None if nothing shows it.
 
     Args:
         process: in a sandbox, as the kernel shows.
@@ -89,7 +89,7 @@ def sandbox_author(process: Process, above: Iterable[Process]) -> SandboxAuthor 
 
 
 def _launcher(process: Process) -> str | None:
-    """Return the program by which a process built a sandbox; None where it built none."""
+    """Return the program by which a process built a sandbox, or None."""
     if process.launcher is not None and process.launcher.name != _RUNTIME:
         return process.launcher.name
     names = {word.rpartition("/")[2] for word in process.argv[:2]}
@@ -148,12 +148,12 @@ class OwnContainer(msgspec.Struct, frozen=True):
     """The container's client: `docker`."""
     author: SandboxAuthor
     inside: Process | None
-    """The worker's process in the container; None where it is not seen (a virtual machine, another user) or
+    """The worker's process in the container, or None if it is not seen (a virtual machine, another user) or
     not the only one."""
 
 
 def own_container(fleet: FleetView, process: Process, below: Iterable[Process]) -> OwnContainer | None:
-    """Return the container that a worker has started itself in; None where there is none.
+    """Return the container that a worker has started itself in, or None.
 
     Args:
         fleet: with all processes.

@@ -52,7 +52,7 @@ class TmuxRequest(NamedTuple):
 
 
 def parse_tmux_request(command: str) -> TmuxRequest | None:
-    """Parse the first tmux command of a shell script that runs something; None where there is none."""
+    """Parse the first tmux command of a shell script that runs something, or return None."""
     if "tmux" not in command:
         return None
     for words in _command_words(command):

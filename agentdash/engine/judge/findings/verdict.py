@@ -134,7 +134,7 @@ def _attribute(observation: SandboxObservation, thread: Thread) -> SandboxObserv
 
 
 def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the changes of the policy of which no other finding has the cause."""
+    """Yield the policy changes that no other finding explains."""
     dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
     return (change for change in changes if change.last not in dropped)
 
@@ -327,7 +327,7 @@ _LISTED_CALLS: Final = 8
 
 
 def blocker_findings(thread: Thread, assessment: Assessment, places: PathFacts) -> Iterator[Finding]:
-    """Yield findings about denied calls. A denial that the thread got past is none."""
+    """Yield findings about denied calls, except for those that the thread got past."""
     cannot_start = [call for call in thread.calls if call.denial and call.denial.what == "sandbox"]
     if cannot_start:
         yield _cannot_start(thread, cannot_start)

@@ -32,7 +32,7 @@ class MountTables:
         self._tables: dict[int, MountTable] = {}
 
     def of(self, namespace: int | None) -> MountTable | None:
-        """Return the table of a namespace; None where it is agentdash's own, or has not been read."""
+        """Return the table of a namespace, or None if it is agentdash's own, or has not been read."""
         if namespace is None or namespace not in self._mounts:
             return None
         if namespace not in self._tables:

@@ -168,7 +168,7 @@ def attach_corroboration(assessment: Assessment, observations: Iterable[Corrobor
 
 
 def screen_corroborates(reading: ScreenRead | None) -> Iterator[Corroboration]:
-    """Yield the reading of its screen; a menu of which a part is out of sight contradicts any conclusion."""
+    """Yield the reading of its screen; a menu that is partly out of sight contradicts any conclusion."""
     if reading is None:
         return
     appearances = _APPEARANCES.get(State(reading.state or State.UNKNOWN))

@@ -57,7 +57,7 @@ class SandboxDenial(msgspec.Struct, frozen=True):
 
 
 def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxInfo | None:
-    """Return the sandbox around a process; None where the kernel shows none, or its facts are not known."""
+    """Return the sandbox around a process, or None if the kernel shows none, or its facts are unknown."""
     kernel = process.kernel if process else None
     if process is None or kernel is None:
         return None

@@ -106,7 +106,7 @@ def last_settled(history: History | None, at: float) -> StatePeriod | None:
 
 
 def startup_grace_until(thread: Thread, assessment: Assessment, at: float) -> float | None:
-    """Return until when a thread counts as starting; None where it does not at time `at`.
+    """Return until when a thread counts as starting, or None if it does not at time `at`.
 
     The header of a rollout is written before its first turn, also those of child threads, which never wait
     for input.

@@ -34,7 +34,7 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     claims: tuple[Process, ...] = ()
     """Live processes that name it, and are not known to be its commands."""
     processes_at: float | None = None
-    """Time of the newest process scan; None where processes were never scanned."""
+    """Time of the newest process scan, or None."""
     files_at: float | None = None
     """Time of the newest scan that has read open files: not every one does."""
     reading: ScreenRead | None = None
@@ -149,7 +149,7 @@ def _troubles(fleet: FleetView, thread: Thread) -> Iterator[ProviderTrouble]:
 
 
 def stopping_denial(thread: Thread, call: Call) -> Denial | None:
-    """Return the denial that stopped a call; None where it had none, or ended well in spite of it.
+    """Return the denial that stopped a call, or None if it had none, or ended well in spite of it.
 
     Under full access the same words are those of a firewall, or of file modes.
 

@@ -379,7 +379,7 @@ def _evidence_of_work(facts: ThreadFacts, busy_since: float | None) -> Iterator[
 
 
 def _busy_since(facts: ThreadFacts) -> float | None:
-    """Return since when its session file is busy; None where that is not written any more.
+    """Return since when its session file is busy, or None if that is no longer written.
 
     A file that was not changed by the beginning or the end of the newest turn is an old one; but with agents
     in the background it stays busy from turn to turn.
