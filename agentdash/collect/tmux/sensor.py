@@ -266,7 +266,7 @@ def _captured(keys: Sequence[str], text: str, mark: str) -> dict[str, str]:
 
 
 def _parse_row(server: str, values: list[str]) -> _Row | None:
-    """Parse a row of `list-panes`; None where it is malformed."""
+    """Parse a row of `list-panes`, or None if it is malformed."""
     fields = dict(zip(_FIELDS, values, strict=False))
     if len(values) != len(_FIELDS) or not re.fullmatch(r"%\d+", fields["pane_id"]):
         return None
