@@ -297,7 +297,7 @@ def ensure_private_directory(path: Path) -> None:
 
 
 def untrusted(path: Path) -> str | None:
-    """Return why a file that agentdash wrote may have been written by others; None where it cannot.
+    """Return why a file that agentdash wrote may have been written by others, or None if it cannot.
 
     Raises:
         OSError: it does not exist, or cannot be examined.

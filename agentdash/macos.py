@@ -30,7 +30,7 @@ class Library(Protocol):
 
 
 def sandboxed(pid: int, library: Library | None = None) -> bool | None:
-    """Return whether a process is in a sandbox; None where that is unknown.
+    """Return whether a process is in a sandbox, or None if that is unknown.
 
     Args:
         library: the library to call; by default that of the system.

@@ -67,7 +67,7 @@ class Place(NamedTuple):
 
 
 def find_repository(directory: Path) -> Place | None:
-    """Return the repository that a directory lies in; None where it lies in none."""
+    """Return the repository that a directory lies in, or None if it lies in none."""
     for root in (directory, *directory.parents):
         dot = root / ".git"
         if dot.is_dir():
@@ -122,7 +122,7 @@ def _is_dirty(place: Place, commit: str | None) -> bool | None:
 
 
 def _resolve(place: Place, reference: str) -> str | None:
-    """Return the commit of a ref (`refs/heads/main`); None where there is none."""
+    """Return the commit of a ref (`refs/heads/main`), or None."""
     for _ in range(_MAX_LINKS):
         if not reference.startswith("refs/") or ".." in reference.split("/"):
             return None
@@ -206,7 +206,7 @@ def _is_staged(git: Path, commit: str, version: int) -> bool | None:
 
 
 def _git(git: Path, *arguments: str) -> tuple[int, str] | None:
-    """Return exit code and output of a git command over a repository's own files; None where it failed."""
+    """Return exit code and output of a git command over a repository's own files, or None if it failed."""
     options = [part for setting in _SAFE for part in ("-c", setting)]
     try:
         done = subprocess.run(

@@ -81,7 +81,7 @@ class AttentionFile:
         )
 
     def modified(self) -> float | None:
-        """Return when the file was last replaced (unix seconds); None where it is missing."""
+        """Return when the file was last replaced (unix seconds), or None if it is missing."""
         try:
             return self.path.stat().st_mtime
         except OSError:

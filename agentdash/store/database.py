@@ -35,7 +35,7 @@ class ForeignFileError(OSError):
 
 @contextmanager
 def reading(path: Path, tables: str, max_bytes: int) -> Iterator[sqlite3.Connection | None]:
-    """Open a file for reading, for the block; None where there is none.
+    """Open a file for reading, for the block; yield None if it does not exist.
 
     Args:
         path: the file.

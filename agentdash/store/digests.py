@@ -94,7 +94,7 @@ class DigestStore:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         self.trouble: str | None = None
-        """Why digests cannot be used or kept, in one line; None where they can."""
+        """Why digests cannot be used or kept, in one line, or None if they can."""
 
     def load(self, view: str, states: Mapping[Path, FileState]) -> dict[Path, bytes]:
         """Return the valid digests of files for a view."""
@@ -135,7 +135,7 @@ class DigestStore:
             self._give_up(error)
 
     def usage(self) -> DigestUsage | None:
-        """Return what the digests take; None where there are none, or they cannot be used."""
+        """Return what the digests take, or None if there are none, or they cannot be used."""
         try:
             with self._reading() as database:
                 if database is None:
@@ -173,7 +173,7 @@ class DigestStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Open the file for reading; None where there is none of this version."""
+        """Open the file for reading; yield None if it is not of this version."""
         with reading(self.path, _TABLE, _MAX_FILE_BYTES) as database:
             is_ours = database and database.execute("PRAGMA user_version").fetchone()[0] == _VERSION
             yield database if is_ours else None
@@ -190,7 +190,7 @@ class DigestStore:
 
 
 def file_state(path: Path) -> FileState | None:
-    """Return the state of a file now; None where it is no regular file or cannot be examined."""
+    """Return the state of a file now, or None if it is not a regular file or cannot be examined."""
     try:
         found = os.stat(path)  # noqa: PTH116 - of thousands of files at each start
     except (OSError, ValueError):

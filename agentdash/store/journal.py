@@ -92,7 +92,7 @@ class JournalPacker:
         self._locks: e.LocksSeen | None = None
 
     def pack(self, event: e.Event) -> e.Event | None:
-        """Return the event as it is to be written; None where it adds nothing."""
+        """Return the event as it is to be written, or None if it adds nothing."""
         match event:
             case FleetKnown():
                 self._screens = {key: pane.screen for key, pane in event.panes}
@@ -142,7 +142,7 @@ class JournalUnpacker:
         self._processes: dict[ProcessKey, Process] = {}
 
     def unpack(self, event: e.Event) -> e.Event | None:
-        """Return the event as it was before packing; None where the lines before have not what it changes."""
+        """Return the event as it was before packing, or None if the lines before lack what it changes."""
         match event:
             case ScreenChanged():
                 event = self._unpack_screen(event)

@@ -113,7 +113,7 @@ class Memory:
         """What this object has read or written."""
 
     def changed_at(self) -> int | None:
-        """Return when the file was changed last (ns); None where it cannot be told."""
+        """Return when the file was changed last (ns), or None if it cannot be told."""
         try:
             return self.path.stat().st_mtime_ns
         except OSError:
@@ -293,7 +293,7 @@ def _essence(known: RememberedObservation) -> bytes:
 
 
 def _decoded(fact: bytes, kind: type[_T]) -> _T | None:
-    """Decode a fact; None where another version, or another program, wrote it."""
+    """Decode a fact, or None if another version, or another program, wrote it."""
     try:
         return msgspec.json.decode(fact, type=kind) if is_clean_json(fact) else None
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, RecursionError):

@@ -153,7 +153,7 @@ def current_files(now: float) -> dict[Path, Published]:
 
 
 def outdated(published: Published, now: float) -> str | None:
-    """Return why the file does not show the present, and the remedy; None where it does."""
+    """Return why the file does not show the present, and the remedy, or None if it does."""
     if possible_time(published.written_at) is None or published.written_at > now + _MAX_CLOCK_SKEW_S:
         return f"the status file was written in the future, or the clock was set back: {START}"
     if published.boot and (boot := boot_id()) and published.boot != boot:
@@ -238,7 +238,7 @@ class Publisher:
         self._written_at = now
 
     def keeper(self) -> int | None:
-        """Return the pid of another agentdash that writes the file; None where none does, or where that
+        """Return the pid of another agentdash that writes the file, or None if none does, or if that
         cannot be verified."""
         return self._other()[0]
 

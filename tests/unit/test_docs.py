@@ -16,7 +16,7 @@ from agentdash.cli import app
 from agentdash.config import THEMES, journal_folder
 from agentdash.model.states import State
 from agentdash.report.schemas import DOCUMENTS
-from agentdash.store import attention_file, digests, line_file, memory
+from agentdash.store import attention, digests, line_file, memory
 from agentdash.tui import theme
 from docs.make import PAGES, pages
 from screenshots.make import PICTURES, Picture, draw, draw_moving
@@ -55,7 +55,7 @@ def test_worker_clis() -> None:
 def test_files_of_the_state_directory() -> None:
     """SECURITY.md lists each file that is kept there."""
     table = (ROOT / "SECURITY.md").read_text("utf-8").partition("## What it writes")[2].partition("\n## ")[0]
-    kept = {memory.NAME, attention_file.NAME, digests.NAME, f"{journal_folder().name}/"}
+    kept = {memory.NAME, attention.NAME, digests.NAME, f"{journal_folder().name}/"}
     kept |= {"status-*.json", f"status-*{line_file.SUFFIX}", "split.json"}
     assert {name for name in kept if f"`{name}`" in table} == kept
 

@@ -72,7 +72,7 @@ def pids() -> list[int]:
 
 
 def problem() -> str | None:
-    """Return why the processes of this machine cannot be read, in one line; None where they can."""
+    """Return why the processes of this machine cannot be read, in one line, or None if they can."""
     own = _read_link("/proc/self")
     if own is None:
         return "/proc is not mounted"
@@ -95,7 +95,7 @@ def _boot_time_with_error() -> tuple[float, float]:
 
 
 def stat(pid: int) -> Stat | None:
-    """Parse `/proc/PID/stat`; None where there is no such process."""
+    """Parse `/proc/PID/stat`, or None if there is no such process."""
     if (found := _stat_fields(pid)) is None:
         return None
     name, fields = found
@@ -121,7 +121,7 @@ def argv(pid: int) -> list[str]:
 
 
 def environment(pid: int) -> dict[str, str] | None:
-    """Return the filtered environment that a process was started with; None where it is unreadable or empty
+    """Return the filtered environment that a process was started with, or None if it is unreadable or empty
     (kernel threads)."""
     text = os.fsdecode(_read(f"/proc/{pid}/environ"))
     return filter_environment(line.partition("=")[::2] for line in text.split("\0")) if text else None
@@ -175,7 +175,7 @@ def io(pid: int) -> int:
 
 
 def kernel(pid: int) -> Kernel | None:
-    """Return what the kernel enforces on a process (`/proc/PID/status`, `/proc/PID/ns`); None where nothing
+    """Return what the kernel enforces on a process (`/proc/PID/status`, `/proc/PID/ns`), or None if nothing
     is readable."""
     if not (fields := status(pid)):
         return None
@@ -192,7 +192,7 @@ def kernel(pid: int) -> Kernel | None:
 
 
 def mounts(pid: int) -> tuple[Mount, ...] | None:
-    """Return the mount table of a process (`/proc/PID/mountinfo`); None where it is unreadable, or too
+    """Return the mount table of a process (`/proc/PID/mountinfo`), or None if it is unreadable, or too
     long."""
     text = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
     if not 0 < len(text) <= _MAX_MOUNTINFO_BYTES:
@@ -255,7 +255,7 @@ def _translated(path: str, source: list[_Place], target: list[_Place]) -> list[s
 
 
 def _tail(path: str, directory: str) -> str | None:
-    """Return what a path adds to a directory, `/x` or empty; None where it is not below it."""
+    """Return what a path adds to a directory, `/x` or empty, or None if it is not below it."""
     if directory == "/":
         return path if path != "/" else ""
     return path[len(directory) :] if path == directory or path.startswith(f"{directory}/") else None
@@ -275,7 +275,7 @@ def interfaces(pid: int) -> list[str]:
 
 def bound_sockets() -> frozenset[str] | None:
     """Return the paths of all unix sockets that are bound in agentdash's network namespace
-    (`/proc/net/unix`); None where that is unreadable."""
+    (`/proc/net/unix`), or None if that is unreadable."""
     lines = _read("/proc/net/unix", at_least=_MAX_SOCKET_LIST_BYTES).decode("utf-8", "replace").splitlines()
     fields = (line.split(None, 7) for line in lines[1:])
     return frozenset(each[7] for each in fields if len(each) > 7) if lines else None
@@ -394,7 +394,7 @@ _SECCOMP_FILTER: Final = 2
 
 
 def confinement(socket_path: Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return a short description of the sandbox that agentdash runs in; None where it runs in none.
+    """Return a short description of the sandbox that agentdash runs in, or None if it runs in none.
 
     Args:
         socket_path: the socket of a tmux server of this user; a refused connection is a sign of a sandbox.

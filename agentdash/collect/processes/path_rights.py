@@ -206,7 +206,7 @@ class PathRights:
 
 
 def _strongest(pid: int) -> Credentials | None:
-    """Return the credentials of a process with all capabilities that it may raise; None where it is gone, of
+    """Return the credentials of a process with all capabilities that it may raise, or None if it is gone, of
     another user, or may change its user."""
     found, fields = credentials_of(pid), linux.status(pid)
     try:
@@ -278,10 +278,7 @@ class WriteAccessChecker:
             return WriteAccess("unknown")
         try:
             found = _resolve(self._root, path)
-        except (
-            OSError,
-            ValueError,
-        ):  # of another user, gone, or not a path; mounts alone would miss symlinks
+        except (OSError, ValueError):  # of another user, gone, or not a path
             return WriteAccess("unknown")
         nearest, missing = found.steps[-1], bool(found.missing)
         real = posixpath.normpath(posixpath.join(nearest.path, found.missing))
@@ -298,7 +295,7 @@ class WriteAccessChecker:
 
 
 def credentials_of(pid: int) -> Credentials | None:
-    """Return the credentials of a process; None where it is gone or unreadable."""
+    """Return the credentials of a process, or None if it is gone or unreadable."""
     status, uids, gids = linux.status(pid), linux.id_map(pid, "uid"), linux.id_map(pid, "gid")
     try:
         return Credentials(

@@ -23,7 +23,7 @@ def pids() -> list[int]:
 
 
 def problem() -> str | None:
-    """Return why the processes of this machine cannot be read; None where they can."""
+    """Return why the processes of this machine cannot be read, or None if they can."""
     return None
 
 
@@ -33,7 +33,7 @@ def boot_time() -> float:
 
 
 def stat(pid: int) -> Stat | None:
-    """Return the fields that change; None where there is no such process. An exec shows in the name only."""
+    """Return the fields that change, or None if there is no such process. An exec shows in the name only."""
 
     def read_stat(process: psutil.Process) -> Stat:
         cpu = _query(pid, lambda p: p.cpu_times())
@@ -105,7 +105,7 @@ def ns_pid(pid: int) -> int:
 
 
 def _query(pid: int, query: Callable[[psutil.Process], _T]) -> _T | None:
-    """Return the result of a query; None where access is denied or the process is gone."""
+    """Return the result of a query, or None if access is denied or the process is gone."""
     try:
         return query(psutil.Process(pid))
     except (psutil.Error, OSError):

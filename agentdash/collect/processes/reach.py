@@ -33,7 +33,7 @@ _NETWORK: Final = ReachTarget(
 
 
 def reach_of(pid: int, targets: Iterable[ReachTarget]) -> Reach | None:
-    """Return what a process could reach; None where it is gone, or of another user.
+    """Return what a process could reach, or None if it is gone, or of another user.
 
     Args:
         pid: of the process, in agentdash's pid namespace.

@@ -157,7 +157,7 @@ class ProcessSensor:
         """Read the `stat` of a process.
 
         Returns:
-            The key of the reported process that had this pid and has ended; None where there is none.
+            The key of the reported process that had this pid and has ended, or None.
         """
         stat, tracked = system.stat(pid), self._tracked.get(pid)
         if stat is None or tracked is None or stat.started != tracked.stat.started:
@@ -449,7 +449,7 @@ class TrackedProcess:
 
 def ssh_connection(pid: int) -> str | None:
     """Return the connection of an ssh client as `SSH_CONNECTION` has it: address and port of the
-    client, of the server; None where it has none, or shares it with other clients (`ControlMaster`)."""
+    client, of the server, or None if it has none, or shares it with other clients (`ControlMaster`)."""
     import psutil
 
     try:

@@ -42,7 +42,7 @@ def _is_watched(fleet: Fleet, pane: PaneKey) -> bool:
 
 
 def _worker(glimpse: Glimpse) -> PastWorker | None:
-    """Return the worker CLI in a pane; None where there is none, or it is not known."""
+    """Return the worker CLI in a pane, or None if none is known."""
     commands = [command for each in glimpse.commands for command in _started_by(each)]
     found = next((one for command in commands if (one := identify(command)) is not None), None)
     if found is None:

@@ -102,7 +102,7 @@ class SessionLogSource:
     # ------------------------------------------------------------ of one CLI
 
     def _thread_id(self, path: PurePath) -> str | None:
-        """Return the thread whose log a file is; None where it is none."""
+        """Return the thread whose log a file is, or None if it is not a log."""
         raise NotImplementedError
 
     def _problem(self) -> str | None:
@@ -123,7 +123,7 @@ class SessionLogSource:
         return False
 
     def _age_key(self, path: str) -> str | float:
-        """Return of a log what is greater the newer it is."""
+        """Return a sort key: newer logs sort higher."""
         return posixpath.basename(path)
 
     def _is_open(self, path: str) -> bool:
@@ -246,7 +246,7 @@ class SessionLogSource:
         )
 
     def _unlisted(self) -> str | None:
-        """Return which directories cannot be listed, the first one by its name; None where all can."""
+        """Return which directories cannot be listed, the first one by its name, or None if all can."""
         found = {
             path: reason
             for path, reason in self._follower.unreadable.items()

@@ -100,8 +100,8 @@ class LogFollower:
             all.
         since: files that were changed after this (unix seconds) are read at first too, the newest by
             `age_key` first, up to a number and a size. `unread_recent` are the others.
-        age_key: returns of a path what is greater the newer the log is, whatever its time of change: copied
-            files have others. By default its name, since names of rollouts begin with their time.
+        age_key: returns a sort key for a path: newer logs sort higher, whatever their times of change, since
+            copied files have others. By default its name, since names of rollouts begin with their time.
         is_open: whether a program has the log at a path open: such logs are read at first in any case.
         known: returns those of the files to read at first that need not be read.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
@@ -139,7 +139,7 @@ class LogFollower:
         self._logs: dict[str, LogFile] = {}
         """By their paths without `.zst`."""
         self._unreadable: dict[str, str] = {}
-        """Directories that cannot be listed, entries that are no readable files, and the reasons."""
+        """Directories that cannot be listed, entries that are not readable files, and the reasons."""
         self._recent: set[str] = set()
         """Logs that were read recently."""
         self._needs_sweep = False
@@ -153,7 +153,7 @@ class LogFollower:
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """Directories that could not be listed, entries that are no readable files, and the reasons."""
+        """Directories that could not be listed, entries that are not readable files, and the reasons."""
         return self._unreadable
 
     # ------------------------------------------------------------ changes
@@ -384,7 +384,7 @@ class FoundLog(NamedTuple):
 
 
 def log_key(path: str) -> str:
-    """Return by what a log is known, compressed or not: its path without `.zst`."""
+    """Return the key of a log, compressed or not: its path without `.zst`."""
     return path.removesuffix(".zst")
 
 
@@ -431,7 +431,7 @@ class LogTree:
         return found, unreadable
 
     def _add_linked(self, entry: os.DirEntry[str], folders: list[str], unreadable: dict[str, str]) -> None:
-        """Add a directory that is a link, as `CodexHome` does; state it where it is no directory."""
+        """Add a directory that is a link, as `CodexHome` does; report it if it is not a directory."""
         try:
             if entry.is_dir() and entry.path.count(os.sep) <= self._max_separators:
                 folders.append(entry.path)

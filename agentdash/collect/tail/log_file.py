@@ -426,7 +426,7 @@ def find_last(fd: int, mark: bytes, low: int, high: int) -> int:
 
 
 def _line_at(fd: int, at: int, low: int, max_line: int) -> bytes | None:
-    """Return the line that contains an offset; None where it is not complete, or longer than `max_line`
+    """Return the line that contains an offset, or None if it is not complete, or longer than `max_line`
     bytes."""
     lowest = max(low, at - max_line)
     newline = find_last(fd, b"\n", lowest, at)

@@ -44,7 +44,7 @@ def go_to_pane(key: PaneKey) -> str | None:
     """Select a pane in its window and session, and switch the client that agentdash runs in to that session.
 
     Returns:
-        What is left to do where agentdash runs in no client of tmux; None where the pane is in sight.
+        What is left to do where agentdash runs in no client of tmux, or None if the pane is in sight.
 
     Raises:
         TmuxRefusedError: the pane is gone, or on another server than the one agentdash runs in.
@@ -99,7 +99,7 @@ def copy(text: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def clipboard(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return why what is copied does not reach the clipboard of the terminal; None where it does, by what
+    """Return why what is copied does not reach the clipboard of the terminal, or None if it does, by what
     tmux knows, or outside of tmux."""
     if (server := own_server(environ)) is None:
         return None

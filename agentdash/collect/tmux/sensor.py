@@ -11,6 +11,7 @@ one, which goes to tmux by a pipe.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import secrets
 import signal
@@ -266,7 +267,7 @@ def _captured(keys: Sequence[str], text: str, mark: str) -> dict[str, str]:
 
 
 def _parse_row(server: str, values: list[str]) -> _Row | None:
-    """Parse a row of `list-panes`; None where it is malformed."""
+    """Parse a row of `list-panes`, or None if it is malformed."""
     fields = dict(zip(_FIELDS, values, strict=False))
     if len(values) != len(_FIELDS) or not re.fullmatch(r"%\d+", fields["pane_id"]):
         return None
@@ -331,6 +332,10 @@ _INTERVAL_PER_SCREEN_S: Final = 1 / 30
 CPU for a screen."""
 
 
+_NEW_TERMINAL_S: Final = 0.25
+"""Between two looks for new terminals, of 20 µs each; a poll takes milliseconds."""
+
+
 class TmuxPaneSource:
     """Reads panes: their properties and screens.
 
@@ -371,7 +376,12 @@ class TmuxPaneSource:
             self._sensor.close()
 
     async def _rest(self, fleet: Fleet) -> None:
-        await asyncio.sleep(max(self._scheduler.pause(fleet), self._interval_s))
+        """Return after a pause, or when there is a new terminal: its worker may end within a second."""
+        left = max(self._scheduler.pause(fleet), self._interval_s)
+        known = _terminals()
+        while left > 0 and _terminals() <= known:
+            await asyncio.sleep(min(left, _NEW_TERMINAL_S))
+            left -= _NEW_TERMINAL_S
 
     def _is_optional_absence(self, event: Event) -> bool:
         """Return whether an event is the absence of an optional default server. Once it has been there, it is
@@ -380,3 +390,11 @@ class TmuxPaneSource:
             return False
         self._default_optional = self._default_optional and not event.ok
         return self._default_optional
+
+
+def _terminals() -> set[str]:
+    """Return the names of all pseudo-terminals; none on systems that do not list them in `/dev/pts`."""
+    try:
+        return set(os.listdir("/dev/pts"))  # noqa: PTH208 - names are wanted
+    except OSError:
+        return set()

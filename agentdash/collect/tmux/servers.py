@@ -96,7 +96,7 @@ def _server(socket: Path, folder: Path) -> TmuxServer:
 
 
 def tmux_version() -> str | None:
-    """Return the output of `tmux -V`, `tmux 3.3a`; None where tmux is not installed or does not answer."""
+    """Return the output of `tmux -V`, `tmux 3.3a`, or None if tmux is not installed or does not answer."""
     try:
         done = subprocess.run(
             [find_program("tmux"), "-V"],
