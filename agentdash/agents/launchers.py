@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentdash.agents.codex.launcher_policy import read_launcher as read_codex_launcher
-from agentdash.agents.sandbox_runtime import is_always_listed
+from agentdash.agents.launchers import is_always_listed
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 

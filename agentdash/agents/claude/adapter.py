@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.claude.session_files import ClaudeSessionFiles
+from agentdash.agents.claude.adapter import ClaudeSessionFiles
 from agentdash.agents.claude.settings import ClaudeRequests
 
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
-from agentdash.agents.claude.roles import read_role
-from agentdash.agents.claude.transcript.kinds import LAST_VERSION
+from agentdash.agents.claude.settings import read_role
+from agentdash.agents.claude.transcript.records import LAST_VERSION
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule

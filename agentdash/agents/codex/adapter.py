@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from agentdash.agents.adapter import Adapter
+from agentdash.agents.codex.adapter import screen_label
 from agentdash.agents.codex.config.reader import CodexRequests
 from agentdash.agents.codex.home import thread_id
-from agentdash.agents.codex.screen_label import screen_label
 from agentdash.model.screen import ScreenLabel
 
 

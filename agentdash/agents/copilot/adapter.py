@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.copilot.sessions import CopilotSessions
+from agentdash.agents.copilot import CopilotSessions
 
 
 class CopilotAdapter(Adapter):

@@ -12,8 +12,14 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.chat_facts import ChatFacts, token_counts
-from agentdash.agents.chat_files import Candidate, ChatFiles, files_of, is_written_since
+from agentdash.agents.chat_files import (
+    Candidate,
+    ChatFacts,
+    ChatFiles,
+    files_of,
+    is_written_since,
+    token_counts,
+)
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path

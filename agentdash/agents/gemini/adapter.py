@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.gemini.chats import GEMINI_CHATS
-from agentdash.agents.gemini.requests import GEMINI, GeminiRequests
+from agentdash.agents.gemini import GEMINI_CHATS
+from agentdash.agents.gemini.requests import GEMINI
+from agentdash.agents.gemini_settings import GeminiRequests
 
 
 class GeminiAdapter(Adapter):

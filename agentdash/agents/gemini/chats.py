@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.chat_facts import ChatFacts, token_counts
-from agentdash.agents.chat_files import ChatFiles
-from agentdash.agents.gemini.family import GEMINI
+from agentdash.agents.chat_files import ChatFacts, ChatFiles, token_counts
+from agentdash.agents.gemini_settings import GEMINI
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process

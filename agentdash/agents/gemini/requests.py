@@ -17,8 +17,16 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.adapter import RequestReader
-from agentdash.agents.gemini.family import GEMINI, QWEN, Family
-from agentdash.agents.gemini.settings import EnvFile, SettingsFile, env_file, is_trusted, settings_files
+from agentdash.agents.gemini_settings import (
+    GEMINI,
+    QWEN,
+    EnvFile,
+    Family,
+    SettingsFile,
+    env_file,
+    is_trusted,
+    settings_files,
+)
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin

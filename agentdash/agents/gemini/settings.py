@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.gemini.family import Family
+from agentdash.agents.gemini_settings import Family
 from agentdash.agents.json_comments import without_comments
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.opencode.database import OpencodeSessions
-from agentdash.agents.opencode.requests import OpencodeRequests
+from agentdash.agents.opencode import OpencodeRequests, OpencodeSessions
 
 
 class OpencodeAdapter(Adapter):

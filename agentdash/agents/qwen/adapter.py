@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.gemini.requests import QWEN, GeminiRequests
-from agentdash.agents.qwen.chats import QWEN_CHATS
+from agentdash.agents.gemini.requests import QWEN
+from agentdash.agents.gemini_settings import GeminiRequests
+from agentdash.agents.qwen import QWEN_CHATS
 
 
 class QwenAdapter(Adapter):

@@ -15,10 +15,17 @@ from typing import Any, Final
 
 import msgspec
 
-from agentdash.agents.chat_facts import ChatFacts, clean_text, token_counts
-from agentdash.agents.chat_files import Candidate, ChatFiles, files_of, is_written_since
-from agentdash.agents.gemini.chats import prompt_text
-from agentdash.agents.gemini.family import QWEN
+from agentdash.agents.chat_files import (
+    Candidate,
+    ChatFacts,
+    ChatFiles,
+    clean_text,
+    files_of,
+    is_written_since,
+    token_counts,
+)
+from agentdash.agents.gemini import prompt_text
+from agentdash.agents.gemini_settings import QWEN
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process

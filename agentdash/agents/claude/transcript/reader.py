@@ -12,11 +12,17 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, results, tools
-from agentdash.agents.claude.transcript.changes import applied_changes
-from agentdash.agents.claude.transcript.kinds import SILENT_ATTACHMENTS, SILENT_RECORDS, SILENT_SYSTEM
-from agentdash.agents.claude.transcript.records import Block, Message, Record
-from agentdash.agents.claude.transcript.sandbox import NO_SANDBOX, described_policy
-from agentdash.agents.claude.transcript.usage import UsageOfAnswers, stated_usage
+from agentdash.agents.claude.transcript.reader import UsageOfAnswers, stated_usage
+from agentdash.agents.claude.transcript.records import (
+    SILENT_ATTACHMENTS,
+    SILENT_RECORDS,
+    SILENT_SYSTEM,
+    Block,
+    Message,
+    Record,
+)
+from agentdash.agents.claude.transcript.results import NO_SANDBOX, described_policy
+from agentdash.agents.claude.transcript.tools import applied_changes
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.events import (
     CallEnded,

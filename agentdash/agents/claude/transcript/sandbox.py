@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.sandbox_runtime import is_always_listed
+from agentdash.agents.launchers import is_always_listed
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from agentdash.agents.claude.transcript.changes import asked_changes
+from agentdash.agents.claude.transcript.tools import asked_changes
 from agentdash.model.changes import FileChange
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import clean_block, clean_line

@@ -17,10 +17,9 @@ import msgspec
 
 from agentdash.agents.codex.policy_formats import parse_grant
 from agentdash.agents.codex.rollout import outputs
-from agentdash.agents.codex.rollout.command_lines import posix_shell
 from agentdash.agents.codex.rollout.outputs import Ending
 from agentdash.agents.codex.rollout.records import Part
-from agentdash.agents.codex.rollout.tool import Tool
+from agentdash.agents.codex.rollout.tools import Tool, posix_shell
 from agentdash.model.changes import FileChange
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, ThreadEvent

@@ -7,9 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.codex.rollout.command_lines import command_script
-from agentdash.agents.codex.rollout.patches import patch_changes, patch_text
-from agentdash.agents.codex.rollout.tool import KINDS, Tool
+from agentdash.agents.codex.rollout.tools import KINDS, Tool, command_script, patch_changes, patch_text
 from agentdash.model.changes import FileChange
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import clean_line

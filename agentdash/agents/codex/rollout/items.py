@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agentdash.agents.codex.rollout import command_lines, outputs, tools
+from agentdash.agents.codex.rollout import outputs, tools
+from agentdash.agents.codex.rollout import tools as command_lines
 from agentdash.agents.codex.rollout.outputs import Ending
-from agentdash.agents.codex.rollout.patches import applied_changes, changes_text
 from agentdash.agents.codex.rollout.records import Command, Invocation, McpCall, Patch
-from agentdash.agents.codex.rollout.tool import Tool
+from agentdash.agents.codex.rollout.tools import Tool, applied_changes, changes_text
 
 
 class Finished(NamedTuple):

@@ -12,12 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.codex.policy_formats import TurnSettings, from_environment_context, turn_settings
-from agentdash.agents.codex.rollout import items, messages, records, tools
-from agentdash.agents.codex.rollout.calls import CallTracker
-from agentdash.agents.codex.rollout.items import Finished
+from agentdash.agents.codex.rollout import calls as items
+from agentdash.agents.codex.rollout import reader as messages
+from agentdash.agents.codex.rollout import records, tools
+from agentdash.agents.codex.rollout.calls import CallTracker, Finished
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, thread_started, uuid_time
 from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
-from agentdash.agents.codex.rollout.tool import Tool
+from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.events import (

@@ -19,9 +19,9 @@ import msgspec
 from agentdash.agents.codex.policy_formats import turn_settings
 from agentdash.agents.codex.rollout import outputs, records, tools
 from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
-from agentdash.agents.codex.rollout.patches import patch_text
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.codex.rollout.suspicion import Suspicion
+from agentdash.agents.codex.rollout.sparse_reader import Suspicion
+from agentdash.agents.codex.rollout.tools import patch_text
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import ThreadEvent
 from agentdash.model.limits import MAX_LINE_BYTES

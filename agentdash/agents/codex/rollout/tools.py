@@ -10,11 +10,18 @@ from urllib.parse import unquote
 
 import msgspec
 
-from agentdash.agents.codex.rollout.code_mode import describe_script
-from agentdash.agents.codex.rollout.command_lines import command_script, command_text, posix_shell, shell_name
-from agentdash.agents.codex.rollout.patches import patch_changes, patch_text
 from agentdash.agents.codex.rollout.records import Part
-from agentdash.agents.codex.rollout.tool import KINDS, Tool
+from agentdash.agents.codex.rollout.tools import (
+    KINDS,
+    Tool,
+    command_script,
+    command_text,
+    describe_script,
+    patch_changes,
+    patch_text,
+    posix_shell,
+    shell_name,
+)
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import clean_line
 
