@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.claude.roles import parse_role
-from agentdash.agents.claude.roles import role_request as role_request_of_claude
-from agentdash.agents.claude.settings import Arguments, parse_settings
+from agentdash.agents.claude.settings import Arguments, parse_role, parse_settings
 from agentdash.agents.claude.settings import requested as requested_of_claude
+from agentdash.agents.claude.settings import role_request as role_request_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
+from agentdash.agents.codex.adapter import screen_label
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
 from agentdash.agents.codex.config.precedence import request, requested
@@ -24,7 +24,6 @@ from agentdash.agents.codex.config.reader import role_request
 from agentdash.agents.codex.config.versions import latest_rules
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.codex.screen_label import screen_label
 from agentdash.agents.screen_reader import read_screen
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model import events as e

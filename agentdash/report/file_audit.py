@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.kinds import RECORD_START
-from agentdash.agents.codex.rollout.sparse_reader import SparseReader
-from agentdash.agents.codex.rollout.suspicion import Suspicion
+from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of, rollout_reader
 from agentdash.collect.sources.denied_paths import denied_paths
 from agentdash.engine.detect.plain import HINTS, may_report_denial, may_show_denial, may_show_sandbox

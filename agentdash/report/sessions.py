@@ -20,7 +20,7 @@ from rich.text import Text
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
-from agentdash.agents.codex.rollout.usage import tokens_by_model
+from agentdash.agents.codex.rollout.reader import tokens_by_model
 from agentdash.agents.session_logs import is_transcript, log_begun_at, reader_of_log, thread_of_log
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet

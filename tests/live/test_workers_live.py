@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentdash.agents.opencode.requests import merged, rules_sources
+from agentdash.agents.opencode import merged, rules_sources
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker

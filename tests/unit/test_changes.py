@@ -7,9 +7,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from agentdash.agents.claude.transcript import changes as claude
-from agentdash.agents.codex.rollout.patches import applied_changes, patch_changes
-from agentdash.agents.codex.rollout.tools import describe, describe_custom
+from agentdash.agents.claude.transcript import tools as claude
+from agentdash.agents.codex.rollout.tools import applied_changes, describe, describe_custom, patch_changes
 from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
 from agentdash.model.conversation import CallRecord, change_words, outcome_words
 from agentdash.replay.conversation import ConversationFile

@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from agentdash.agents.adapter import SessionFiles
 from agentdash.agents.chat_files import ChatFiles, is_same_place
-from agentdash.agents.copilot.sessions import CopilotSessions
-from agentdash.agents.gemini.chats import GeminiChatParser, gemini_chats
-from agentdash.agents.kilo.adapter import DATABASE as KILO_DATABASE
-from agentdash.agents.opencode.database import OpencodeSessions
-from agentdash.agents.qwen.chats import QwenChats
+from agentdash.agents.copilot import CopilotSessions
+from agentdash.agents.gemini import GeminiChatParser, gemini_chats
+from agentdash.agents.kilo import DATABASE as KILO_DATABASE
+from agentdash.agents.opencode import OpencodeSessions
+from agentdash.agents.qwen import QwenChats
 from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from agentdash.agents.claude.home import thread_id
-from agentdash.agents.claude.roles import parse_role
 from agentdash.agents.claude.settings import (
     ClaudeRequests,
     parse_arguments,
+    parse_role,
     read_request,
     request_of_transcript,
 )

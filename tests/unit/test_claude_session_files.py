@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.agents.adapter import UnreadableSessionError
-from agentdash.agents.claude.session_files import ClaudeSessionFiles
+from agentdash.agents.claude.adapter import ClaudeSessionFiles
 from agentdash.model import events as e
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.states import State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentdash.agents.codex.screen_label import screen_label
+from agentdash.agents.codex.adapter import screen_label
 from agentdash.engine.judge.findings.screen_labels import label_findings
 from agentdash.model.events import LabelRead
 from agentdash.model.policy import Filesystem, Network

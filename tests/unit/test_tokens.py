@@ -12,8 +12,7 @@ import pytest
 
 from agentdash import prices
 from agentdash.agents.codex.home import open_lines, thread_id
-from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.codex.rollout.usage import tokens_by_model
+from agentdash.agents.codex.rollout.reader import RolloutReader, tokens_by_model
 from agentdash.agents.session_logs import reader_of_log
 from agentdash.model import events as e
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage

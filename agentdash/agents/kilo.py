@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.opencode.database import OpencodeSessions
+from agentdash.agents.opencode import OpencodeSessions
 
 DATABASE: Final = "$XDG_DATA_HOME/kilo/kilo.db"
 
