@@ -1,7 +1,7 @@
 """The adapter of one worker CLI: what its TOML file declares, and what a subclass reads beyond that.
 
 `agents/NAME.toml` is enough for a CLI that is known by its processes and its screen. A CLI that also keeps
-session files has a folder `agents/NAME/` with a module `adapter.py`, whose `ADAPTER` is a subclass of
+session files has a module `agents/NAME.py` (or `agents/NAME/adapter.py`), whose `ADAPTER` is a subclass of
 `Adapter`; `registry.adapters` finds it by its name.
 """
 

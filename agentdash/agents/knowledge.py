@@ -92,10 +92,10 @@ def installed_agents() -> Iterator[InstalledAgent]:
     for name, adapter in adapters().items():
         program = next(filter(None, map(shutil.which, sorted(identify_table(name).programs))), None)
         if program is not None:
-            yield InstalledAgent(name, clean_line(program), installed_version(adapter, program))
+            yield InstalledAgent(name, clean_line(program), version_of(adapter, program))
 
 
-def installed_version(adapter: Adapter, program: str) -> str | None:
+def version_of(adapter: Adapter, program: str) -> str | None:
     """Return the version of a program: of its npm package, or in the path of a native installation."""
     place = Path(program).resolve()
     if found := _VERSION_DIRECTORY.search(str(place)):
@@ -108,3 +108,9 @@ def installed_version(adapter: Adapter, program: str) -> str | None:
         if isinstance(package, dict) and package.get("name") in identify_table(adapter.name).packages:
             return clean_line(str(package.get("version"))) or None
     return None
+
+
+def installed_codex() -> str | None:
+    """Return the version of the Codex on PATH, if npm installed it; None without one. Codex is not run."""
+    program = shutil.which("codex")
+    return None if program is None else version_of(adapters()["codex"], program)

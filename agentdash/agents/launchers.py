@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentdash.agents.codex.launcher_policy import read_launcher as read_codex_launcher
-from agentdash.agents.launchers import is_always_listed
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 
@@ -90,3 +89,12 @@ def _is_setup(name: str, argv: Sequence[str]) -> bool:
     if program not in _SHELLS:
         return False
     return any(_STARTS_BWRAP.search(a) or _INNER_SETUP.search(a) or _SANDBOX_EXEC.search(a) for a in argv[1:])
+
+
+_ALWAYS_LISTED: Final = re.compile(r"/dev/.*|(?:/private)?/tmp/claude|.*/\.npm/_logs|.*/\.claude/debug")
+
+
+def is_always_listed(path: str) -> bool:
+    """Return whether the runtime lets every sandbox write a path: it may not exist, and is then not writable,
+    which is no difference to a policy."""
+    return _ALWAYS_LISTED.fullmatch(path) is not None

@@ -1,5 +1,5 @@
-"""The adapters of all worker CLIs, discovered from the files of this package: `NAME.toml`, and
-`NAME/adapter.py` where there is code."""
+"""The adapters of all worker CLIs, discovered from the files of this package: `NAME.toml`, and where there is
+code `NAME.py`, or `NAME/adapter.py` if it is more than one module."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ def shared_rules_text() -> str:
 
 @cache
 def _load(name: str) -> Adapter:
-    has_code = (_FOLDER / name / "adapter.py").is_file()
-    adapter: type[Adapter] = import_module(f"{_PACKAGE}.{name}.adapter").ADAPTER if has_code else Adapter
+    adapter = Adapter
+    for file, module in ((f"{name}.py", name), (f"{name}/adapter.py", f"{name}.adapter")):
+        if (_FOLDER / file).is_file():
+            adapter = import_module(f"{_PACKAGE}.{module}").ADAPTER
     return adapter(name, _text(f"{name}.toml"), tables(name))
 
 

@@ -363,10 +363,10 @@ def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | 
 
 
 def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
-    from agentdash.agents.codex.installed_version import installed_version
+    from agentdash.agents.knowledge import installed_codex
     from agentdash.report.predictions import check_config, default_version, print_check_config
 
-    found = installed_version()
+    found = installed_codex()
     version = (found, "on PATH") if found else default_version()
     try:
         report = check_config(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)

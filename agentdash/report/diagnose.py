@@ -29,10 +29,9 @@ from agentdash.agents.codex.config.reader import NEEDED, environment_rules
 from agentdash.agents.codex.config.stack import Stack
 from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lines, problem
-from agentdash.agents.codex.installed_version import installed_version
 from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.knowledge import installed_agents, knowledge, screen_versions
+from agentdash.agents.knowledge import installed_agents, installed_codex, knowledge, screen_versions
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
@@ -444,7 +443,7 @@ def _needed(environ: Mapping[str, str]) -> tuple[str, ...]:
 def check_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Yield the configuration layers of a Codex that would be started here, and what in them has no
     effect."""
-    installed = installed_version()
+    installed = installed_codex()
     version = installed or default_version()[0]
     rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
     layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)

@@ -147,9 +147,7 @@ def test_new_cli_needs_a_toml_and_an_adapter_only(tmp_path: Path) -> None:
     package = tmp_path / "agentdash"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "agents" / "robin.toml").write_text(TOML)
-    (package / "agents" / "robin").mkdir()
-    (package / "agents" / "robin" / "__init__.py").write_text("")
-    (package / "agents" / "robin" / "adapter.py").write_text(ADAPTER)
+    (package / "agents" / "robin.py").write_text(ADAPTER)
     home = tmp_path / "home"
     (home / ".robin").mkdir(parents=True)
     (home / ".robin" / "7").write_text("waiting\n")

@@ -76,7 +76,7 @@ IMPURE = {
 
 
 OPENERS = {
-    "agents/claude/session_files.py": "/proc/PID/stat",
+    "agents/claude/adapter.py": "/proc/PID/stat",
     "agents/codex/home.py": "/proc/locks",
     "agents/sqlite_files.py": "SQLite opens its database itself, behind a check of its type",
     "agents/registry.py": "data of the package",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.agents.knowledge import installed_agents, installed_version, knowledge, screen_versions
+from agentdash.agents.knowledge import installed_agents, knowledge, screen_versions, version_of
 from agentdash.agents.registry import adapters
 from agentdash.agents.screen_rules import package_rules
 
@@ -55,6 +55,6 @@ def test_installed_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_broken_package_has_no_version(tmp_path: Path) -> None:
     commands = install(tmp_path, "opencode-ai", "1.18.33", "opencode")
     program = str(commands / "opencode")
-    assert installed_version(adapters()["opencode"], program) == "1.18.33"
+    assert version_of(adapters()["opencode"], program) == "1.18.33"
     (tmp_path / "node_modules/opencode-ai/package.json").write_text("{")
-    assert installed_version(adapters()["opencode"], program) is None
+    assert version_of(adapters()["opencode"], program) is None

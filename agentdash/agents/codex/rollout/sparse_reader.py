@@ -20,7 +20,6 @@ from agentdash.agents.codex.policy_formats import turn_settings
 from agentdash.agents.codex.rollout import outputs, records, tools
 from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.codex.rollout.sparse_reader import Suspicion
 from agentdash.agents.codex.rollout.tools import patch_text
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import ThreadEvent
@@ -395,3 +394,16 @@ _ENDINGS: Final = frozenset(
     )
 )
 """Lines by which calls end: what they show decides about the next ones."""
+
+
+class Suspicion(NamedTuple):
+    """Which calls can show something of a sandbox. Its functions are certain where they return False."""
+
+    hints: tuple[str, ...]
+    """One of these is in every script that can."""
+    of_script: Callable[[str, str], bool]
+    """By the script of a command, and by its text on one line."""
+    of_output: Callable[[str], bool]
+    """By what was printed, not cleaned."""
+    of_command: Callable[[str, str], bool]
+    """By a script, and by what was printed, not cleaned, where that alone does not decide."""

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import posixpath
+import re
+import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
 
 from agentdash.agents.codex.rollout.records import Part
-from agentdash.agents.codex.rollout.tools import (
-    KINDS,
-    Tool,
-    command_script,
-    command_text,
-    describe_script,
-    patch_changes,
-    patch_text,
-    posix_shell,
-    shell_name,
-)
+from agentdash.model.changes import ChangeKind, Diff, FileChange, file_changes, whole_file
 from agentdash.model.events import CallKind, Escalation
-from agentdash.model.sanitize import clean_line
+from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block, clean_line
 
 _MAX_ARGUMENTS_CHARS: Final = 400
 """Of arguments that are shown as JSON."""
@@ -265,3 +257,300 @@ def parts_text(content: Sequence[Part] | str | None) -> str:
     if isinstance(content, str) or content is None:
         return content or ""
     return "\n".join(part.text for part in content if part.text)
+
+
+# ------------------------------------------------------------
+# Describe the scripts of code mode (0.15x+): JavaScript that calls the tools, by its literal parts
+
+
+_MAX_SCRIPT_CHARS: Final = 16_000
+"""Of a script, searched by patterns."""
+_JS_STRING: Final = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
+_JS_COMMAND: Final = re.compile(rf"""\b(?:cmd|command)["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
+_JS_PATCH: Final = re.compile(rf"\bapply_patch\s*\(\s*{_JS_STRING}", re.DOTALL)
+_JS_REASON: Final = re.compile(rf"""\bjustification["']?\s*:\s*{_JS_STRING}""", re.DOTALL)
+_JS_ESCALATION: Final = re.compile(
+    r"""\bsandbox_permissions["']?\s*:\s*["'`](require_escalated|with_additional_permissions)["'`]"""
+)
+_JS_COMMENT: Final = re.compile(r"^\s*//[^\n]*\n", re.MULTILINE)
+_JS_RUN: Final = re.compile(
+    r"""\s*(?:const|let|var)\s+(?P<name>\w+)\s*=\s*await\s+tools\.exec_command\s*\(\s*
+        \{(?P<options>(?:[^{}"'`]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)*)\}\s*\)\s*;?\s*""",
+    re.VERBOSE | re.DOTALL,
+)
+"""`const r = await tools.exec_command({cmd: "..."});`"""
+_JS_PRINT: Final = re.compile(
+    r"\s*text\s*\(\s*(?:JSON\.stringify\(\s*(\w+)\s*\)|(\w+)(?:\.output)?)\s*\)\s*;?\s*"
+)
+"""`text(r.output);`"""
+_JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
+
+
+def describe_script(tool: str, js: str) -> Tool:
+    """Describe a script by the literal commands in it (computed ones are not found), else by its first line
+    of code."""
+    js = js[:_MAX_SCRIPT_CHARS]
+    called = [KINDS.get(name, "other") for name in _JS_CALL.findall(js)]
+    kind: CallKind = next(
+        (k for k in ("command", "patch", "spawn", "question", "permission", "wait", "poll") if k in called),
+        "other",
+    )
+    commands = [_js_text(literal) for literal in _JS_COMMAND.findall(js)] if kind == "command" else []
+    code = (line.strip() for line in js.splitlines())
+    patch = patch_text(js.replace("\\n", "\n")) if kind == "patch" else ""
+    text = (
+        "; ".join(commands)
+        or patch
+        or next((line for line in code if line and not line.startswith("//")), "")
+    )
+    return Tool(
+        kind=kind,
+        name=tool,
+        text=clean_line(text),
+        escalation=_script_escalation(js),
+        script=_printed_commands(js) if kind == "command" else "",
+        changes=_script_changes(js) if "apply_patch" in js else (),
+    )
+
+
+def _script_changes(js: str) -> tuple[FileChange, ...]:
+    """Return the changes of the literal patches in a script; computed ones are not found."""
+    patches = (_js_text(literal) for literal in _JS_PATCH.findall(js))
+    return tuple(change for patch in patches for change in patch_changes(patch))
+
+
+def _printed_commands(js: str) -> str:
+    """Return one shell script of a code-mode script that runs commands and prints their whole outputs.
+
+    What any other script prints need not be what its commands printed: it may filter, cut or compose it.
+    Several commands become subshells, in the order of their outputs.
+    """
+    js = _JS_COMMENT.sub("", js)
+    ran: dict[str, str] = {}
+    printed: list[str] = []
+    at = 0
+    while at < len(js):
+        if (run := _JS_RUN.match(js, at)) is not None:
+            literal = _JS_COMMAND.search(run["options"])
+            if literal is None or (literal[1].startswith("`") and "${" in literal[1]):
+                return ""
+            ran[run["name"]] = _js_text(literal[1])
+            at = run.end()
+        elif (shown := _JS_PRINT.match(js, at)) is not None and (shown[1] or shown[2]) in ran:
+            printed.append(ran[shown[1] or shown[2]])
+            at = shown.end()
+        else:
+            return ""
+    return command_script(
+        "\n".join(f"(\n{each}\n)" for each in printed) if len(printed) > 1 else "".join(printed)
+    )
+
+
+def _script_escalation(js: str) -> Escalation | None:
+    requested = _JS_ESCALATION.search(js)
+    if requested is None:
+        return None
+    reason = _JS_REASON.search(js)
+    return Escalation(
+        "escalated" if requested.group(1) == "require_escalated" else "additional",
+        clean_line(_js_text(reason.group(1))) if reason else None,
+    )
+
+
+def _js_text(literal: str) -> str:
+    if literal.startswith('"'):
+        try:
+            return msgspec.json.decode(literal, type=str)
+        except msgspec.DecodeError:
+            pass
+    return re.sub(
+        r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), literal[1:-1], flags=re.DOTALL
+    )
+
+
+KINDS: Final[dict[str, CallKind]] = {
+    "shell": "command",
+    "container.exec": "command",
+    "local_shell": "command",
+    "shell_command": "command",
+    "exec_command": "command",
+    "unified_exec": "command",
+    "write_stdin": "poll",
+    "apply_patch": "patch",
+    "request_user_input": "question",
+    "request_user_input_async": "question",
+    "request_permissions": "permission",
+    "spawn_agent": "spawn",
+    "wait": "wait",
+    "wait_agent": "wait",
+}
+"""By the name of the tool, without its namespace."""
+
+
+class Tool(NamedTuple):
+    """The description of a tool call."""
+
+    kind: CallKind
+    name: str
+    text: str
+    cwd: str | None = None
+    escalation: Escalation | None = None
+    session: str | None = None
+    """The running command that a poll reads from: its session number, or `cell N`."""
+    script: str = ""
+    """The shell script of a command as written, with newlines; empty where it is not known or too long."""
+    shell: str = ""
+    """The POSIX shell that runs it, by name (`bash`); empty where it is not known."""
+    changes: tuple[FileChange, ...] = ()
+    """What a patch is to change, or has changed."""
+
+
+_POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
+_SHELLS: Final = _POSIX_SHELLS | {"fish", "pwsh", "powershell", "cmd"}
+
+
+def command_text(argv: Sequence[str] | str) -> str:
+    """Return the command line of an argv; of a shell's, the script alone."""
+    if isinstance(argv, str):
+        return clean_line(argv)
+    return clean_line(argv[-1] if _shell_of(argv) else shlex.join(argv))
+
+
+def command_script(argv: Sequence[str] | str) -> str:
+    """Return the script of a command as written; empty if no POSIX shell runs it, or it is too long."""
+    if isinstance(argv, str):
+        script = argv
+    elif (shell := _shell_of(argv)) is None:
+        script = shlex.join(argv)
+    elif shell in _POSIX_SHELLS:
+        script = argv[-1]
+    else:
+        return ""
+    return clean_block(script) if len(script) <= MAX_BLOCK_CHARS else ""
+
+
+def shell_name(argv: Sequence[str] | str, path: str = "") -> str:
+    """Return the POSIX shell of an argv, or at a path, by its name; empty where there is none."""
+    found = posixpath.basename(path) if isinstance(argv, str) else _shell_of(argv)
+    return found if found in _POSIX_SHELLS else ""
+
+
+def posix_shell(name: str) -> str:
+    """Return the name of a POSIX shell, empty for that of another shell."""
+    return name if name in _POSIX_SHELLS else ""
+
+
+def _shell_of(argv: Sequence[str]) -> str | None:
+    """Return the shell that runs the last argument as a script; None where there is none."""
+    if len(argv) < 3 or argv[-2].lower() not in ("-c", "-lc", "-ic", "-command", "/c"):
+        return None
+    shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe")
+    return shell if shell in _SHELLS else None
+
+
+# ------------------------------------------------------------
+# Parse what patches change: the text that the model wrote, and the changes that Codex has applied
+
+
+_FILE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_MOVE: Final = re.compile(r"\*\*\* Move to: (.+)")
+_KINDS: Final[Mapping[str, ChangeKind]] = {"Add": "add", "Update": "update", "Delete": "delete"}
+_BEGIN: Final = "*** Begin Patch"
+_END: Final = "*** End Patch"
+_MAX_PATCH_CHARS: Final = 400
+"""Of a patch that is shown as it is."""
+_CONTENT: Final = ("+", "-", " ", "@@")
+"""How the lines of a diff begin. An empty line stands for an empty line of context."""
+
+
+def patch_changes(text: str) -> tuple[FileChange, ...]:
+    """Return the changes that a patch asks for, from its `*** Begin Patch` on; what surrounds it (a shell
+    command with a here-document) is skipped."""
+    begin = text.find(_BEGIN)
+    if begin < 0:
+        return ()
+    end = text.find(_END, begin)
+    return file_changes(_diffs(text[begin : end if end >= 0 else None]))
+
+
+def _diffs(patch: str) -> Iterator[Diff]:
+    path = ""
+    kind: ChangeKind | None = None
+    moved_to: str | None = None
+    lines: list[str] = []
+    for line in patch.split("\n"):
+        if header := _FILE.fullmatch(line.rstrip()):
+            if kind is not None:
+                yield Diff(path, kind, lines, moved_to)
+            path = header[2].strip()
+            kind = _KINDS[header[1]]
+            moved_to = None
+            lines = []
+        elif move := _MOVE.fullmatch(line.rstrip()):
+            moved_to = move[1].strip()
+        elif line.startswith(_CONTENT):
+            lines.append(line)
+        elif not line and kind == "update":
+            lines.append(" ")
+    if kind is not None:
+        yield Diff(path, kind, _without_end(lines), moved_to)
+
+
+def _without_end(lines: list[str]) -> list[str]:
+    """Return lines without the empty one that precedes the end of a patch."""
+    return lines[:-1] if lines and lines[-1] == " " else lines
+
+
+def applied_changes(changes: Mapping[str, Any]) -> tuple[FileChange, ...]:
+    """Return the changes of a `FileChange` item or a `patch_apply_end` event, by path.
+
+    `{"type": "update", "unified_diff", "move_path"}`, or with the type as the key of an object (until about
+    0.60); `add` and `delete` have the content of the file.
+    """
+    return file_changes(_applied(changes))
+
+
+def _applied(changes: Mapping[str, Any]) -> Iterator[Diff]:
+    for path, change in changes.items():
+        if not isinstance(change, Mapping):
+            continue
+        kind = change.get("type")
+        detail = change
+        if kind is None and len(change) == 1:
+            kind, detail = next(iter(change.items()))
+        if not isinstance(detail, Mapping):
+            detail = {}
+        if kind == "update":
+            move = detail.get("move_path")
+            yield Diff(
+                path=path,
+                kind="update",
+                lines=_text(detail.get("unified_diff")).removesuffix("\n").split("\n"),
+                moved_to=move if isinstance(move, str) else None,
+            )
+        elif kind in ("add", "delete"):
+            yield whole_file(path, kind, _text(detail.get("content")))
+
+
+def patch_text(patch: str) -> str:
+    """Return `add a.py, update b.py` of a patch; its beginning where it names no files."""
+    files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
+    return clean_line(
+        ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files)
+        or clean_block(patch, _MAX_PATCH_CHARS)
+    )
+
+
+def changes_text(changes: Mapping[str, Any]) -> str:
+    """Return the same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
+
+    def verb(change: Any) -> str:
+        return (
+            str(change.get("type") or next(iter(change), "change")) if isinstance(change, dict) else "change"
+        )
+
+    return clean_line(", ".join(f"{verb(change)} {path}" for path, change in changes.items()))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,10 +1,4 @@
-"""Chats of Qwen Code (0.15.10 to 0.24.4): `~/.qwen/projects/DIRECTORY/chats/ID.jsonl`, with `-` in place of
-other characters than letters and digits.
-
-`ui_telemetry` records state every failed attempt while the screen is silent. Since 0.21 an interactive Qwen
-Code writes `ID.runtime.json` beside its chat, with its pid; `/clear` and `/resume` replace it by that of the
-next session. It stays when the program ends.
-"""
+"""The adapter of Qwen Code, which reads settings as Gemini CLI does: its chats."""
 
 from __future__ import annotations
 
@@ -15,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.adapter import Adapter
 from agentdash.agents.chat_files import (
     Candidate,
     ChatFacts,
@@ -25,7 +20,7 @@ from agentdash.agents.chat_files import (
     token_counts,
 )
 from agentdash.agents.gemini import prompt_text
-from agentdash.agents.gemini_settings import QWEN
+from agentdash.agents.gemini_settings import QWEN, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
@@ -164,3 +159,13 @@ def _pid_since(path: Path, process: Process) -> int | None:
 
 
 QWEN_CHATS: Final = QwenChats()
+
+
+class QwenAdapter(Adapter):
+    """Qwen Code."""
+
+    session_files = QWEN_CHATS
+    request_reader = GeminiRequests(QWEN)
+
+
+ADAPTER = QwenAdapter

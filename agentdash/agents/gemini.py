@@ -1,9 +1,4 @@
-"""Chats of Gemini CLI (0.61.0): `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`.
-
-`projects.json` has the PROJECT of each directory. A record repeats with the same id when its tools have
-ended. An answer looks the same whether a tool follows or not, so that the end of a turn shows only where it
-failed or was cancelled.
-"""
+"""The adapter of Gemini CLI: chats, and what its arguments and settings ask for."""
 
 from __future__ import annotations
 
@@ -12,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.adapter import Adapter
 from agentdash.agents.chat_files import ChatFacts, ChatFiles, token_counts
-from agentdash.agents.gemini_settings import GEMINI
+from agentdash.agents.gemini_settings import GEMINI, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
@@ -118,3 +114,13 @@ def gemini_chats(process: Process) -> Path | None:
 
 
 GEMINI_CHATS: Final = ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
+
+
+class GeminiAdapter(Adapter):
+    """Gemini CLI."""
+
+    session_files = GEMINI_CHATS
+    request_reader = GeminiRequests(GEMINI)
+
+
+ADAPTER = GeminiAdapter

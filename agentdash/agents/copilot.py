@@ -1,9 +1,4 @@
-"""Sessions of Copilot CLI: `~/.copilot/session-state/ID/events.jsonl` (1.0.102).
-
-A session that a process has open holds a file `inuse.PID.lock` with the number of the process. A process may
-have several of them open: then it is not known which one it shows. `session-store.db` has the same prompts
-and answers, later.
-"""
+"""The adapter of Copilot CLI: its sessions."""
 
 from __future__ import annotations
 
@@ -12,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentdash.agents.adapter import Adapter
 from agentdash.agents.chat_files import (
     Candidate,
     ChatFacts,
@@ -146,3 +142,12 @@ def _sessions(process: Process) -> Path | None:
         return None
     found = resolve_path("$COPILOT_HOME/session-state", process.env, process.cwd)
     return Path(found) if found else None
+
+
+class CopilotAdapter(Adapter):
+    """Copilot CLI."""
+
+    session_files = CopilotSessions()
+
+
+ADAPTER = CopilotAdapter

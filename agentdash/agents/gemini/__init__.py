@@ -1,1 +1,0 @@
-"""Gemini CLI, and what its fork Qwen Code shares with it."""

@@ -1,1 +1,0 @@
-"""Kilo CLI: its sessions."""
