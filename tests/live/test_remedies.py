@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from agentdash.sandbox.denials import find_denials
 
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
-from agentdash.engine.detect.denials import find_denials
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from agentdash.sandbox.denials import Denial, find_denials, may_find_denials
+from agentdash.sandbox.denials.lines import Lines
+from agentdash.sandbox.denials.sources import origin
 
-from agentdash.engine.detect.denials import Denial, find_denials, may_find_denials
-from agentdash.engine.detect.denials.lines import Lines
-from agentdash.engine.detect.denials.sources import origin
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 
 DATA = Path(__file__).parents[1] / "data"

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentdash.sandbox.denials import Denial, find_denials
 
-from agentdash.engine.detect.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS, Denial, find_denials
+from agentdash.engine.detect.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 
 DATA = Path(__file__).parents[1] / "data"

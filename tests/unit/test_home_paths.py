@@ -1,8 +1,7 @@
 """Home directories by custom."""
 
 import pytest
-
-from agentdash.engine.detect.home_paths import home_of
+from agentdash.sandbox.home_paths import home_of
 
 
 @pytest.mark.parametrize(

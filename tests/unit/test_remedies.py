@@ -11,12 +11,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from agentdash.sandbox.denials.programs import AGENTS
 from msgspec.structs import replace
 
 from agentdash.agents.state_paths import state_paths
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.denied_paths import DeniedPathSource, path_kinds
-from agentdash.engine.detect.denials.programs import AGENTS
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
 from agentdash.engine.reduce.fleet import reduce

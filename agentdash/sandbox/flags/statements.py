@@ -7,8 +7,19 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from agentdash.sandbox import shell
-from agentdash.sandbox.flags.commands import CHANGING, are_equal, environment, known_names, run_program
-from agentdash.sandbox.flags.parts import ANYTHING, STEM, Errors, Hole, Other, Part, Parts, joined, literal
+from agentdash.sandbox.flags.commands import CHANGING, environment, known_names, run_program
+from agentdash.sandbox.flags.parts import (
+    ANYTHING,
+    STEM,
+    Errors,
+    Hole,
+    Other,
+    Part,
+    Parts,
+    are_equal,
+    joined,
+    literal,
+)
 from agentdash.sandbox.flags.state import Call, Outcome, State, UnreadableError
 
 _MAX_OUTCOMES: Final = 24
