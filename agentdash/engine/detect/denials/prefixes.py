@@ -7,7 +7,6 @@ import re
 from typing import Final
 
 from agentdash.engine.detect.denials.ran import SHELLS
-from agentdash.engine.detect.denials.translations import PREFIXES
 
 _PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
 """What a message begins with: `touch: `, `bash: line 1: `, `zsh:1: `, `/bin/sh: 1: `, `make[1]: `."""
@@ -21,8 +20,7 @@ _GENERIC: Final = re.compile(
     r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
     r"|notfound|caused by|cause|failed"
     r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}"
-    r"|.*(?:error|exception|warning)"
-    rf"|{'|'.join(PREFIXES)}|[~/.].*)",
+    r"|.*(?:error|exception|warning)|[~/.].*)",
     re.IGNORECASE,
 )
 """First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
