@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.engine.detect.denials import Denial, find_denials, may_find_denials
-from agentdash.engine.detect.denials.lines import Lines
-from agentdash.engine.detect.denials.sources import origin
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.sandbox.denials import Denial, find_denials, may_find_denials
+from agentdash.sandbox.denials.lines import Lines
+from agentdash.sandbox.denials.sources import origin
 
 DATA = Path(__file__).parents[1] / "data"
 HOME = "/home/dev"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentdash.engine.detect.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS, Denial, find_denials
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.sandbox.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS, Denial, find_denials
 
 DATA = Path(__file__).parents[1] / "data"
 HOME = "/home/dev"

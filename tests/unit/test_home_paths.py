@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentdash.engine.detect.home_paths import home_of
+from agentdash.sandbox.home_paths import home_of
 
 
 @pytest.mark.parametrize(

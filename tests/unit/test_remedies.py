@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from agentdash.agents.state_paths import state_paths
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.denied_paths import DeniedPathSource, path_kinds
-from agentdash.engine.detect.denials.programs import AGENTS
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
 from agentdash.engine.reduce.fleet import reduce
@@ -26,6 +25,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.requested import Requested
+from agentdash.sandbox.denials.programs import AGENTS
 from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, worker
 
 FACTS = PathFacts(workspaces=(CWD,))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.engine.detect.denials import may_find_denials
-from agentdash.engine.detect.denials.lines import may_have_suspects
 from agentdash.engine.detect.process_status import is_about_status
 from agentdash.model.sanitize import clean_block
+from agentdash.sandbox.denials import may_find_denials
+from agentdash.sandbox.denials.lines import may_have_suspects
 from agentdash.sandbox.flags import WORDS, is_about_environment
 
 _TMUX: Final = "tmux"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from agentdash.engine.detect.word_sets import word_set
+from agentdash.sandbox.word_sets import word_set
 
 if TYPE_CHECKING:
     from agentdash.sandbox.shell import Command

@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_daemon, is_multiplexer
 from agentdash.model.fleet_draft import FleetView
 from agentdash.model.links import ThreadOwner
@@ -15,6 +14,7 @@ from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Policy
 from agentdash.model.process import THREAD_VARIABLES, Process
 from agentdash.model.thread import Thread
+from agentdash.sandbox.home_paths import home_of
 
 _SERVED_FOR: Final = "CLAUDE_PROJECT_DIR"
 """Claude Code gives it to hooks and MCP servers, which run in no sandbox, and not to commands (2.1.197 to

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.denials import find_denials
 from agentdash.engine.detect.escalation import granted, rule_of
 from agentdash.engine.detect.platform import platform
 from agentdash.engine.detect.process_status import restraints
@@ -24,6 +23,7 @@ from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import last_part
 from agentdash.model.thread import Call, Moment, Thread, Turn
 from agentdash.model.versions import is_before
+from agentdash.sandbox.denials import find_denials
 from agentdash.sandbox.flags import Flags, read_flags
 
 MAX_OBSERVATIONS: Final = 64

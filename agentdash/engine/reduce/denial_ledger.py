@@ -161,6 +161,6 @@ def _got_past(entry: LedgerEntry, call: Call, denied: list[str]) -> bool:
     if not name or name not in script:
         return False
     # one-shot commands start faster without the grammar
-    from agentdash.engine.detect.denials.success import did_it  # noqa: PLC0415
+    from agentdash.sandbox.denials.success import did_it  # noqa: PLC0415
 
     return did_it(script, call.tail, what=entry.what, target=entry.target or "", cwd=call.cwd, denied=denied)

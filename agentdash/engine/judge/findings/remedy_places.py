@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.judge.findings.requests import newest_request
 from agentdash.engine.link.commands import home_directory
 from agentdash.model.command_rules import codex_home_of
@@ -17,6 +16,7 @@ from agentdash.model.process import Process
 from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.thread import Thread
+from agentdash.sandbox.home_paths import home_of
 
 REPOSITORY: Final = ".git"
 _NPM_CACHE: Final = "_cacache"

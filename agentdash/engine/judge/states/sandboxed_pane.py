@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials import find_denials
 from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.activity import pane_last_sign
 from agentdash.model.denials import Denial
@@ -24,6 +23,7 @@ from agentdash.model.process import Kernel, Process
 from agentdash.model.sandbox_flags import NETWORK_FLAG
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
+from agentdash.sandbox.denials import find_denials
 
 _SCREEN_END_LINES: Final = 20
 """Non-empty lines at the bottom of a screen that count as its end: an error of several lines, and a prompt

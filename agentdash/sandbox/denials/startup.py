@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.lines import Lines
+from agentdash.sandbox.denials.lines import Lines
 
 _FAILED: Final = re.compile(
     r"^(?:bwrap: \S"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.word_sets import word_set
 from agentdash.model.patterns import Pattern
+from agentdash.sandbox.word_sets import word_set
 
 _HOST: Final = (
     r"\[?(?P<host>[A-Za-z0-9_](?:[\w-]*\w)?(?:\.[\w-]+)*|[0-9a-fA-F]*(?:::?[0-9a-fA-F]+)+|::1?)\]?"

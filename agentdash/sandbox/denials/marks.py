@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentdash.engine.detect.denials.outputs import files_of_options
-from agentdash.engine.detect.denials.programs import INTERPRETERS, WRITING_TOOLS, Role, reads_remotely
-from agentdash.engine.detect.denials.ran import Ran
-from agentdash.engine.detect.denials.ties import opens_connection
+from agentdash.sandbox.denials.outputs import files_of_options
+from agentdash.sandbox.denials.programs import INTERPRETERS, WRITING_TOOLS, Role, reads_remotely
+from agentdash.sandbox.denials.ran import Ran
+from agentdash.sandbox.denials.ties import opens_connection
 
 _TEST_FOLDERS: Final = (
     *("target", ".cargo", "pkg/mod", ".npm", "_cacache", ".pytest_cache", "__pycache__", ".gradle", ".m2"),

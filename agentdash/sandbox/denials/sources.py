@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials.marks import marks_of
-from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
-from agentdash.engine.detect.denials.programs import (
+from agentdash.sandbox.denials.marks import marks_of
+from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
+from agentdash.sandbox.denials.programs import (
     WRITING_TOOLS,
     Role,
     agent_of,
@@ -23,13 +23,13 @@ from agentdash.engine.detect.denials.programs import (
     reads_remotely,
     shows_pages,
 )
-from agentdash.engine.detect.denials.ran import (
+from agentdash.sandbox.denials.ran import (
     Ran,
     Reader,
     looked_at,
 )
-from agentdash.engine.detect.denials.targets import place
-from agentdash.engine.detect.denials.ties import (
+from agentdash.sandbox.denials.targets import place
+from agentdash.sandbox.denials.ties import (
     connects_by_code,
     is_about,
     is_foreign,

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from agentdash.engine.detect.denials.lines import Lines
-from agentdash.engine.detect.denials.prefixes import prefix_of
-from agentdash.engine.detect.denials.programs import Role
-from agentdash.engine.detect.denials.ran import Ran
+from agentdash.sandbox.denials.lines import Lines
+from agentdash.sandbox.denials.prefixes import prefix_of
+from agentdash.sandbox.denials.programs import Role
+from agentdash.sandbox.denials.ran import Ran
 
 _BLOCK_MARGIN: Final = "  "
 """On both sides of a block of Symfony's console (Composer, Artisan): its lines are cut at a width, inside of

@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials import file_messages, network_messages, startup
-from agentdash.engine.detect.denials.call import Call, Finding
-from agentdash.engine.detect.denials.file_denials import judge_file
-from agentdash.engine.detect.denials.lines import MAX_DENIALS, quote
-from agentdash.engine.detect.denials.network_denials import judge_network
-from agentdash.engine.detect.denials.sources import Strength
 from agentdash.model.denials import Certainty, Denial
 from agentdash.model.policy import Network
+from agentdash.sandbox.denials import file_messages, network_messages, startup
+from agentdash.sandbox.denials.call import Call, Finding
+from agentdash.sandbox.denials.file_denials import judge_file
+from agentdash.sandbox.denials.lines import MAX_DENIALS, quote
+from agentdash.sandbox.denials.network_denials import judge_network
+from agentdash.sandbox.denials.sources import Strength
 
 
 def read_denials(call: Call, numbers: tuple[int, ...]) -> tuple[Denial, ...]:

@@ -6,7 +6,7 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from agentdash.engine.detect.word_sets import word_set
+from agentdash.sandbox.word_sets import word_set
 
 Words = tuple[str, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.programs import INTERPRETERS, Words
+from agentdash.sandbox.denials.programs import INTERPRETERS, Words
 
 WRITING_CODE: Final = re.compile(
     r"""open\([^)]*,\s*(?:mode\s*=\s*)?['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|writeFile"""

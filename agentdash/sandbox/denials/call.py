@@ -9,19 +9,21 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials.lines import Lines, quote
-from agentdash.engine.detect.denials.marks import NO_TEMPORARY, TEST_FILE
-from agentdash.engine.detect.denials.outputs import files_of_options
-from agentdash.engine.detect.denials.prefixes import prefix_of
-from agentdash.engine.detect.denials.programs import (
+from agentdash.model.denials import Certainty, Denial, Operation, What
+from agentdash.model.policy import Policy
+from agentdash.sandbox.denials.lines import Lines, quote
+from agentdash.sandbox.denials.marks import NO_TEMPORARY, TEST_FILE
+from agentdash.sandbox.denials.outputs import files_of_options
+from agentdash.sandbox.denials.prefixes import prefix_of
+from agentdash.sandbox.denials.programs import (
     WRITING_TOOLS,
     Role,
     is_build_tool,
     runs_code,
 )
-from agentdash.engine.detect.denials.ran import Ran
-from agentdash.engine.detect.denials.sources import Attribution, Origin, Strength
-from agentdash.engine.detect.denials.ties import (
+from agentdash.sandbox.denials.ran import Ran
+from agentdash.sandbox.denials.sources import Attribution, Origin, Strength
+from agentdash.sandbox.denials.ties import (
     is_code,
     is_elsewhere,
     is_foreign,
@@ -29,8 +31,6 @@ from agentdash.engine.detect.denials.ties import (
     prints_data,
     repeats,
 )
-from agentdash.model.denials import Certainty, Denial, Operation, What
-from agentdash.model.policy import Policy
 
 _ERROR_SHAPE: Final = re.compile(
     r"^\W{0,12}(?:(?:API |CMake )?[\w.$:]*(?:error|exception|panic\w*|fail\w*|fatal)\b|unknown: |caused by"

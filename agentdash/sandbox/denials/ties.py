@@ -7,8 +7,8 @@ import posixpath
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.hosts import is_loopback, operand_hosts
-from agentdash.engine.detect.denials.programs import (
+from agentdash.sandbox.denials.hosts import is_loopback, operand_hosts
+from agentdash.sandbox.denials.programs import (
     INTERPRETERS,
     SELF_CONTAINED,
     WRITING_TOOLS,
@@ -19,8 +19,8 @@ from agentdash.engine.detect.denials.programs import (
     shows_pages,
     starts_tools,
 )
-from agentdash.engine.detect.denials.ran import Ran
-from agentdash.engine.detect.denials.targets import is_part_of, is_same, paths_in, place
+from agentdash.sandbox.denials.ran import Ran
+from agentdash.sandbox.denials.targets import is_part_of, is_same, paths_in, place
 
 _STARTS_OTHERS: Final = re.compile(
     r"subprocess|system|popen|spawn|exec(?!ut)|fork|sh\(|run\(|[`$%]", re.IGNORECASE

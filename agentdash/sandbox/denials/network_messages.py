@@ -9,11 +9,11 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials.hosts import host_in
-from agentdash.engine.detect.denials.lines import Lines
-from agentdash.engine.detect.denials.targets import without_paths
 from agentdash.model.denials import Operation
 from agentdash.model.patterns import Pattern
+from agentdash.sandbox.denials.hosts import host_in
+from agentdash.sandbox.denials.lines import Lines
+from agentdash.sandbox.denials.targets import without_paths
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.call import Call, Finding
-from agentdash.engine.detect.denials.hosts import hosts_in, is_loopback, operand_hosts
-from agentdash.engine.detect.denials.network_messages import Message, sockets_in
-from agentdash.engine.detect.denials.programs import Role
-from agentdash.engine.detect.denials.ran import Ran
-from agentdash.engine.detect.denials.sources import Strength
-from agentdash.engine.detect.denials.ties import is_inline, prints_data
 from agentdash.model.policy import Network
+from agentdash.sandbox.denials.call import Call, Finding
+from agentdash.sandbox.denials.hosts import hosts_in, is_loopback, operand_hosts
+from agentdash.sandbox.denials.network_messages import Message, sockets_in
+from agentdash.sandbox.denials.programs import Role
+from agentdash.sandbox.denials.ran import Ran
+from agentdash.sandbox.denials.sources import Strength
+from agentdash.sandbox.denials.ties import is_inline, prints_data
 
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _RESOLVERS: Final = ("dig", "nslookup", "host", "drill", "getent")

@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from agentdash.engine.detect.denials.inline_code import WRITING_CODE
-from agentdash.engine.detect.denials.outputs import output_files
-from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
-from agentdash.engine.detect.denials.programs import (
+from agentdash.model.denials import What
+from agentdash.sandbox.denials.inline_code import WRITING_CODE
+from agentdash.sandbox.denials.outputs import output_files
+from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
+from agentdash.sandbox.denials.programs import (
     INTERPRETERS,
     WRITING_TOOLS,
     Role,
     reads_remotely,
     shows_pages,
 )
-from agentdash.engine.detect.denials.ran import Ran
-from agentdash.engine.detect.denials.sources import origin
-from agentdash.engine.detect.denials.targets import place
-from agentdash.model.denials import What
+from agentdash.sandbox.denials.ran import Ran
+from agentdash.sandbox.denials.sources import origin
+from agentdash.sandbox.denials.targets import place
 
 _SOURCES_FIRST: Final = frozenset(("cp", "ln", "link", "install", "ditto"))
 """Tools that only read their operands but the last."""

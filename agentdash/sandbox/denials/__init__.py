@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.engine.detect.denials.lines import MAX_DENIALS, MAX_QUOTE_CHARACTERS, suspects
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
+from agentdash.sandbox.denials.lines import MAX_DENIALS, MAX_QUOTE_CHARACTERS, suspects
 
 __all__ = [
     "MAX_DENIALS",
@@ -72,11 +72,11 @@ def find_denials(
     if not numbers:
         return ()
     # these import fifty patterns: one-shot commands start faster without them
-    from agentdash.engine.detect.denials.call import Call  # noqa: PLC0415
-    from agentdash.engine.detect.denials.detector import read_denials  # noqa: PLC0415
-    from agentdash.engine.detect.denials.labels import without_breaks, without_labels  # noqa: PLC0415
-    from agentdash.engine.detect.denials.sources import origin  # noqa: PLC0415
-    from agentdash.engine.detect.home_paths import home_of  # noqa: PLC0415
+    from agentdash.sandbox.denials.call import Call  # noqa: PLC0415
+    from agentdash.sandbox.denials.detector import read_denials  # noqa: PLC0415
+    from agentdash.sandbox.denials.labels import without_breaks, without_labels  # noqa: PLC0415
+    from agentdash.sandbox.denials.sources import origin  # noqa: PLC0415
+    from agentdash.sandbox.home_paths import home_of  # noqa: PLC0415
 
     ran = origin(script, cwd, home or home_of(cwd))
     call = Call(
@@ -100,9 +100,9 @@ def may_find_denials(script: str, output: str) -> bool:
     lines, numbers = suspects(output)
     if not numbers:
         return False
-    from agentdash.engine.detect.denials import startup  # noqa: PLC0415 - see above
-    from agentdash.engine.detect.denials.labels import without_breaks, without_labels  # noqa: PLC0415
-    from agentdash.engine.detect.denials.sources import origin  # noqa: PLC0415
+    from agentdash.sandbox.denials import startup  # noqa: PLC0415 - see above
+    from agentdash.sandbox.denials.labels import without_breaks, without_labels  # noqa: PLC0415
+    from agentdash.sandbox.denials.sources import origin  # noqa: PLC0415
 
     ran = origin(script, None, None)
     if ran.marks is None or _DIRECTORY in script:

@@ -6,7 +6,7 @@ import posixpath
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.ran import SHELLS
+from agentdash.sandbox.denials.ran import SHELLS
 
 _PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
 """What a message begins with: `touch: `, `bash: line 1: `, `zsh:1: `, `/bin/sh: 1: `, `make[1]: `."""

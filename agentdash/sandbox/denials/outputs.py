@@ -6,8 +6,8 @@ import itertools
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.programs import Words
-from agentdash.engine.detect.word_sets import word_set
+from agentdash.sandbox.denials.programs import Words
+from agentdash.sandbox.word_sets import word_set
 
 _OUTPUT_OPTIONS: Final = word_set(
     "-o -O -out --output --out --outfile --output-file --log-file --output-document"

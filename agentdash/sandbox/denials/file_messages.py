@@ -8,13 +8,13 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials.file_reasons import Reason, phrase_of, reason_in
-from agentdash.engine.detect.denials.lines import Lines
-from agentdash.engine.detect.denials.prefixes import is_shells, prefix_of
-from agentdash.engine.detect.denials.targets import paths_in, without_paths
-from agentdash.engine.detect.word_sets import word_set
 from agentdash.model.denials import Operation
 from agentdash.model.patterns import Pattern
+from agentdash.sandbox.denials.file_reasons import Reason, phrase_of, reason_in
+from agentdash.sandbox.denials.lines import Lines
+from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
+from agentdash.sandbox.denials.targets import paths_in, without_paths
+from agentdash.sandbox.word_sets import word_set
 
 
 class Message(msgspec.Struct, frozen=True):
