@@ -38,8 +38,8 @@ _BATCH_LINES: Final = 2_000
 _SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial, may_report_denial)
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
-    "agentdash.engine.detect.denials.detector",
-    "agentdash.engine.detect.denials.success",
+    "agentdash.sandbox.denials.detector",
+    "agentdash.sandbox.denials.success",
     "agentdash.sandbox.flags.reader",
     "agentdash.sandbox.shell",
 )

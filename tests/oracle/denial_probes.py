@@ -23,9 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentdash.sandbox.denials import Denial, find_denials
-
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.sandbox.denials import Denial, find_denials
 
 SANDBOXES = ("bwrap", "landlock", "codex", "none")
 _TIMEOUT_SECONDS = 20

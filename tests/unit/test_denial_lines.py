@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from agentdash.sandbox.denials import lines as lines
-from agentdash.sandbox.denials.lines import may_have_suspects
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentdash.engine.detect.denials.lines import suspects
 from agentdash.model.sanitize import clean_block
+from agentdash.sandbox.denials import lines
+from agentdash.sandbox.denials.lines import may_have_suspects, suspects
 
 DATA = Path(__file__).parents[1] / "data"
 PIECES = st.sampled_from(

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentdash.sandbox.denials import Denial, find_denials
 
-from agentdash.engine.detect.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.sandbox.denials import MAX_DENIALS, MAX_QUOTE_CHARACTERS, Denial, find_denials
 
 DATA = Path(__file__).parents[1] / "data"
 HOME = "/home/dev"
@@ -138,39 +137,6 @@ def test_what_the_sandbox_hides_has_the_error_of_file_modes() -> None:
     output = f"bash: line 1: {CWD}/secrets/x: Permission denied"
     found = find(f"echo x > {CWD}/secrets/x", output, HIDING, landlock=False)
     assert short(found) == [("filesystem", "write", f"{CWD}/secrets/x", "certain")]
-
-
-LANGUAGES = [json.loads(line) for line in (DATA / "denials_languages.jsonl").read_text("utf-8").splitlines()]
-"""What the sandbox of Codex 0.169 made shells, coreutils and git print under `LANG`."""
-
-
-NETWORK_LANGUAGES = [
-    json.loads(line) for line in (DATA / "denials_network_languages.jsonl").read_text("utf-8").splitlines()
-]
-"""What the sandbox of Codex 0.169 made bash and wget print under `LC_ALL`."""
-
-
-@pytest.mark.parametrize("case", NETWORK_LANGUAGES, ids=lambda case: case["language"])
-def test_names_that_are_not_resolved_in_other_languages(case: dict[str, Any]) -> None:
-    found = find(case["script"], case["output"], exit_code=case["exit_code"])
-    assert short(found) == [
-        ("network", "resolve", "registry.example.org", "likely"),
-        ("network", "resolve", "files.example.org", "likely"),
-    ]
-    assert find(case["script"], case["output"], ONLINE) == ()
-
-
-@pytest.mark.parametrize("case", LANGUAGES, ids=lambda case: case["language"])
-def test_denials_in_other_languages(case: dict[str, Any]) -> None:
-    found = find(case["script"], case["output"], exit_code=case["exit_code"])
-    assert [(d.what, d.target, d.certainty) for d in found] == [
-        ("filesystem", "/home/dev/x", "certain"),
-        ("filesystem", "/home/dev/d", "certain"),
-        ("filesystem", "/home/dev/y", "certain"),
-        ("filesystem", f"{CWD}/.git/index.lock", "certain"),
-    ]
-    assert find("cat build.log", case["output"], exit_code=0) == ()
-    assert find("touch x", case["output"], FULL, exit_code=0) == ()
 
 
 @pytest.mark.parametrize("home", [None, "/data/people/jo", "/home/dev"])

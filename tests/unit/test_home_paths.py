@@ -1,6 +1,7 @@
 """Home directories by custom."""
 
 import pytest
+
 from agentdash.sandbox.home_paths import home_of
 
 

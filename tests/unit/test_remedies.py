@@ -11,7 +11,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from agentdash.sandbox.denials.programs import AGENTS
 from msgspec.structs import replace
 
 from agentdash.agents.state_paths import state_paths
@@ -26,6 +25,7 @@ from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.requested import Requested
+from agentdash.sandbox.denials.programs import AGENTS
 from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, worker
 
 FACTS = PathFacts(workspaces=(CWD,))

@@ -11,18 +11,19 @@ import msgspec
 
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
+    ENTRY,
     FLAGS,
     MAX_SEARCHED,
-    OWN,
+    NUMBERED,
     STEM,
     Dump,
     Errors,
     FlagLine,
     Hole,
-    Other,
     Part,
     Parts,
     Style,
+    are_equal,
     joined,
     literal,
 )
@@ -69,7 +70,7 @@ def run_program(call: Call) -> list[Outcome]:
         return call.unknown()
     if name in ("curl", "ps") and any(text is None or _SHOWING.search(text) for text in call.texts):
         return call.unknown()
-    return call.ends(Hole.QUIET, status=None)
+    return [Outcome(call.state.changed(written=None), _QUIET_TEXT, None)]
 
 
 @cache
@@ -279,16 +280,6 @@ def _holds(call: Call, words: tuple[Parts, ...]) -> bool | None:
     return None if result is None else not result
 
 
-def are_equal(value: Parts, text: str) -> bool | None:
-    """Return whether a value is a text; None if that is not known."""
-    known = literal(value)
-    if known is not None:
-        return known == text
-    if text == "" and any(isinstance(part, Other) or (isinstance(part, str) and part) for part in value):
-        return False
-    return False if len(value) == 1 and isinstance(value[0], Other) and text == OWN[value[0].name] else None
-
-
 # ---------------------------------------------------------------- commands that start others
 
 
@@ -297,7 +288,7 @@ def _started(call: Call, words: int) -> list[Outcome]:
     inner = call.without(words)
     if inner.name in CHANGING or inner.name == "[[" or not inner.name:
         return call.unknown()  # they are no programs
-    return [Outcome(call.state, outcome.printed, outcome.status) for outcome in run_program(inner)]
+    return [outcome.around(call.state) for outcome in run_program(inner)]
 
 
 def _timeout(call: Call) -> list[Outcome]:
@@ -336,7 +327,7 @@ def _shell(call: Call) -> list[Outcome]:
         raise UnreadableError
     inner = State(state.world, _SHELLS[call.name], state.source, depth=state.depth + 1)
     inner = inner.changed(errexit="e" in (options or ""), nounset="u" in (options or ""))
-    return [Outcome(state, outcome.printed, outcome.status) for outcome in call.follow(tree, inner)]
+    return [outcome.around(state) for outcome in call.follow(tree, inner.changed(written=state.written))]
 
 
 def _exit(call: Call) -> list[Outcome]:
@@ -366,9 +357,9 @@ def _arguments(call: Call) -> str:
 
 def _dump(parts: Parts | None, *, by_nul: bool = False) -> Dump | None:
     """Return the environment that parts are."""
-    if parts is not None and len(parts) == 1 and isinstance(parts[0], Dump) and parts[0].by_nul == by_nul:
-        return parts[0]
-    return None
+    dump = parts[0] if parts is not None and len(parts) == 1 else None
+    is_plain = isinstance(dump, Dump) and dump.by_nul == by_nul and dump.layout == ENTRY
+    return dump if isinstance(dump, Dump) and is_plain else None
 
 
 def environment(state: State, path: str) -> Dump | None:
@@ -392,18 +383,21 @@ def _cat(call: Call) -> list[Outcome]:
         dump = msgspec.structs.replace(call.state.dump(Style.ENV), by_nul=True)
         error = Errors((Hole.LINE, "/proc/self/environ", Hole.LINE, "\n"))
         return call.ends(dump) + call.ends(error, status=1)
-    return (
-        call.unknown() if call.stdin is None or _arguments(call) not in ("", "-") else call.ends(*call.stdin)
-    )
+    read = call.read(*(text for text in call.texts if text != "-"))
+    return call.unknown() if read is None else call.ends(*read)
 
 
 def _pass(call: Call) -> list[Outcome]:
     """Run `sort`, `uniq`, `tee`, `head` or `tail`; of the last two each line of a flag may be missing."""
     if call.stdin is None or not _PASSING[call.name].fullmatch(_arguments(call)):
         return call.unknown()
+    if call.name == "tee":
+        if call.state.written is not None and call.state.written[0] in call.texts:
+            raise UnreadableError  # what it reads may come from there
+        return [Outcome(call.state.changed(written=None), call.stdin)]
     if (dump := _dump(call.stdin)) is not None:
         return call.ends(_thinned(dump) if call.name in ("head", "tail") else dump)
-    is_kept = call.stdin in ((), _QUIET_TEXT) or call.name == "tee"
+    is_kept = call.stdin in ((), _QUIET_TEXT)
     return call.ends(*call.stdin) if is_kept else call.unknown()
 
 
@@ -449,7 +443,7 @@ def _grep(call: Call) -> list[Outcome]:
     for text in words:
         if text in ("-e", "--"):
             operands.append(next(words, None))
-        elif text is not None and re.fullmatch(r"-[iEFvqchas]+", text):
+        elif text is not None and re.fullmatch(r"-[iEFvqchasn]+", text):
             options += text[1:]
         elif text is None or (text.startswith("-") and not text.startswith("--color")):
             return call.unknown()
@@ -460,10 +454,19 @@ def _grep(call: Call) -> list[Outcome]:
     known = tuple(each for each in patterns if each is not None)
     if not known or len(known) < len(patterns):
         return call.unknown()
-    found = _kept(call, None if files else call.stdin, _Search(known, inverted="v" in options))
+    found = _kept(call, call.read(*files), _Search(known, inverted="v" in options))
     if "q" in options:
         return [outcome.changed(printed=()) for outcome in found]
-    return [outcome.changed(printed=(Hole.LINE, "\n")) for outcome in found] if "c" in options else found
+    if "c" in options:
+        return [outcome.changed(printed=(Hole.LINE, "\n")) for outcome in found]
+    return [_numbered(outcome) for outcome in found] if "n" in options else found
+
+
+def _numbered(outcome: Outcome) -> Outcome:
+    """Return an outcome with the number of each line in front of it."""
+    if (dump := _dump(outcome.printed)) is not None:
+        return outcome.changed(printed=(msgspec.structs.replace(dump, layout=NUMBERED),))
+    return outcome if outcome.printed == () else outcome.changed(printed=ANYTHING)
 
 
 _CHARACTER: Final = r"(?:[\w =:;,@#%&<>~\"'!/-]|\\[.^$*/=_-]|\.|\[\^?[\w.=:,/ -]+\])"

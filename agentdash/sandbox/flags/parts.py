@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
-from functools import cached_property
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -67,6 +67,19 @@ class FlagLine(msgspec.Struct, frozen=True):
     """False: a filter may have dropped it."""
 
 
+class Layout(NamedTuple):
+    """What is written around the name and the value of a variable, as regular expressions."""
+
+    before: str = ""
+    between: str = "="
+    after: str = ""
+
+
+ENTRY: Final = Layout(before=r"(?:declare -\w+ |export |typeset [-\w ]*)?")
+NUMBERED: Final = Layout(before=r"\d+:")
+"""As `grep -n` writes it."""
+
+
 class Dump(msgspec.Struct, frozen=True):
     """Lines that list an environment, in any order."""
 
@@ -79,6 +92,15 @@ class Dump(msgspec.Struct, frozen=True):
     """What another line begins with; None if there may be no other."""
     by_nul: bool = False
     """Entries end with NUL, as in /proc."""
+    layout: Layout = ENTRY
+    """How an entry is written on its line."""
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """What `$(…)` keeps of an output: all but the newlines at its end."""
+
+    outputs: tuple[Parts, ...]
+    """Those that are possible."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -93,7 +115,7 @@ class Errors(msgspec.Struct, frozen=True):
     parts: Parts
 
 
-Part = str | Hole | Other | Dump | Record | Errors
+Part = str | Hole | Other | Dump | Captured | Record | Errors
 Parts = tuple[Part, ...]
 
 ANYTHING: Final[Parts] = (Hole.ANY,)
@@ -109,6 +131,16 @@ def literal(parts: Parts | None) -> str | None:
             return None
         found += part
     return found
+
+
+def are_equal(value: Parts, text: str) -> bool | None:
+    """Return whether a value is a text; None if that is not known."""
+    known = literal(value)
+    if known is not None:
+        return known == text
+    if text == "" and any(isinstance(part, Other) or (isinstance(part, str) and part) for part in value):
+        return False
+    return False if len(value) == 1 and isinstance(value[0], Other) and text == OWN[value[0].name] else None
 
 
 def joined(words: Iterable[Parts], separator: str = " ") -> Parts:
@@ -137,11 +169,6 @@ def arrivals(parts: Parts) -> tuple[Parts, ...]:
 Span = tuple[int, int]
 """The first and last of some neighbouring places."""
 
-_FLAG: Final = re.compile(
-    rf"(?P<prefix>(?:declare -\w+ |export |typeset [-\w ]*)?)(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})="
-    r"(?P<value>.*)",
-    re.DOTALL,
-)
 _ENTRY: Final = re.compile(
     rf"[{{,]\s*[\"']?(?P<name>{NETWORK_FLAG}|{SANDBOX_FLAG})[\"']?: ?[\"'](?P<value>[^\"'\n]*)[\"']"
 )
@@ -167,12 +194,21 @@ class Line(NamedTuple):
     flag: re.Match[str] | None
 
 
+@lru_cache(64)
+def _entry(layout: Layout) -> re.Pattern[str]:
+    """Return what finds the name and the value of a flag on a line."""
+    before, between, after = layout
+    name = f"{NETWORK_FLAG}|{SANDBOX_FLAG}"
+    return re.compile(rf"(?P<before>{before})(?P<name>{name}){between}(?P<value>.*){after}", re.DOTALL)
+
+
 class Text:
     """An output that parts are matched with."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.end = len(text)
+        self._listings: dict[Layout, list[Line]] = {}
         self._others: dict[Dump, list[int | None]] = {}
         self._places_left = _MAX_PLACES
 
@@ -180,15 +216,16 @@ class Text:
         """Return whether parts can be the whole text."""
         return any(low <= self.end <= high for low, high in self._sequence(parts, [(0, 0)]))
 
-    @cached_property
-    def _lines(self) -> list[Line]:
-        """The lines that end with a newline."""
-        found, start = [], 0
-        for piece in self.text.split("\n")[:-1]:
-            end = start + len(piece) + 1
-            found.append(Line(start, end, piece, _FLAG.fullmatch(piece) if STEM in piece else None))
-            start = end
-        return found
+    def _lines(self, layout: Layout) -> list[Line]:
+        """Return the lines that end with a newline."""
+        if layout not in self._listings:
+            found, start, entry = [], 0, _entry(layout)
+            for piece in self.text.split("\n")[:-1]:
+                end = start + len(piece) + 1
+                found.append(Line(start, end, piece, entry.fullmatch(piece) if STEM in piece else None))
+                start = end
+            self._listings[layout] = found
+        return self._listings[layout]
 
     def _line_end(self, at: int) -> int:
         found = self.text.find("\n", at)
@@ -196,7 +233,9 @@ class Text:
 
     def _sequence(self, parts: Parts, spans: list[Span]) -> list[Span]:
         """Return where a sequence can end that begins in one of some spans."""
-        for part in parts:
+        for part, following in zip(parts, (*parts, "")[1:], strict=False):
+            if isinstance(part, Captured) and not (isinstance(following, str) and following[:1] == "\n"):
+                part = Hole.ANY  # its last line goes on  # noqa: PLW2901
             if not (spans := self._part(part, spans)):
                 break
             self._places_left -= len(spans)
@@ -218,6 +257,9 @@ class Text:
                 return _merged(span for low, high in spans for span in self._other(part, low, high))
             case Dump():
                 return self._dump(part, spans)
+            case Captured(outputs=outputs):
+                ends = _merged(span for output in outputs for span in self._sequence(output, spans))
+                return _merged((self._stripped(low), high) for low, high in ends)
             case Record():
                 return self._record(part, spans)
             case Errors(parts=parts):
@@ -232,6 +274,12 @@ class Text:
                 found.append((at + size, at + size))
                 at = self.text.find(literal, at + 1, high + size)
         return found
+
+    def _stripped(self, at: int) -> int:
+        """Return where text ends without the newlines in front of a place."""
+        while at > 0 and self.text[at - 1] == "\n":
+            at -= 1
+        return at
 
     def _any(self, spans: list[Span]) -> list[Span]:
         return [(spans[0][0], self.end)]
@@ -262,13 +310,14 @@ class Text:
         """
         if dump.by_nul:
             return self._any(spans)
-        self._places_left -= len(self._lines)
+        lines = self._lines(dump.layout)
+        self._places_left -= len(lines)
         wanted = sum([_BITS[line.name] for line in dump.lines if line.certain])
         wanted += 0 if dump.needed is None else _NEEDED
         found = [] if wanted else list(spans)
         seen: set[int] = set()
         first, last = spans[0][0], spans[-1][1]
-        for line, other in zip(self._lines, self._other_lines(dump), strict=True):
+        for line, other in zip(lines, self._other_lines(dump), strict=True):
             if line.end <= first:
                 continue
             if not seen and line.start > last:
@@ -294,9 +343,9 @@ class Text:
         if key not in self._others:
             self._others[key] = [
                 _NEEDED * bool(dump.needed and dump.needed.match(line.text))
-                if len(line.text) > MAX_SEARCHED or all(p.search(line.text) for p in dump.required)
+                if len(line.text) > MAX_SEARCHED or _is_found(line, dump)
                 else None
-                for line in self._lines
+                for line in self._lines(dump.layout)
             ]
         return self._others[key]
 
@@ -319,6 +368,12 @@ class Text:
         return [(end, end)] if is_so else []
 
 
+def _is_found(line: Line, dump: Dump) -> bool:
+    """Return whether all is found in a line that filters look for."""
+    text = line.text.partition(":")[2] if dump.layout == NUMBERED else line.text
+    return all(pattern.search(text) for pattern in dump.required)
+
+
 def _covers(spans: list[Span], low: int, high: int) -> bool:
     for start, end in spans:  # noqa: SIM110 - a generator takes three times as long
         if start <= high and low <= end:
@@ -338,7 +393,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 def _listed(dump: Dump, flag: re.Match[str]) -> int | None:
     """Return the bit of a flag that a line of a dump lists: 0 if it cannot be there, None if it is none."""
-    if flag["prefix"] and dump.style is not Style.EXPORT:
+    if dump.layout == ENTRY and flag["before"] and dump.style is not Style.EXPORT:
         return None
     line = next((line for line in dump.lines if line.name == flag["name"]), None)
     return _BITS[line.name] if line is not None and _shows(line, flag["value"], dump.style) else 0

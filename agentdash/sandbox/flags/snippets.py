@@ -5,16 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
+from agentdash.model.sandbox_flags import SANDBOX_FLAG
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
     FLAGS,
+    Captured,
     Dump,
     FlagLine,
     Hole,
+    Layout,
+    Part,
     Parts,
     Record,
+    are_equal,
     joined,
     literal,
 )
@@ -29,8 +34,15 @@ _MAX_CODE: Final = 4_000
 _MODULES: Final = ("os", "sys", "json", "socket", "platform", "getpass")
 
 
+_OF_OS: Final = ("environ", "getenv")
+
+
 class _UnknownError(Exception):
     """The program does what is not followed."""
+
+
+class _MissingError(Exception):
+    """The program asks for a variable that is not set, and ends with a traceback."""
 
 
 def _code(call: Call, *options: str) -> str | None:
@@ -54,21 +66,35 @@ def _python(call: Call) -> list[Outcome]:
     if code is None:
         return call.unknown()
     if not _SHOWING.search(code):
-        return call.ends(Hole.QUIET, status=None)
+        return [Outcome(call.state.changed(written=None), (Hole.QUIET,), None)]
     if _WARNED.search(code):
         return call.unknown()
     try:
         return call.ends(*_Program(call.state).run(ast.parse(code.lstrip("\n")).body))
+    except _MissingError:
+        return call.ends(Hole.ANY, "Traceback (most recent call last):\n", Hole.ANY, status=1)
     except (_UnknownError, SyntaxError, ValueError, RecursionError, MemoryError):
         return call.unknown()
 
 
+_OPPOSITES: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.NotIn: ast.In,
+    ast.NotEq: ast.Eq,
+    ast.IsNot: ast.Is,
+}
+
+Value: TypeAlias = "Parts | bool | list[Value] | dict[str, Value] | None"
+"""What an expression gives: text, True or False, a list or tuple, a dictionary, None."""
+
+
 class _Program:
-    """A Python program that prints variables, in straight lines and in loops over names."""
+    """A Python program that prints variables: assignments, conditions, and loops over names."""
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._variables: dict[str, Parts | None] = {}
+        self._variables: dict[str, Value] = {}
+        self._shown: Parts | None = None
+        """What stands for the value of any variable, to see how it is written."""
 
     def run(self, statements: list[ast.stmt]) -> Parts:
         """Return what statements print."""
@@ -78,82 +104,220 @@ class _Program:
         match statement:
             case ast.Import(names=names) if all(n.name in _MODULES and not n.asname for n in names):
                 return ()
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in _MODULES:
+            case ast.ImportFrom(module="os", names=names) if all(n.name in _OF_OS for n in names):
+                return ()
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in _MODULES + _OF_OS:
                 self._variables[name] = self._value(value)
                 return ()
-            case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=words, keywords=[])):
-                return (*joined(_shown(self._value(word)) for word in words), "\n")
-            case ast.For(
-                target=target, iter=ast.List(elts=names) | ast.Tuple(elts=names), body=body, orelse=[]
-            ):
-                return joined((self._round(target, name, body) for name in names), "")
+            case ast.If(test=test, body=body, orelse=otherwise):
+                return self.run(body if self._is_true(test) else otherwise)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=words, keywords=keywords)):
+                options = {option.arg: _text(option.value) for option in keywords}
+                if not options.keys() <= {"sep", "end"}:
+                    raise _UnknownError
+                printed = joined((_shown(self._value(word)) for word in words), options.get("sep", " "))
+                return (*printed, options.get("end", "\n"))
+            case ast.Expr(value=ast.ListComp(elt=element, generators=[loop])):
+                return self._looped(loop.target, loop.iter, loop.ifs, [ast.Expr(element)])
             case ast.For(target=target, iter=iterable, body=body, orelse=[]):
-                return (self._listed(target, ast.unparse(iterable), body),)
+                match body:
+                    case [ast.If(test=test, body=inner, orelse=[])]:
+                        return self._looped(target, iterable, [test], inner)
+                return self._looped(target, iterable, [], body)
             case _:
                 raise _UnknownError
 
-    def _round(self, target: ast.expr, name: ast.expr, body: list[ast.stmt]) -> Parts:
-        if not isinstance(target, ast.Name):
-            raise _UnknownError
-        self._variables[target.id] = (_text(name),)
-        return self.run(body)
+    def _looped(
+        self, target: ast.expr, iterable: ast.expr, conditions: list[ast.expr], body: list[ast.stmt]
+    ) -> Parts:
+        """Return what a loop prints."""
+        if self._is_environment(iterable):
+            return (self._listed(target, "items" in ast.unparse(iterable), conditions, body),)
+        return joined((self.run(body) for _ in self._rounds(target, iterable, conditions)), "")
 
-    def _listed(self, target: ast.expr, iterable: str, body: list[ast.stmt]) -> Dump:
-        """Return what a loop over the environment prints, if that is `NAME=value` of some variables."""
-        conditions: list[ast.expr] = []
-        match body:
-            case [ast.If(test=test, body=inner, orelse=[])]:
-                conditions, body = [test], inner
-        key, *values = (name.strip("() ") for name in ast.unparse(target).split(","))
-        if not _is_environment(iterable) or bool(values) != ("items" in iterable):
+    def _rounds(self, target: ast.expr, iterable: ast.expr, conditions: list[ast.expr]) -> Iterator[None]:
+        """Go through a list, with the variable of a loop set."""
+        values = self._value(iterable)
+        if not isinstance(target, ast.Name) or not isinstance(values, list):
             raise _UnknownError
+        for value in values:
+            self._variables[target.id] = value
+            if all(map(self._is_true, conditions)):
+                yield
+
+    def _listed(
+        self, target: ast.expr, has_values: bool, conditions: list[ast.expr], body: list[ast.stmt]
+    ) -> Dump:
+        """Return what a loop over the environment prints, if that is a line for each variable."""
+        key, *values = (name.strip("() ") for name in ast.unparse(target).split(","))
+        if bool(values) != has_values:
+            raise _UnknownError
+
+        def written(name: str, value: Parts) -> Parts:
+            self._variables |= {key: (name,), **dict.fromkeys(values, value)}
+            return self.run(body)
+
+        self._shown = ("\0",)
+        name = SANDBOX_FLAG
+        text = literal(written(name, ("\0",))) or ""
+        self._shown = None
+        match = re.fullmatch(rf"([^\0\n]*){name}([^\0\n]+)\0([^\0\n]*)\n", text)
+        if match is None or name in match[0].replace(name, "", 1):
+            raise _UnknownError
+        before, between, after = match.groups()
         lines = self._chosen(key, conditions)
         for line in lines:
             value = self._state.world.value(line.name) or ()
-            self._variables |= {key: (line.name,), **dict.fromkeys(values, value)}
-            if self.run(body) != joined(((f"{line.name}",), ("=",), value, ("\n",)), ""):
+            entry = ((f"{before}{line.name}{between}",), value, (f"{after}\n",))
+            if _merged(written(line.name, value)) != _merged(joined(entry, "")):
                 raise _UnknownError
-        return Dump(lines)
+        return Dump(lines, layout=Layout(*map(re.escape, match.groups())))
 
     def _chosen(self, key: str, conditions: list[ast.expr]) -> tuple[FlagLine, ...]:
         """Return the lines of those flags for whose names conditions hold."""
         lines = self._state.world.lines(*FLAGS)
         return tuple(line for line in lines if all(_holds(c, key, line.name) for c in conditions))
 
-    def _value(self, expression: ast.expr) -> Parts | None:
-        """Return the text of an expression; None is Python's."""
+    def _variable(self, key: ast.expr) -> Parts | None:
+        """Return the value of a variable of the environment; None if it is unset."""
+        value = self._value(key)
+        name = literal(value) if isinstance(value, tuple) else None
+        return self._shown if self._shown is not None else _variable(self._state, name or "")
+
+    def _is_environment(self, expression: ast.expr) -> bool:
+        """Return whether an expression gives the names or the items of the environment."""
         match expression:
-            case ast.Constant(value=None):
-                return None
+            case ast.Call(func=ast.Name(id="sorted"), args=[inner], keywords=[]):
+                return self._is_environment(inner)
+            case ast.Call(func=ast.Attribute(value=inner, attr="items" | "keys"), args=[]):
+                return self._is_environment(inner)
+            case ast.Name(id=name) if name in self._variables:
+                return self._variables[name] == (Record(self._chosen("", [])),)
+            case _:
+                return ast.unparse(expression) in ("os.environ", "environ")
+
+    def _is_true(self, expression: ast.expr) -> bool:
+        """Return whether a condition holds."""
+        match expression:
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return not self._is_true(inner)
+            case ast.BoolOp(op=ast.And(), values=values):
+                return all(map(self._is_true, values))
+            case ast.Compare(left=left, ops=[operator], comparators=values) if type(operator) in _OPPOSITES:
+                return not self._is_true(ast.Compare(left, [_OPPOSITES[type(operator)]()], values))
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[right]) if self._is_environment(right):
+                value = self._value(left)
+                if not isinstance(value, tuple) or (name := literal(value)) not in FLAGS:
+                    raise _UnknownError
+                return self._state.world.value(name or "") is not None
+            case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                return self._value(left) is None
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                value = self._value(left)
+                result = are_equal(value, _text(right)) if isinstance(value, tuple) else False
+            case _:
+                value = self._value(expression)
+                result = None if isinstance(value, tuple) else bool(value)
+                if isinstance(value, tuple) and (is_empty := are_equal(value, "")) is not None:
+                    result = not is_empty
+        if result is None:
+            raise _UnknownError
+        return result
+
+    def _value(self, expression: ast.expr) -> Value:
+        """Return what an expression gives."""
+        match expression:
+            case ast.Constant(value=None | True | False as value):
+                return value
             case ast.Name(id=name) if name in self._variables:
                 return self._variables[name]
             case ast.JoinedStr(values=values):
                 return joined(map(self._formatted, values), "")
             case ast.BoolOp(op=ast.Or(), values=[first, second]):
-                value = self._value(first)
-                return self._value(second) if value in (None, (), ("",)) else value
+                return self._value(first) if self._is_true(first) else self._value(second)
+            case ast.IfExp(test=test, body=body, orelse=otherwise):
+                return self._value(body if self._is_true(test) else otherwise)
+            case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+                return self._is_true(expression)
+            case ast.List(elts=values) | ast.Tuple(elts=values):
+                return [self._value(value) for value in values]
+            case ast.Dict(keys=keys, values=values):
+                names = [_text(key) for key in keys if key is not None]
+                return dict(zip(names, map(self._value, values), strict=True))
             case ast.BinOp(op=ast.Add(), left=first, right=second):
                 return _concatenated(self._value(first), self._value(second))
-            case ast.Call(func=function, args=[key, *default], keywords=[]) if (
-                ast.unparse(function) in _GETTERS
-            ):
-                value = _variable(self._state, literal(self._value(key)) or "")
-                return self._value(default[0]) if value is None and default else value
-            case ast.Call(func=ast.Name(id="repr"), args=[inner]):
-                return _quoted(self._value(inner))
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="json"), attr="dumps"), args=[inner]):
-                if (value := self._value(inner)) and isinstance(value[0], Record):
-                    return value
-                raise _UnknownError
-            case ast.Call(func=ast.Name(id="dict"), args=[inner]) if ast.unparse(inner) == "os.environ":
-                return (Record(self._chosen("", [])),)
+            case ast.Subscript(value=inner, slice=key) if self._is_environment(inner):
+                if (found := self._variable(key)) is None:
+                    raise _MissingError
+                return found
             case ast.DictComp(key=key, value=value, generators=[loop]):
-                pair = f"({ast.unparse(key)}, {ast.unparse(value)})"
-                if pair != ast.unparse(loop.target) or not _is_environment(ast.unparse(loop.iter)):
-                    raise _UnknownError
-                return (Record(self._chosen(ast.unparse(key), loop.ifs)),)
+                return self._dictionary(key, value, loop)
+            case (
+                ast.GeneratorExp(elt=element, generators=[loop])
+                | ast.ListComp(elt=element, generators=[loop])
+            ):
+                return [self._value(element) for _ in self._rounds(loop.target, loop.iter, loop.ifs)]
+            case ast.Call(func=function, args=words, keywords=options):
+                return self._called(function, words, has_options=bool(options))
             case _:
-                return (_text(expression),)
+                return self._record(expression)
+
+    def _record(self, expression: ast.expr) -> Parts:
+        if self._is_environment(expression):
+            return (Record(self._chosen("", [])),)
+        return (_text(expression),)
+
+    def _called(self, function: ast.expr, words: list[ast.expr], *, has_options: bool) -> Value:
+        """Return what a call gives."""
+        match function, words:
+            case ast.Attribute(value=inner, attr="get"), [key, *default] if self._is_environment(inner):
+                value = self._variable(key)
+                return self._value(default[0]) if value is None and default else value
+            case _, [key, *default] if ast.unparse(function) in ("os.getenv", "getenv"):
+                value = self._variable(key)
+                return self._value(default[0]) if value is None and default else value
+            case ast.Name(id="repr"), [inner]:
+                return _quoted(self._value(inner))
+            case ast.Name(id="bool"), [inner]:
+                return self._is_true(inner)
+            case ast.Name(id="dict"), [inner] if self._is_environment(inner):
+                return self._record(inner)
+            case ast.Attribute(value=ast.Name(id="json"), attr="dumps"), [inner]:
+                dumped = self._value(inner)
+                if isinstance(dumped, dict) and not has_options:
+                    return _dumped(dumped)
+                if isinstance(dumped, tuple) and dumped and isinstance(dumped[0], Record):
+                    return dumped
+            case ast.Attribute(value=ast.Constant(value=str(separator)), attr="join"), [inner]:
+                return self._joined(separator, inner)
+        raise _UnknownError
+
+    def _joined(self, separator: str, inner: ast.expr) -> Parts:
+        match inner:
+            case ast.Call(func=ast.Name(id="sorted"), args=[ast.expr() as unsorted], keywords=[]):
+                inner = unsorted
+        match inner:
+            case (
+                ast.GeneratorExp(elt=element, generators=[loop])
+                | ast.ListComp(elt=element, generators=[loop])
+            ):
+                if self._is_environment(loop.iter) and separator == "\n":
+                    printed: list[ast.stmt] = [ast.Expr(ast.Call(ast.Name("print"), [element], []))]
+                    return (Captured((self._looped(loop.target, loop.iter, loop.ifs, printed),)),)
+        values = self._value(inner)
+        if not isinstance(values, list) or not all(isinstance(value, tuple) for value in values):
+            raise _UnknownError
+        return joined((value for value in values if isinstance(value, tuple)), separator)
+
+    def _dictionary(self, key: ast.expr, value: ast.expr, loop: ast.comprehension) -> Value:
+        if not self._is_environment(loop.iter):
+            rounds = self._rounds(loop.target, loop.iter, loop.ifs)
+            pairs = [(self._value(key), self._value(value)) for _ in rounds]
+            return {literal(name) or "": value for name, value in pairs if isinstance(name, tuple)}
+        pair = f"({ast.unparse(key)}, {ast.unparse(value)})"
+        if pair != ast.unparse(loop.target) or "items" not in ast.unparse(loop.iter):
+            raise _UnknownError
+        return (Record(self._chosen(ast.unparse(key), loop.ifs)),)
 
     def _formatted(self, piece: ast.expr) -> Parts:
         match piece:
@@ -165,31 +329,56 @@ class _Program:
                 return (_text(piece),)
 
 
-_GETTERS: Final = ("os.environ.get", "os.getenv")
-
-
-def _is_environment(iterable: str) -> bool:
-    return re.fullmatch(r"(?:sorted\()?os\.environ(?:\.(?:items|keys)\(\))?\)?", iterable) is not None
-
-
 def _text(expression: ast.expr) -> str:
     if isinstance(expression, ast.Constant) and isinstance(expression.value, str):
         return expression.value
     raise _UnknownError
 
 
-def _shown(value: Parts | None) -> Parts:
-    return ("None",) if value is None else value
+def _shown(value: Value) -> Parts:
+    """Return how `print` writes a value."""
+    match value:
+        case None | True | False:
+            return (str(value),)
+        case tuple():
+            return value
+        case dict():
+            items = ((f"'{name}': ", *_shown(_quoted(each))) for name, each in value.items())
+            return ("{", *joined(items, ", "), "}")
+        case _:
+            raise _UnknownError
 
 
-def _quoted(value: Parts | None) -> Parts | None:
-    return None if value is None else ("'", *value, "'")
+def _quoted(value: Value) -> Value:
+    return ("'", *value, "'") if isinstance(value, tuple) else value
 
 
-def _concatenated(first: Parts | None, second: Parts | None) -> Parts:
-    if first is None or second is None:
-        raise _UnknownError
-    return first + second
+def _dumped(value: dict[str, Value]) -> Parts:
+    """Return how `json.dumps` writes a dictionary of text."""
+    items: list[Parts] = []
+    for name, each in value.items():
+        words = {None: "null", True: "true", False: "false"}
+        if not isinstance(each, tuple | bool | None):
+            raise _UnknownError
+        items.append((f'"{name}": ', *(('"', *each, '"') if isinstance(each, tuple) else (words[each],))))
+    return ("{", *joined(items, ", "), "}")
+
+
+def _merged(parts: Parts) -> Parts:
+    """Return parts with neighbouring texts as one."""
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, str) and found and isinstance(last := found[-1], str):
+            found[-1] = last + part
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _concatenated(first: Value, second: Value) -> Parts:
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return first + second
+    raise _UnknownError
 
 
 def _holds(condition: ast.expr, key: str, name: str) -> bool:

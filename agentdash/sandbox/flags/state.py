@@ -12,6 +12,7 @@ from agentdash.sandbox.flags.parts import (
     ANYTHING,
     FLAGS,
     OWN,
+    Captured,
     Dump,
     Errors,
     FlagLine,
@@ -90,6 +91,8 @@ class State(msgspec.Struct, frozen=True):
     pipefail: bool = False
     depth: int = 0
     """Functions and shells around."""
+    written: tuple[str, Parts] | None = None
+    """The file that was written last, if nothing can have changed it since, and what is in it."""
 
     def changed(self, **fields: object) -> State:
         """Return the state with some fields changed."""
@@ -124,9 +127,15 @@ class State(msgspec.Struct, frozen=True):
             UnreadableError: a variable of the script may hold a line that looks like a flag's.
         """
         for value in self.variables.values():
-            if any(p in (Hole.ANY, Hole.QUIET) or (isinstance(p, str) and "\n" in p) for p in value or ()):
+            if any(map(_may_break, value or ())):
                 raise UnreadableError
         return Dump(self.world.lines(*FLAGS), style, needed=_VARIABLE)
+
+
+def _may_break(part: Part) -> bool:
+    """Return whether there may be a newline in a part of a value."""
+    has_break = isinstance(part, str) and "\n" in part
+    return has_break or part in (Hole.ANY, Hole.QUIET) or isinstance(part, Captured)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -142,6 +151,10 @@ class Outcome(msgspec.Struct, frozen=True):
     def changed(self, **fields: object) -> Outcome:
         """Return the outcome with some fields changed."""
         return msgspec.structs.replace(self, **fields)
+
+    def around(self, outer: State) -> Outcome:
+        """Return the outcome of what ran in a process of its own, for the shell around it."""
+        return Outcome(outer.changed(written=self.state.written), self.printed, self.status)
 
     def after(self, printed: Parts) -> Outcome:
         """Return the outcome behind what was printed before."""
@@ -169,6 +182,13 @@ class Call(msgspec.Struct, frozen=True):
         """The arguments as text; None for those that are not known."""
         return [literal(word) for word in self.words[1:]]
 
+    def read(self, *files: str | None) -> Parts | None:
+        """Return what it reads: a file, or else its standard input; None if that is not known."""
+        if not files:
+            return self.stdin
+        written = self.state.written
+        return written[1] if written is not None and files == (written[0],) else None
+
     def without(self, words: int) -> Call:
         """Return the call of what it starts, behind some words."""
         return msgspec.structs.replace(self, words=self.words[words:])
@@ -179,7 +199,7 @@ class Call(msgspec.Struct, frozen=True):
 
     def unknown(self) -> list[Outcome]:
         """Return the outcome of a program that is not known: it prints anything."""
-        return self.ends(Hole.ANY, status=None)
+        return [Outcome(self.state.changed(written=None), ANYTHING, None)]
 
     def fails_in(self, dialect: str, message: str, ends: str = "") -> list[Outcome]:
         """Return the outcome in a shell that lacks the command, if this may be one."""

@@ -11,6 +11,8 @@ from agentdash.sandbox.flags.commands import CHANGING, environment, known_names,
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
     STEM,
+    Captured,
+    Dump,
     Errors,
     Hole,
     Other,
@@ -122,16 +124,13 @@ def _timed(node: shell.Timed, state: State) -> list[Outcome]:
 
 def _group(node: shell.Group, state: State) -> list[Outcome]:
     found = follow(node.body, state)
-    return [_in_subshell(outcome, state) for outcome in found] if node.subshell else found
-
-
-def _in_subshell(outcome: Outcome, state: State) -> Outcome:
-    """Return the outcome of what runs in a process of its own, for the shell around it."""
-    return Outcome(state, outcome.printed, outcome.status)
+    return [outcome.around(state) for outcome in found] if node.subshell else found
 
 
 def _compound(node: shell.Compound, state: State) -> list[Outcome]:
-    return [redirected(outcome, node.redirects) for outcome in _run(node.body, state)]
+    if isinstance(node.body, shell.While) and len(node.redirects) == 1:
+        return _while(node.body, state, _input(node.redirects[0], state))
+    return _redirected(_run(node.body, state), node.redirects)
 
 
 def _function(node: shell.Function, state: State) -> list[Outcome]:
@@ -165,6 +164,34 @@ def _for(node: shell.For, state: State) -> list[Outcome]:
     return outcomes
 
 
+def _while(node: shell.While, state: State, stdin: Parts | None = None) -> list[Outcome]:
+    """Run `while read -r name` over lines that are known."""
+    lines = (literal(stdin) or "").split("\n")[:-1]
+    match node.condition.items:
+        case (shell.Item(node=shell.Simple(words=words, assignments=assignments, redirects=())),):
+            texts = [word.raw for word in words]
+        case _:
+            raise UnreadableError
+    if (
+        literal(stdin) is None
+        or node.until
+        or texts[:1] != ["read"]
+        or len(texts) - ("-r" in texts) != 2
+        or not re.fullmatch(r"[A-Za-z_]\w*", texts[-1])
+        or any(a.name != "IFS" or a.value is None or a.value.raw not in ("", "''", '""') for a in assignments)
+        or len(lines) > _MAX_ROUNDS
+        or any("\\" in line or line != line.strip() for line in lines)
+    ):
+        raise UnreadableError
+    outcomes = [Outcome(state)]
+    for line in lines:
+        entered = [o.changed(state=o.state.with_variable(texts[-1], (line,))) for o in outcomes]
+        outcomes = _continued(entered, node.body)
+    if any(part in (Hole.ANY, Hole.QUIET) for outcome in outcomes for part in outcome.printed):
+        raise UnreadableError  # it may have read the lines
+    return [o.changed(state=o.state.with_variable(texts[-1], ANYTHING), status=None) for o in outcomes]
+
+
 def _case(node: shell.Case, state: State) -> list[Outcome]:
     value = expand(node.word, state) or ()
     found: list[Outcome] = []
@@ -192,22 +219,42 @@ def _matches(pattern: shell.Word, value: Parts, state: State) -> bool | None:
 
 def _pipeline(node: shell.Pipeline, state: State) -> list[Outcome]:
     first, *others = node.parts
-    outcomes = [_in_subshell(outcome, state) for outcome in _run(first, state)]
+    if writes := any(map(_may_write, node.parts)):
+        state = state.changed(written=None)  # while another part may read it
+    outcomes = [outcome.around(state) for outcome in _run(first, state)]
     for part in others:
-        if not isinstance(part, shell.Simple) or any(node.stderr):
+        if not isinstance(part, shell.Simple | shell.While) or any(node.stderr):
             raise UnreadableError
+        if writes:
+            outcomes = [outcome.changed(state=state) for outcome in outcomes]
         outcomes = _bounded(after for before in outcomes for after in _piped(before, part, state))
     if not state.pipefail:
         return outcomes
     return [outcome.changed(status=None if outcome.status == 0 else outcome.status) for outcome in outcomes]
 
 
-def _piped(before: Outcome, node: shell.Simple, state: State) -> list[Outcome]:
+def _may_write(part: shell.Node) -> bool:
+    """Return whether a part of a pipeline may write a file by redirection."""
+    if not isinstance(part, shell.Simple):
+        return True
+    return any(redirect.operator in _WRITING for redirect in part.redirects)
+
+
+def _piped(before: Outcome, node: shell.Simple | shell.While, state: State) -> list[Outcome]:
     errors = tuple(part for part in before.printed if isinstance(part, Errors))
     printed = tuple(part for part in before.printed if not isinstance(part, Errors))
+    after = state.changed(written=before.state.written)
+    if isinstance(node, shell.While):
+        return [o.after(errors).around(_without_own(o.state, state)) for o in _while(node, after, printed)]
     if node.words and node.words[0].text in CHANGING:
         raise UnreadableError  # zsh runs the last part in the shell itself
-    return [_in_subshell(o.after(errors), state) for o in _simple(node, state, printed)]
+    return [o.after(errors).around(state) for o in _simple(node, after, printed)]
+
+
+def _without_own(inner: State, outer: State) -> State:
+    """Return the state of a shell some of whose variables may be those of the last part of a pipeline."""
+    changed = [n for n in inner.variables if inner.variables[n] != outer.variables.get(n)]
+    return outer.changed(variables={**outer.variables, **dict.fromkeys(changed, ANYTHING)})
 
 
 # ---------------------------------------------------------------- simple commands
@@ -224,7 +271,7 @@ def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> lis
     if not words:
         values = [a.value.pieces for a in node.assignments if a.value is not None]
         runs = any(isinstance(piece, shell.Substitution) for pieces in values for piece in pieces)
-        return [redirected(Outcome(assigned, status=None if runs else 0), node.redirects)]
+        return _redirected([Outcome(assigned, status=None if runs else 0)], node.redirects)
     for redirect in node.redirects:
         if redirect.operator.startswith("<") and redirect.operator != "<&":
             stdin = _input(redirect, state)
@@ -237,7 +284,7 @@ def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> lis
         outcomes = _function_called(call)
     if node.assignments:
         outcomes = [o.changed(state=o.state.changed(variables=state.variables)) for o in outcomes]
-    outcomes = [redirected(outcome, node.redirects) for outcome in outcomes]
+    outcomes = _redirected(outcomes, node.redirects)
     if state.dialect in ("", "zsh") and any(map(is_active, node.words)):
         outcomes += [Outcome(state, (_NO_FILES_MATCH,), 1, ends) for ends in ("", "exit")]
     return outcomes
@@ -250,7 +297,7 @@ def _assigned(assignments: tuple[shell.Assignment, ...], state: State) -> State:
             raise UnreadableError
         value: Parts = ANYTHING
         if assignment.value is not None and not assignment.append:
-            value = expand(assignment.value, state) or ()
+            value = expand(assignment.value, state, splits=False) or ()
         state = state.with_variable(assignment.name, value)
     return state
 
@@ -264,6 +311,10 @@ def _input(redirect: shell.Redirect, state: State) -> Parts | None:
         return expand(target, state) or () if redirect.expands else (target.text,)
     if redirect.operator == "<<<":
         return (*(expand(target, state) or ()), "\n")
+    if redirect.operator != "<":
+        return None
+    if state.written is not None and literal(expand(target, state)) == state.written[0]:
+        return state.written[1]
     dump = environment(state, target.raw.strip('"'))
     return None if dump is None else (dump,)
 
@@ -298,7 +349,7 @@ _RUNNERS: Final[dict[type, Any]] = {
     shell.For: _for,
     shell.Case: _case,
 }
-"""What is missing here ends the reading: `while`, arithmetic."""
+"""What is missing here ends the reading: `while` that reads no lines, arithmetic."""
 
 
 # ---------------------------------------------------------------- words
@@ -320,8 +371,13 @@ def is_active(word: shell.Word) -> bool:
     )
 
 
-def expand(word: shell.Word, state: State) -> Parts | None:
+def expand(word: shell.Word, state: State, *, splits: bool = True) -> Parts | None:
     """Return what a word stands for; None if it vanishes.
+
+    Args:
+        word: as it is written.
+        state: of the shell.
+        splits: whether values without quotes become several words: not in assignments.
 
     Raises:
         UnreadableError: it may change a flag, or depends on one in a way that is not followed.
@@ -343,7 +399,7 @@ def expand(word: shell.Word, state: State) -> Parts | None:
                 value = ANYTHING
             case _:
                 raise UnreadableError
-        may_split = not piece.quoted and not isinstance(piece, shell.Text) and _may_split(value)
+        may_split = splits and not piece.quoted and not isinstance(piece, shell.Text) and _may_split(value)
         found += ANYTHING if may_split else value
     parts = tuple(found)
     return None if not quoted and word.pieces and literal(parts) == "" else parts
@@ -351,6 +407,8 @@ def expand(word: shell.Word, state: State) -> Parts | None:
 
 def _may_split(value: Parts) -> bool:
     """Return whether a value without quotes around it may become several words, or other ones."""
+    if any(isinstance(part, Captured) for part in value):
+        return True
     return any(isinstance(part, str) and _SPLITTING.search(part) for part in value)
 
 
@@ -369,12 +427,26 @@ def _parameter(parameter: shell.Parameter, state: State) -> Parts:
         return (Hole.LINE,)
     if not operator:
         return value or ()
+    match value:
+        case (Captured(outputs=outputs),) if operator == ":-":
+            default = (*_argument(parameter, state), "\n")
+            return (Captured(tuple(output or default for output in map(_known, outputs))),)
     present = value is not None and _is_present(value, operator)
     if operator not in (":-", "-", ":+", "+") or present is None:
         return ANYTHING
     if present != ("-" in operator):
         return _argument(parameter, state)
     return (value or ()) if present else ()
+
+
+def _known(output: Parts) -> Parts:
+    """Return an output that is certainly empty, or certainly not; otherwise anything."""
+    text = literal(output)
+    if text is not None:
+        return output if text.strip("\n") else ()
+    dumps = [part for part in output if isinstance(part, Dump)]
+    is_there = any(dump.needed or any(line.certain for line in dump.lines) for dump in dumps)
+    return output if is_there or len(dumps) < len(output) else ANYTHING
 
 
 def _is_present(value: Parts, operator: str) -> bool | None:
@@ -394,14 +466,22 @@ def _argument(parameter: shell.Parameter, state: State) -> Parts:
 
 def _substitution(script: shell.Script, state: State) -> Parts:
     """Return the output of `$(…)`, without the newlines at its end."""
-    outputs = {outcome.printed for outcome in follow(script, state)}
+    outcomes = follow(script, state)
+    if any(outcome.state.written != state.written for outcome in outcomes):
+        raise UnreadableError
+    outputs = list(dict.fromkeys(outcome.printed for outcome in outcomes))
     if any(isinstance(part, Errors) for output in outputs for part in output):
         raise UnreadableError
-    output = outputs.pop()
-    if outputs and all(_is_one_line(each) for each in (output, *outputs)):
+    if len(outputs) == 1 and all(isinstance(part, str | Other) for part in outputs[0]):
+        return _stripped(outputs[0])
+    if all(map(_is_one_line, outputs)):
         return (Hole.LINE,)
-    if outputs or not all(isinstance(part, str | Other) for part in output):
-        return ANYTHING
+    is_known = all(isinstance(part, str | Other | Dump) for output in outputs for part in output)
+    return (Captured(tuple(outputs)),) if is_known else ANYTHING
+
+
+def _stripped(output: Parts) -> Parts:
+    """Return an output without the newlines at its end."""
     for number, part in reversed(list(enumerate(output))):
         if not isinstance(part, str):
             return output[: number + 1]
@@ -421,13 +501,18 @@ _OUT, _ERR, _FILE, _NOWHERE = "out", "err", "file", "/dev/null"
 _WRITING: Final = (">", ">>", ">|", "&>", "&>>", ">&")
 
 
-def redirected(outcome: Outcome, redirects: tuple[shell.Redirect, ...]) -> Outcome:
-    """Return the outcome of a command with its output sent elsewhere.
+def _redirected(outcomes: list[Outcome], redirects: tuple[shell.Redirect, ...]) -> list[Outcome]:
+    return [each for outcome in outcomes for each in _sent_elsewhere(outcome, redirects)]
+
+
+def _sent_elsewhere(outcome: Outcome, redirects: tuple[shell.Redirect, ...]) -> list[Outcome]:
+    """Return the outcomes of a command with its output sent elsewhere.
 
     Raises:
         UnreadableError: more than the two streams are used.
     """
     to = {1: _OUT, 2: _ERR}
+    file: str | None = None
     for redirect in redirects:
         operator, fd = redirect.operator, redirect.fd
         if operator.startswith("<") and fd in (None, 0):
@@ -442,11 +527,20 @@ def redirected(outcome: Outcome, redirects: tuple[shell.Redirect, ...]) -> Outco
             raise UnreadableError
         place = _NOWHERE if target == _NOWHERE else _FILE
         to |= {1: place, 2: place} if "&" in operator else {fd or 1: place}
+        file = target if operator == ">" and fd in (None, 1) else None
     printed = joined((_sent(part, to[1], to[2]) for part in outcome.printed), "")
     if _FILE not in to.values():
-        return outcome.changed(printed=printed)
-    # a file that cannot be opened keeps the command from running
-    return outcome.changed(printed=(Errors((Hole.QUIET,)), *printed), status=None)
+        return [outcome.changed(printed=printed)]
+    if not file or to != {1: _FILE, 2: _ERR} or len(redirects) > 1:
+        # a file that cannot be opened keeps the command from running
+        state = outcome.state.changed(written=None)
+        return [outcome.changed(state=state, printed=(Errors((Hole.QUIET,)), *printed), status=None)]
+    content = tuple(part for part in outcome.printed if not isinstance(part, Errors))
+    failure = Errors((Hole.LINE, file, Hole.LINE, "\n"))
+    return [
+        outcome.changed(state=outcome.state.changed(written=(file, content)), printed=printed),
+        outcome.changed(state=outcome.state.changed(written=None), printed=(failure,), status=1),
+    ]
 
 
 def _sent(part: Part, output: str, errors: str) -> Parts:

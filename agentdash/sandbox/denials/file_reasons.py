@@ -7,7 +7,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from agentdash.engine.detect.denials.translations import READ_ONLY_PATTERN
 from agentdash.model.patterns import Pattern
 
 
@@ -31,7 +30,7 @@ class Reason(StrEnum):
 
 
 _REASONS: Final = (
-    (Reason.READ_ONLY, Pattern(rf"read-only file ?system|\bEROFS\b|{READ_ONLY_PATTERN}", re.IGNORECASE)),
+    (Reason.READ_ONLY, Pattern(r"read-only file ?system|\bEROFS\b", re.IGNORECASE)),
     (Reason.NOT_PERMITTED, Pattern(r"operation not permitted|\bEPERM\b", re.IGNORECASE)),
     (
         Reason.PERMISSION,
@@ -80,7 +79,7 @@ _REASONS: Final = (
 
 _WORDS: Final = Pattern(
     r"read-only file ?system|operation not permitted|permission denied"
-    rf"|unable to open|readonly database|\bnot writ(?:e-?)?able|{READ_ONLY_PATTERN}",
+    r"|unable to open|readonly database|\bnot writ(?:e-?)?able",
     re.IGNORECASE,
 )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.network_translations import NO_NAME_PATTERN
 from agentdash.model.patterns import Pattern
 from agentdash.sandbox.word_sets import word_set
 
@@ -61,8 +60,6 @@ _HOSTS: Final = tuple(
             rf"(?:^|[\s(]){_HOST}(?::\d+)?: (?:temporary failure in name|name or service not|nodename nor"
             rf"|no address associated|unknown host)",
         ),
-        ((" (",), rf"\b{_HOST} \((?P=host)\).{{1,40}}(?:{NO_NAME_PATTERN})"),
-        ((": ",), rf"(?:^|: |\(){_HOST}(?::\d+)?: (?:{NO_NAME_PATTERN})"),
         (("/dev/",), rf"/dev/(?:tcp|udp)/{_HOST}/"),
         (("connection to the server ",), rf"connection to the server {_HOST}:\d+"),
     )

@@ -23,7 +23,11 @@ from agentdash.sandbox.denials.programs import (
     reads_remotely,
     shows_pages,
 )
-from agentdash.sandbox.denials.ran import Ran, Reader, looked_at
+from agentdash.sandbox.denials.ran import (
+    Ran,
+    Reader,
+    looked_at,
+)
 from agentdash.sandbox.denials.targets import place
 from agentdash.sandbox.denials.ties import (
     connects_by_code,

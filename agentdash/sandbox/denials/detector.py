@@ -6,15 +6,12 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials.lines import MAX_DENIALS
 from agentdash.model.denials import Certainty, Denial
 from agentdash.model.policy import Network
-from agentdash.sandbox.denials import file_messages as file_messages
-from agentdash.sandbox.denials import network_messages as network_messages
-from agentdash.sandbox.denials import startup as startup
+from agentdash.sandbox.denials import file_messages, network_messages, startup
 from agentdash.sandbox.denials.call import Call, Finding
 from agentdash.sandbox.denials.file_denials import judge_file
-from agentdash.sandbox.denials.lines import quote
+from agentdash.sandbox.denials.lines import MAX_DENIALS, quote
 from agentdash.sandbox.denials.network_denials import judge_network
 from agentdash.sandbox.denials.sources import Strength
 

@@ -15,10 +15,22 @@ from agentdash.sandbox.denials.lines import Lines, quote
 from agentdash.sandbox.denials.marks import NO_TEMPORARY, TEST_FILE
 from agentdash.sandbox.denials.outputs import files_of_options
 from agentdash.sandbox.denials.prefixes import prefix_of
-from agentdash.sandbox.denials.programs import WRITING_TOOLS, Role, is_build_tool, runs_code
+from agentdash.sandbox.denials.programs import (
+    WRITING_TOOLS,
+    Role,
+    is_build_tool,
+    runs_code,
+)
 from agentdash.sandbox.denials.ran import Ran
 from agentdash.sandbox.denials.sources import Attribution, Origin, Strength
-from agentdash.sandbox.denials.ties import is_code, is_elsewhere, is_foreign, is_inline, prints_data, repeats
+from agentdash.sandbox.denials.ties import (
+    is_code,
+    is_elsewhere,
+    is_foreign,
+    is_inline,
+    prints_data,
+    repeats,
+)
 
 _ERROR_SHAPE: Final = re.compile(
     r"^\W{0,12}(?:(?:API |CMake )?[\w.$:]*(?:error|exception|panic\w*|fail\w*|fatal)\b|unknown: |caused by"

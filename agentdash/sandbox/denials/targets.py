@@ -18,7 +18,6 @@ _PRIVATE: Final = re.compile(r"/private(?=/(?:tmp|var|etc)(?:/|$))")
 
 _QUOTED: Final = re.compile(
     r"""(?:(?<!\w)|(?<=\b[bur]))'([^'\n]+)'|"([^"\n]+)"|`([^`'\n]+)[`']|‘([^’\n]+)’|“([^”\n]+)”"""
-    r"|„([^“”\n]+)[“”]|«[ \xa0]?([^»\n]+?)[ \xa0]?»|”([^”\n]+)”"
 )
 _ABSOLUTE: Final = re.compile(r"""(?<![\w.:/~@%+-])(?:~|\$HOME)?/(?:[^\s:'"`,;()<>|’”“»」\]}\\]|\\ )*""")
 _RELATIVE: Final = re.compile(

@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from agentdash.engine.detect.denials.network_translations import NO_NAME_PATTERN, NO_NETWORK_PATTERN
 from agentdash.model.denials import Operation
 from agentdash.model.patterns import Pattern
 from agentdash.sandbox.denials.hosts import host_in
@@ -90,8 +89,7 @@ _RESOLVE: Final = Pattern(
     r"|bad address '|could not resolve: |could not resolve [\w.-]+/\d+"
     r"|could not resolve '[\w-]+(?:\.[\w-]+)+'|no servers could be reached"
     r"|couldn't get address for|communications error to|unable to find the server at|\bbad hostname\b"
-    r"|:nxdomain|,nxdomain|\bcould not download (?:\S+ ){0,3}(?:at|from) https?://"
-    rf"|{NO_NAME_PATTERN}",
+    r"|:nxdomain|,nxdomain|\bcould not download (?:\S+ ){0,3}(?:at|from) https?://",
     re.IGNORECASE,
 )
 _CONNECT: Final = Pattern(
@@ -105,8 +103,7 @@ _CONNECT: Final = Pattern(
     r"|connection refused|\bECONNREFUSED\b|connection reset by peer in connection|actively refused"
     r"|can't connect to mysql server|could not connect to redis|unable to connect to"
     r"|cannot connect to host|failed_connect"
-    r"|was refused - did you specify|could not reach host|curl error (?:7|28)\b"
-    rf"|{NO_NETWORK_PATTERN}",
+    r"|was refused - did you specify|could not reach host|curl error (?:7|28)\b",
     re.IGNORECASE,
 )
 _GENERIC: Final = Pattern(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.network_messages import Message
 from agentdash.model.policy import Network
 from agentdash.sandbox.denials.call import Call, Finding
 from agentdash.sandbox.denials.hosts import hosts_in, is_loopback, operand_hosts
-from agentdash.sandbox.denials.network_messages import sockets_in
+from agentdash.sandbox.denials.network_messages import Message, sockets_in
 from agentdash.sandbox.denials.programs import Role
 from agentdash.sandbox.denials.ran import Ran
 from agentdash.sandbox.denials.sources import Strength

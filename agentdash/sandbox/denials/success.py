@@ -10,7 +10,13 @@ from agentdash.model.denials import What
 from agentdash.sandbox.denials.inline_code import WRITING_CODE
 from agentdash.sandbox.denials.outputs import output_files
 from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
-from agentdash.sandbox.denials.programs import INTERPRETERS, WRITING_TOOLS, Role, reads_remotely, shows_pages
+from agentdash.sandbox.denials.programs import (
+    INTERPRETERS,
+    WRITING_TOOLS,
+    Role,
+    reads_remotely,
+    shows_pages,
+)
 from agentdash.sandbox.denials.ran import Ran
 from agentdash.sandbox.denials.sources import origin
 from agentdash.sandbox.denials.targets import place

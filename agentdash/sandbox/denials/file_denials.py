@@ -6,11 +6,10 @@ import posixpath
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.file_messages import Message
 from agentdash.model.denials import Certainty, Operation
 from agentdash.model.policy import Filesystem
 from agentdash.sandbox.denials.call import Call, Finding
-from agentdash.sandbox.denials.file_messages import operation_of
+from agentdash.sandbox.denials.file_messages import Message, operation_of
 from agentdash.sandbox.denials.file_reasons import Reason
 from agentdash.sandbox.denials.inline_code import WRITING_CODE
 from agentdash.sandbox.denials.outputs import output_files

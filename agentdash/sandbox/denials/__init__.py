@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentdash.engine.detect.denials.lines import MAX_DENIALS, MAX_QUOTE_CHARACTERS, suspects
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
+from agentdash.sandbox.denials.lines import MAX_DENIALS, MAX_QUOTE_CHARACTERS, suspects
 
 __all__ = [
     "MAX_DENIALS",
@@ -100,7 +100,7 @@ def may_find_denials(script: str, output: str) -> bool:
     lines, numbers = suspects(output)
     if not numbers:
         return False
-    from agentdash.sandbox.denials import startup as startup  # noqa: PLC0415 - see above
+    from agentdash.sandbox.denials import startup  # noqa: PLC0415 - see above
     from agentdash.sandbox.denials.labels import without_breaks, without_labels  # noqa: PLC0415
     from agentdash.sandbox.denials.sources import origin  # noqa: PLC0415
 

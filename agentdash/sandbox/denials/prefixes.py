@@ -6,7 +6,6 @@ import posixpath
 import re
 from typing import Final
 
-from agentdash.engine.detect.denials.translations import PREFIXES
 from agentdash.sandbox.denials.ran import SHELLS
 
 _PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
@@ -21,8 +20,7 @@ _GENERIC: Final = re.compile(
     r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
     r"|notfound|caused by|cause|failed"
     r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}"
-    r"|.*(?:error|exception|warning)"
-    rf"|{'|'.join(PREFIXES)}|[~/.].*)",
+    r"|.*(?:error|exception|warning)|[~/.].*)",
     re.IGNORECASE,
 )
 """First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
