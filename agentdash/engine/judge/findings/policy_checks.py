@@ -13,9 +13,9 @@ else its presence is a `foreign-sandbox-flag`. The flags are labels: kernel fact
 Files: what the launcher's arguments and the command's mounts make writable, against what the policy makes
 writable.
 
-`sandbox-off-for-command`, of a CLI that decides for each command whether it runs in its sandbox (Claude Code):
-one that was described to the agent did not hold a command. It asked for that (`dangerouslyDisableSandbox`),
-or a setting excludes it.
+`sandbox-off-for-command`, of a CLI that decides for each command whether it runs in its sandbox (Claude
+Code): the sandbox that was described to the agent did not hold a command. It asked for that
+(`dangerouslyDisableSandbox`), or a setting excludes it.
 """
 
 from __future__ import annotations
