@@ -1,9 +1,8 @@
-"""Findings of CLIs that decide for each command whether it runs in their sandbox (Claude Code).
+"""Findings about commands that run without the sandbox of their CLI.
 
-`sandbox-off-for-command`: the sandbox that was described to the agent did not hold a command: it asked for
-that (`dangerouslyDisableSandbox`), or a setting excludes it. `sandbox-silently-off`: a sandbox is switched
-on in the settings, and commands run without one. `child-mode-escalated`: a sub-agent may do more without
-being asked than its session.
+`sandbox-silently-off`: a sandbox is switched on in the settings of Claude Code, and commands run without one.
+`child-mode-escalated`: a sub-agent may do more without being asked than its session. `auto-approved-outside`:
+an automatic reviewer of Codex let a command leave a read-only sandbox.
 """
 
 from __future__ import annotations
@@ -245,6 +244,9 @@ def _mode_evidence(above: PolicyPeriod, mode: str, role: Requested | None, call:
 
 _AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
 """`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
+
+
+# ---------------------------------------------------------------- an automatic reviewer
 
 
 def auto_approved(thread: Thread) -> Iterator[Finding]:

@@ -7,19 +7,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
-from agentdash.engine.judge.findings.sandbox_author import (
-    OwnContainer,
-    SandboxAuthor,
-    own_container,
-    processes_above,
-    sandbox_author,
-)
 from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
 from agentdash.engine.judge.states.sandboxed_pane import (
     SandboxDenial,
@@ -38,16 +33,221 @@ from agentdash.model.fleet_draft import FleetView
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import UNSET
 from agentdash.model.pane import Pane
+from agentdash.model.policy import Policy
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process
 from agentdash.model.remedies import PathKind, Remedy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import INHERITED, NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.sandbox_flags import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox, nested_worker_id
 
+_CODEX_LAUNCHERS: Final = ("codex-linux-sandbox", "codex-execve-wrapper")
+_THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
+_CODEX_MARKS: Final = (NETWORK_FLAG, SANDBOX_FLAG, _THREAD_VARIABLE)
+"""Variables that Codex sets for the commands that it runs."""
+_RUNTIME: Final = "sandbox-runtime"
+_RUNTIME_NAMES: Final = ("srt", "@anthropic-ai/sandbox-runtime")
+"""The program and the npm package of Anthropic's sandbox runtime."""
+_CLAUDE_MARK: Final = "CLAUDE_CODE_SESSION_ID"
+_PROGRAMS: Final = frozenset(
+    (
+        "bwrap",
+        "firejail",
+        "nsjail",
+        "unshare",
+        "systemd-run",
+        "systemd-nspawn",
+        "flatpak",
+        "sandbox-exec",
+        "chroot",
+    )
+)
+"""Programs that put what they start into namespaces, a filter or a profile."""
+
+
+# ---------------------------------------------------------------- what built a sandbox
+# By the launchers and programs above a process, or else by marks that a sandbox leaves in its environment.
+
+
+class SandboxAuthor(msgspec.Struct, frozen=True):
+    """What built a sandbox."""
+
+    name: str
+    """`Codex`, `sandbox runtime (srt)`, `Gemini CLI`, `bwrap`."""
+    launcher: str
+    """The program that applied it: `bwrap`; empty where it is known by a mark alone."""
+    evidence: str
+    policy: Policy | None = None
+    """The policy in the launcher's arguments."""
+
+    def __str__(self) -> str:
+        """Return it in words, with the policy."""
+        by = f" by {self.launcher}" if self.launcher and self.launcher != self.name else ""
+        policy = f": {self.policy.brief()}" if self.policy else ""
+        return f"{self.name}{by}{policy}"
+
+
+def processes_above(fleet: FleetView, process: Process) -> Iterator[Process]:
+    """Yield the ancestors of a process, nearest first. Linear in the number of processes."""
+    by_pid = {each.pid: each for each in fleet.processes.values()}
+    visited = {process.pid}
+    while (parent := by_pid.get(process.ppid)) is not None and parent.pid not in visited:
+        yield parent
+        visited.add(parent.pid)
+        process = parent
+
+
+def sandbox_author(process: Process, above: Iterable[Process]) -> SandboxAuthor | None:
+    """Return what built the sandbox around a process, or None if nothing shows it.
+
+    Args:
+        process: in a sandbox, as the kernel shows.
+        above: its ancestors, nearest first.
+    """
+    ancestors = list(above)
+    for number, ancestor in enumerate(ancestors):
+        launcher = _launcher_of(ancestor)
+        if launcher is None:
+            continue
+        policies = (each.launcher.policy for each in ancestors[number:] if each.launcher is not None)
+        return SandboxAuthor(
+            name=_author_name(launcher, process, ancestors[number:]),
+            launcher=launcher,
+            evidence=f"pid {ancestor.pid} above it: {' '.join(ancestor.argv[:4])}",
+            policy=next((policy for policy in policies if policy is not None), None),
+        )
+    return _by_marks(process)
+
+
+def _launcher_of(process: Process) -> str | None:
+    """Return the program by which a process built a sandbox, or None."""
+    if process.launcher is not None and process.launcher.name != _RUNTIME:
+        return process.launcher.name
+    names = {word.rpartition("/")[2] for word in process.argv[:2]}
+    if not names.isdisjoint(_RUNTIME_NAMES) or _RUNTIME_NAMES[1] in " ".join(process.argv[:2]):
+        return "srt"
+    return next(
+        iter(_PROGRAMS & {process.name, *(word.rpartition("/")[2] for word in process.argv[:1])}), None
+    )
+
+
+def _author_name(launcher: str, process: Process, above: list[Process]) -> str:
+    """Return what a launcher was started by."""
+    if launcher in _CODEX_LAUNCHERS:
+        return "Codex"
+    if (marked := _by_marks(process, is_proven=False)) is not None and marked.name != "Codex":
+        return marked.name
+    for ancestor in above:
+        if _launcher_of(ancestor) in _CODEX_LAUNCHERS:
+            return "Codex"
+        if ancestor.agent is not None:
+            return AGENT_NAMES.get(ancestor.agent, ancestor.agent)
+    return launcher
+
+
+def _by_marks(process: Process, *, is_proven: bool = True) -> SandboxAuthor | None:
+    """Return what the environment names. A mark alone is no evidence of a sandbox: it may be inherited.
+
+    Args:
+        process: in a sandbox.
+        is_proven: whether marks count that sandboxes of another CLI leave in everything they start.
+    """
+    env = process.env or {}
+    if env.get(RUNTIME_FLAG):
+        name = AGENT_NAMES["claude"] if _CLAUDE_MARK in env else "sandbox runtime (srt)"
+        return SandboxAuthor(name=name, launcher="", evidence=f"{RUNTIME_FLAG}={env[RUNTIME_FLAG]}")
+    if not is_proven:
+        return None
+    mark = next((name for name in _CODEX_MARKS if name in env), None)
+    if mark is not None:
+        return SandboxAuthor(name="Codex", launcher="", evidence=f"{mark}={env[mark]}")
+    if process.agent in ("gemini", "qwen") and env.get(INHERITED):
+        return SandboxAuthor(
+            name=AGENT_NAMES[process.agent], launcher="", evidence=f"{INHERITED}={env[INHERITED]}"
+        )
+    return None
+
+
+_CONTAINER_PROGRAMS: Final = ("docker", "podman", "lxc")
+_MARK: Final = f"{INHERITED}="
+
+
+# ---------------------------------------------------------------- a container of its own
+# Gemini CLI and Qwen Code start themselves again in one (`docker run`, `podman run`, `lxc exec`): its client
+# runs below the worker, and the process inside, which does the work, descends from the container engine.
+# The CLI names the container in the client's arguments, and in the environment of what runs inside (`--env
+# SANDBOX=NAME`, 12 random hexadecimal digits in Gemini CLI 0.61.0).
+
+
+class OwnContainer(msgspec.Struct, frozen=True):
+    """A container that a worker CLI has started itself in."""
+
+    program: str
+    """The container's client: `docker`."""
+    author: SandboxAuthor
+    inside: Process | None
+    """The worker's process in the container, or None if it is not seen (a virtual machine, another user) or
+    not the only one."""
+
+
+def own_container(fleet: FleetView, process: Process, below: Iterable[Process]) -> OwnContainer | None:
+    """Return the container that a worker has started itself in, or None.
+
+    Args:
+        fleet: with all processes.
+        process: the worker.
+        below: the processes of its pane.
+    """
+    mark = COMMAND_MARKS.get(process.agent or "")
+    if mark is None:
+        return None  # no other CLI starts itself in a container
+    for client in below:
+        program = client.argv[0].rpartition("/")[2] if client.argv else client.name
+        if (
+            program not in _CONTAINER_PROGRAMS
+            or mark in (client.env or {})
+            or {"run", "exec"}.isdisjoint(client.argv)
+        ):
+            continue
+        inside = _inside(fleet, process, client)
+        evidence = f"pid {client.pid} below it: {' '.join(client.argv[:4])}"
+        if inside is not None:
+            evidence += f"; pid {inside.pid} in it: {_MARK}{(inside.env or {})[INHERITED]}"
+        author = SandboxAuthor(name=AGENT_NAMES[process.agent or ""], launcher=program, evidence=evidence)
+        return OwnContainer(program=program, author=author, inside=inside)
+    return None
+
+
+def _inside(fleet: FleetView, process: Process, client: Process) -> Process | None:
+    name = _container_name(client.argv)
+    if name is None:
+        return None
+    found = {
+        each.pid: each
+        for each in fleet.processes.values()
+        if each.agent == process.agent
+        and each.key.started >= client.key.started
+        and (each.env or {}).get(INHERITED) == name
+        and enclosing_sandbox(each, fleet.kernel) is not None
+    }
+    outermost = [each for each in found.values() if each.ppid not in found]
+    return outermost[0] if len(outermost) == 1 else None
+
+
+def _container_name(argv: Sequence[str]) -> str | None:
+    """Return the name of the container that a client's arguments give to what runs inside."""
+    given = [value for option, value in pairwise(argv) if option == "--env" and value.startswith(_MARK)]
+    return given[-1].removeprefix(_MARK) or None if given else None
+
+
 _NAMED_BY_CLI: Final = re.compile(rf"{INHERITED}=(?:sandbox-exec|\S+-[\w.]+)$")
 """A value that the CLI may have set itself: its containers are named after the image, with a number."""
+
+
+# ---------------------------------------------------------------- asked for, and what the kernel shows
+# One judge for all CLIs: their adapters state what was asked for (`Requested`), the kernel what the process
+# and its commands have. A sandbox that was not asked of the CLI is named by what built it, and is no finding.
 
 
 def worker_layers(fleet: FleetView, process: Process, worker: str, below: Iterable[Process] = ()) -> Sandbox:
@@ -316,9 +516,7 @@ def _unread(request: Requested | None, container: OwnContainer | None) -> Iterat
         yield "commands that have ended: the sandbox is one around each command"
 
 
-_THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
-_CODEX_MARKS: Final = (NETWORK_FLAG, SANDBOX_FLAG, _THREAD_VARIABLE)
-"""Variables that Codex sets for the commands that it runs."""
+# ---------------------------------------------------------------- workers in panes, and nested ones
 
 
 def judge_pane_sandbox(

@@ -12,6 +12,10 @@ else its presence is a `foreign-sandbox-flag`. The flags are labels: kernel fact
 
 Files: what the launcher's arguments and the command's mounts make writable, against what the policy makes
 writable.
+
+`sandbox-off-for-command`, of a CLI that decides for each command whether it runs in its sandbox (Claude
+Code): the sandbox that was described to the agent did not hold a command. It asked for that
+(`dangerouslyDisableSandbox`), or a setting excludes it.
 """
 
 from __future__ import annotations
@@ -219,6 +223,9 @@ def _comparison_evidence(comparison: Comparison, kernel: str) -> Iterable[Eviden
         yield Evidence(EvidenceSource.KERNEL if live else observation.source, at, "kernel-facts", kernel)
 
 
+# ---------------------------------------------------------------- the network, by the kernel and the flag
+
+
 def network_cut(seen: Comparison) -> Finding | None:
     """Return a finding where the policy grants the network and the command has none."""
     if seen.is_behind_proxy and seen.observation.own_network and seen.applied is not None:
@@ -323,6 +330,9 @@ def _network_fields(seen: Comparison) -> Iterator[DifferingField]:
         yield seen.differs(LayerField.NETWORK, expected=configured.value, actual=actual)
 
 
+# ---------------------------------------------------------------- files, by launcher, mounts and kernel
+
+
 def filesystem_narrower(seen: Comparison) -> Finding | None:
     """Return a finding where the command's sandbox denies writing to a root of the policy."""
     lost = seen.lost_roots
@@ -382,6 +392,9 @@ def _files_field(seen: Comparison, difference: str, *, by_launcher: bool) -> Dif
 
 _SEATBELT: Final = "seatbelt"
 """The one value that Codex gives `CODEX_SANDBOX`: on macOS, for commands that it sandboxes."""
+
+
+# ---------------------------------------------------------------- marks of sandboxes
 
 
 def foreign_sandbox_flag(seen: Comparison) -> Finding | None:
@@ -467,6 +480,9 @@ def _nested_fields(seen: Comparison) -> Iterator[DifferingField]:
     if full_access and seen.observation.seccomp:
         mode = SECCOMP_MODES.get(seen.observation.seccomp, str(seen.observation.seccomp))
         yield seen.differs(LayerField.SECCOMP, expected=SECCOMP_MODES[0], actual=mode)
+
+
+# ---------------------------------------------------------------- a CLI that decides for each command
 
 
 def sandbox_off_for_command(seen: Comparison) -> Finding | None:

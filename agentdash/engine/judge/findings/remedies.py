@@ -33,6 +33,9 @@ from agentdash.model.requested import Requested, RequestField, RequestLayer, Req
 from agentdash.model.sandbox_flags import NETWORK_FLAG
 from agentdash.model.thread import Thread
 
+# ---------------------------------------------------------------- what decides instead
+# A setting that was typed or configured, and lost, is no remedy.
+
 
 def instead_of_workspace(facts: PathFacts) -> str | None:
     """Return what decides instead of `workspace-write` for a read-only thread, or None if that would help."""
@@ -128,6 +131,12 @@ def _has_profile(policy: Policy | None, facts: PathFacts) -> bool:
 
 """Marks of a text that was cut or could not be decoded."""
 _OUTSIDE: Final = "or run it yourself outside of the sandbox"
+
+
+# ---------------------------------------------------------------- the settings of Claude Code
+# Tried on 2.1.330, in a file and after `--settings` (`tests/live/test_claude_live.py`): lists of all files
+# are joined, a directory that does not exist is left out of the sandbox, and the files that Claude Code
+# protects stay read-only.
 
 
 def claude_remedy(
@@ -229,6 +238,9 @@ _PROXY_HOST: Final = re.compile(r'Network access to "([\w.:-]+)"|"host":\s*"([\w
 _HOST: Final = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.:-]+")
 _INEXACT: Final = ("…", "\ufffd")
 """Marks of a text that was cut or could not be decoded."""
+
+
+# ---------------------------------------------------------------- Codex
 
 
 def remedy_for(

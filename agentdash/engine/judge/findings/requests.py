@@ -49,6 +49,9 @@ than one that never does."""
 _ASKING: Final = 1
 
 
+# ---------------------------------------------------------------- what differs, and what decided it
+
+
 class RequestTurn(msgspec.Struct, frozen=True):
     """A request, and the policy that the thread stated first after it."""
 
@@ -460,6 +463,11 @@ def _field(turn: RequestTurn, difference: RequestDifference, reference: Referenc
         expected_at=turn.request.since,
         actual_at=turn.period.since,
     )
+
+
+# ---------------------------------------------------------------- what the screen states
+# A label is wrong only if no policy of the thread was ever as it says: it may be of an earlier turn. One that
+# can change without a line in the log (`/status` of a TUI) is compared once a later turn has stated a policy.
 
 
 def label_findings(thread: Thread, read: LabelRead | None) -> Iterator[Finding]:

@@ -1,8 +1,7 @@
 """The verdict on a thread's sandbox: its layers compared, and one finding per cause.
 
 `policy_checks` compares observations with the policy, `inheritance` a policy with the one before and with the
-parent's, `tmux_boundary` reports what left the sandbox through tmux, `blockers` the denials that stopped the
-thread.
+parent's, `tmux_boundary` reports what left the sandbox through tmux.
 """
 
 from __future__ import annotations
@@ -324,6 +323,9 @@ _QUOTED_CALLS: Final = 5
 """Newest calls that are quoted as evidence."""
 _LISTED_CALLS: Final = 8
 """Newest calls that a finding lists."""
+
+
+# ---------------------------------------------------------------- denials that stopped a thread
 
 
 def blocker_findings(thread: Thread, assessment: Assessment, places: PathFacts) -> Iterator[Finding]:

@@ -96,6 +96,9 @@ _MAX_PREDICTIONS: Final = 1000
 """Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
 
 
+# ---------------------------------------------------------------- state paths of worker CLIs
+
+
 def paths_under_policy(
     policy: Policy,
     paths: Iterable[StatePath],
@@ -158,6 +161,9 @@ class DenialPredictor:
             for agent, rows in self.installed.workers.items()
         )
         return tuple(denials for denials in found if denials.paths)
+
+
+# ---------------------------------------------------------------- what a worker could reach
 
 
 def reach_by_policy(own: Reach, policy: Policy) -> Reach:

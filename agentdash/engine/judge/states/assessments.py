@@ -116,6 +116,10 @@ def screen_evidence(reading: ScreenRead, text: str) -> Evidence:
     return Evidence(reading.source, reading.at, reading.rule or "", text)
 
 
+# ---------------------------------------------------------------- corroboration
+# Observations of other sources agree with a concluded state or not, and never decide.
+
+
 Appearances = frozenset[str]
 """What a worker may look like to a source that shows less than the authority: it works, waits for an answer,
 or rests."""

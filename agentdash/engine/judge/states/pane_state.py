@@ -297,6 +297,9 @@ def pane_session(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) ->
     return next((fleet.sessions[key] for key in keys if key in fleet.sessions), None)
 
 
+# ---------------------------------------------------------------- started by a command of a thread
+
+
 def judge_nested(fleet: FleetView, nested: PaneOccupant) -> Assessment:
     """Return the state of a nested worker CLI: blocked where it sits still and may not write a path that it
     needs, else running."""
@@ -325,6 +328,9 @@ _LASTING: Final = (
 """States that the end of the process does not change; all others end as `exited`."""
 _MAX_PAST_PANES: Final = 200
 """Past panes in a snapshot, which is written as a file for sandboxed agents: 100 KB."""
+
+
+# ---------------------------------------------------------------- whose pane is gone, or was left
 
 
 def past_panes(fleet: FleetView, occupied: Container[PaneKey]) -> tuple[PastPane, ...]:

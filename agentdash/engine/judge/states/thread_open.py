@@ -311,6 +311,9 @@ _STATUS_LATENESS_S: Final = 1.0
 _RULE: Final = "session-status"
 
 
+# ---------------------------------------------------------------- session files (Claude Code 2.1.197+)
+
+
 def waiting_by_session_file(facts: ThreadFacts) -> Assessment | None:
     """Return what its session file reports as waited for; the open call and the screen tell questions from
     permissions."""

@@ -1,7 +1,7 @@
 """The state of a Codex thread: one authority for each fact; the first rule that applies decides.
 
 Each rule has a name, which its evidence carries. Other sources are attached as corroboration
-(`corroboration`): they agree with the conclusion or contradict it, and never decide. Where no rule applies,
+(`assessments`): they agree with the conclusion or contradict it, and never decide. Where no rule applies,
 the state is `unknown`; where what should be observable is not, `unreachable`.
 """
 
