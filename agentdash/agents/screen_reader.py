@@ -15,8 +15,15 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.screen_rules import AgentRules, Layout, Region, ScreenRule, ScreenRules, package_rules
-from agentdash.agents.screen_usage import read_usage
+from agentdash.agents.screen_rules import (
+    AgentRules,
+    Layout,
+    Region,
+    ScreenRule,
+    ScreenRules,
+    package_rules,
+    read_usage,
+)
 from agentdash.agents.user_patterns import Pattern
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.screen import ScreenUsage

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 
 from agentdash.agents.registry import adapters, shared_rules_text
-from agentdash.agents.screen_usage import FIELDS
+from agentdash.agents.screen_rules import FIELDS
 from agentdash.agents.user_patterns import Pattern, UserPattern
 from agentdash.files import read_text
 from agentdash.model.states import State

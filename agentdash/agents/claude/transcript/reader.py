@@ -11,7 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
-from agentdash.agents.claude.transcript import records, results, tools
+from agentdash.agents.claude.transcript import records, tools
+from agentdash.agents.claude.transcript import tools as results
 from agentdash.agents.claude.transcript.records import (
     SILENT_ATTACHMENTS,
     SILENT_RECORDS,
@@ -20,8 +21,7 @@ from agentdash.agents.claude.transcript.records import (
     Message,
     Record,
 )
-from agentdash.agents.claude.transcript.results import NO_SANDBOX, described_policy
-from agentdash.agents.claude.transcript.tools import applied_changes
+from agentdash.agents.claude.transcript.tools import NO_SANDBOX, applied_changes, described_policy
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.events import (
     CallEnded,
