@@ -15,8 +15,15 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.screen_rules import AgentRules, Layout, Region, ScreenRule, ScreenRules, package_rules
-from agentdash.agents.screen_usage import read_usage
+from agentdash.agents.screen_rules import (
+    AgentRules,
+    Layout,
+    Region,
+    ScreenRule,
+    ScreenRules,
+    package_rules,
+    read_usage,
+)
 from agentdash.agents.user_patterns import Pattern
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.screen import ScreenUsage
@@ -251,7 +258,7 @@ def _preconditions_hold(rule: ScreenRule, page: _Page, cursor_visible: bool | No
 
 
 def _search_text(rule: ScreenRule, page: _Page) -> str | None:
-    """Return the text that a rule is matched with; None where there is none, or it rules a match out."""
+    """Return the text that a rule is matched with, or None if its region rules a match out."""
     text = page.text(rule.region, rule.lines)
     if (
         text is None
