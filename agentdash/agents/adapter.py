@@ -94,7 +94,7 @@ class RequestReader(Protocol):
     """What one worker CLI was asked for: its arguments, environment and configuration files."""
 
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
-        """Return what a process was asked for; None where that is not known. Never raises.
+        """Return what a process was asked for, or None if unknown. Never raises.
 
         Args:
             process: the worker, as it is now.
@@ -105,7 +105,7 @@ class RequestReader(Protocol):
         ...
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
-        """Return what the role of a sub-agent asks for; None without one, as here. Never raises.
+        """Return what the role of a sub-agent asks for, or None. Never raises.
 
         Args:
             process: the worker that runs the sub-agent.

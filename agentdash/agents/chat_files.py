@@ -182,7 +182,7 @@ class ChatFiles:
     """Reads the chats of running processes of one CLI.
 
     Args:
-        locate: returns the directory with the chats of a process's project; None where it is not known.
+        locate: returns the directory with the chats of a process's project, or None if unknown.
         pattern: of the names of chats in it.
     """
 

@@ -137,7 +137,7 @@ def _lock(path: Path, process: Process) -> Path:
 
 
 def _sessions(process: Process) -> Path | None:
-    """Return the directory with the sessions of a process's user; None where that is not known."""
+    """Return the directory with the sessions of a process's user, or None if unknown."""
     if process.env is None:
         return None
     found = resolve_path("$COPILOT_HOME/session-state", process.env, process.cwd)

@@ -226,7 +226,7 @@ class Family(msgspec.Struct, frozen=True):
     (`security.folderTrust.enabled`)."""
 
     def home(self, env: Mapping[str, str], cwd: str) -> str | None:
-        """Return its directory of settings and sessions; None where that is not known."""
+        """Return its directory of settings and sessions, or None if unknown."""
         if named := env.get(self.home_variable):
             return posixpath.join(cwd, named, self.directory if self.is_home_parent else "")
         home = env.get("HOME")

@@ -111,6 +111,6 @@ def version_of(adapter: Adapter, program: str) -> str | None:
 
 
 def installed_codex() -> str | None:
-    """Return the version of the Codex on PATH, if npm installed it; None without one. Codex is not run."""
+    """Return the version of the Codex on PATH, if npm installed it, or None. Codex is not run."""
     program = shutil.which("codex")
     return None if program is None else version_of(adapters()["codex"], program)

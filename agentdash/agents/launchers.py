@@ -30,7 +30,7 @@ _SANDBOX_EXEC: Final = re.compile(r"(?:^|[\s'\"/;&|(])sandbox-exec -p ")
 
 
 def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
-    """Return the launcher that a process is; None where it is none.
+    """Return the launcher that a process is, or None.
 
     Args:
         name: `comm` of the process. It may be anything (`3`), so its program's name counts as well.

@@ -258,7 +258,7 @@ def _preconditions_hold(rule: ScreenRule, page: _Page, cursor_visible: bool | No
 
 
 def _search_text(rule: ScreenRule, page: _Page) -> str | None:
-    """Return the text that a rule is matched with; None where there is none, or it rules a match out."""
+    """Return the text that a rule is matched with, or None if its region rules a match out."""
     text = page.text(rule.region, rule.lines)
     if (
         text is None

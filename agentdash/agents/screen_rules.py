@@ -3,13 +3,14 @@ checked and compiled.
 
 A rule names the state that a screen means; a view names something that hides the program's prompt (a pager, a
 picker), during which the state is unknown. The user's own `agents/<cli>.toml` overrides and extends those of
-the XX"""
+the XX
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -17,9 +18,9 @@ from typing import Any, Final, Literal, TypeVar, get_args
 import msgspec
 
 from agentdash.agents.registry import adapters, shared_rules_text
-from agentdash.agents.screen_rules import FIELDS
 from agentdash.agents.user_patterns import Pattern, UserPattern
 from agentdash.files import read_text
+from agentdash.model.screen import ScreenUsage
 from agentdash.model.states import State
 
 Region = Literal["title", "top", "tail", "menu", "footer", "turn"]
@@ -369,3 +370,32 @@ def _compile(pattern: str, where: str, *, of_user: bool) -> Pattern:
         return UserPattern(text, re.MULTILINE, where) if of_user else re.compile(text, re.MULTILINE)
     except (re.error, RecursionError, OverflowError) as error:
         raise RulesProblem(f"{where}: bad regex {pattern!r}: {error}") from error
+
+
+FIELDS: Final = frozenset(ScreenUsage.__struct_fields__)
+_UNITS: Final[Mapping[str, int]] = {"k": 1_000, "m": 1_000_000}
+_NUMBER: Final = re.compile(r"([\d.,]+)([kKmM]?)\Z")
+_MAX_MODEL_CHARS: Final = 80
+
+
+def read_usage(text: str, patterns: Iterable[Pattern]) -> ScreenUsage:
+    """Return what the text states."""
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        if (match := pattern.search(text)) is not None:
+            found |= {name: value for name, value in match.groupdict().items() if value}
+    model = found.pop("model", "")[:_MAX_MODEL_CHARS]
+    numbers = {name: number for name, value in found.items() if (number := _number(value)) is not None}
+    whole = {name: round(numbers[name]) for name in ("context", "window", "total") if name in numbers}
+    return ScreenUsage(model=model or None, percent=numbers.get("percent"), cost=numbers.get("cost"), **whole)
+
+
+def _number(text: str) -> float | None:
+    """Return `1.2K`, `1,240`, `195k`, `0.05` as a number; None for anything else."""
+    match = _NUMBER.match(text)
+    if match is None:
+        return None
+    try:
+        return float(match[1].replace(",", "")) * _UNITS.get(match[2].lower(), 1)
+    except ValueError:
+        return None

@@ -61,7 +61,7 @@ class LogReader(Protocol):
 
 
 def thread_of_log(path: PurePath) -> str | None:
-    """Return the thread whose log a file is, by its name; None for other names."""
+    """Return the thread whose log a file is, by its name, or None."""
     return codex.thread_id(path) or claude.thread_id(path)
 
 

@@ -52,7 +52,7 @@ class UserPattern:
         self.groupindex: Mapping[str, int] = self._compiled.groupindex
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the first match; None where there is none.
+        """Return the first match, or None.
 
         Raises:
             SlowPatternError: it took too long.

@@ -148,7 +148,7 @@ def _time_of(line: bytes) -> float | None:
 
 
 def thread_id(path: PurePath) -> str | None:
-    """Return the thread's id in a transcript's name; None for other names.
+    """Return the thread's id in a transcript's name, or None.
 
     A session's is its uuid, a sub-agent's `agent-ID`.
     """

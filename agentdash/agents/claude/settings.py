@@ -136,7 +136,7 @@ class ClaudeRequests:
         return _since(found, process.key.started, at, read_until=begun)
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
-        """Return the permission mode that the role of a sub-agent asks for; None without one."""
+        """Return the permission mode that the role of a sub-agent asks for, or None."""
         home = config_directory(process)
         if home is None or not thread.cwd or thread.created_at is None or thread.file is None:
             return None

@@ -56,7 +56,7 @@ _SANDBOX: Final = re.compile(
 
 
 def screen_label(lines: Sequence[str]) -> ScreenLabel | None:
-    """Return the newest label on a screen; None without one, or where its words are not known."""
+    """Return the newest label on a screen, or None if it has none that is known."""
     for at in range(len(lines) - 1, -1, -1):
         if _BANNER.match(lines[at].strip("│ ")):
             return _exec_label(lines[at + 1 :]) or _status_label(lines[at + 1 :])

@@ -149,7 +149,7 @@ def _is_directory(entry: os.DirEntry[str], on_error: Callable[[OSError], None]) 
 
 
 def thread_id(path: PurePath) -> str | None:
-    """Return the thread's id in a rollout's name; None for other names."""
+    """Return the thread's id in a rollout's name, or None."""
     match = _ROLLOUT_NAME.fullmatch(path.name)
     return match.group(3) if match else None
 

@@ -42,7 +42,7 @@ _json = msgspec.json.Decoder()
 
 
 def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
-    """Return the launcher that a process is, with the policy in its arguments; None where it is none.
+    """Return the launcher that a process is, with the policy in its arguments, or None.
 
     Args:
         name: `comm` of the process. It may be anything (`3`), so its program's name counts as well.

@@ -33,7 +33,7 @@ lists the first three, and the last is not protected."""
 
 
 def from_turn(payload: Mapping[str, Any]) -> Policy | None:
-    """Parse the policy of a `turn_context` payload or of `thread_settings`; None where it has none.
+    """Parse the policy of a `turn_context` payload or of `thread_settings`, or None.
 
     `permission_profile` is canonical where there is one: `sandbox_policy` beside it is a lossy copy
     (0.125-0.169).

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import is_subagent, spawning_subagent, subagent_thread
 from agentdash.agents.claude.transcript import records, tools
-from agentdash.agents.claude.transcript import tools as results
 from agentdash.agents.claude.transcript.records import (
     SILENT_ATTACHMENTS,
     SILENT_RECORDS,
@@ -210,11 +209,11 @@ class TranscriptReader(LineEvents):
         if not call:
             self._skip("malformed", "a result without the id of its call")
             return
-        if (spawned := results.spawned_agent(record)) is not None:
+        if (spawned := tools.spawned_agent(record)) is not None:
             self._emit(ChildSpawned, child=subagent_thread(spawned[0]), nickname=spawned[1])
         kind = self._kinds.pop(call, None)
-        ending = results.parse_result(record, block, kind)
-        for refused in results.refused_connections(record):
+        ending = tools.parse_result(record, block, kind)
+        for refused in tools.refused_connections(record):
             self._emit(
                 ViolationLogged,
                 call=call,
@@ -230,10 +229,10 @@ class TranscriptReader(LineEvents):
             output=ending.output,
             session=ending.session,
             sandboxed=record.sandboxed if isinstance(record.sandboxed, bool) else None,
-            allowed_by=results.allowed_by(record),
+            allowed_by=tools.allowed_by(record),
             changes=applied_changes(bytes(record.tool_use_result)) if kind == "patch" else (),
         )
-        if block.is_error and ending.output.startswith(results.SANDBOX_FAILED):
+        if block.is_error and ending.output.startswith(tools.SANDBOX_FAILED):
             self._emit(SandboxFailed, call=call, text=clean_line(ending.output, 300))
 
     # ------------------------------------------------------------ the model

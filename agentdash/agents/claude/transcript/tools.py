@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from agentdash.agents.claude.transcript import records
+from agentdash.agents.claude.transcript.records import Block, Record, ToolResult
+from agentdash.agents.launchers import is_always_listed
 from agentdash.model.changes import Diff, FileChange, file_changes, whole_file
-from agentdash.model.events import CallKind, Escalation
+from agentdash.model.decoders import JsonDecoder
+from agentdash.model.events import AllowedBy, CallKind, Escalation, Outcome
+from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import clean_block, clean_line
 
 _KINDS: Final[dict[str, CallKind]] = {
@@ -144,3 +151,211 @@ def _applied(result: Mapping[str, Any]) -> Iterator[Diff]:
             lines.append("@@ -{},{} +{},{} @@".format(*ranges))
             lines += [line for line in hunk["lines"] if isinstance(line, str)]
     yield Diff(path=path, kind="update", lines=lines)
+
+
+# ------------------------------------------------------------
+# How a tool call ended, by its result (Claude Code 2.1.197 to 2.1.330)
+
+
+_EXIT_CODE: Final = re.compile(r"\AExit code (\d{1,3})(?:\n|\Z)")
+_TIMED_OUT: Final = re.compile(r"\A(?:Exit code \d+\n)?Command timed out after ")
+_VIOLATIONS: Final = re.compile(r"\n*<sandbox_violations>\n(.*?)\n?</sandbox_violations>\s*", re.DOTALL)
+_NO_OUTPUT: Final = "(Bash completed with no output)"
+SANDBOX_FAILED: Final = "Sandbox is enabled but failed to initialize: "
+"""Begins the result of the command for which the sandbox was to be started, and the reason."""
+_BY_USER: Final = re.compile(
+    r"\A(?:The user doesn't want to (?:proceed with|take) this (?:tool use|action)|User rejected)"
+)
+_INTERRUPTED: Final = re.compile(r"\A\[Request interrupted by user")
+_BY_RULE: Final = re.compile(r"\APermission to use \S+ .*has been denied", re.DOTALL)
+_NOT_ASKED: Final = re.compile(
+    r"needs approval\.|haven't granted it yet\.|\ARun outside of the sandbox\Z|This command requires approval"
+)
+
+
+class Ending(NamedTuple):
+    """The outcome of a call, and its output (sanitized)."""
+
+    outcome: Outcome
+    output: str
+    exit_code: int | None = None
+    session: str | None = None
+    """The id of a command that goes on in the background."""
+
+
+class Refused(NamedTuple):
+    """A connection that Claude Code's proxy refused."""
+
+    host: str
+
+
+def parse_result(record: Record, block: Block, kind: CallKind | None) -> Ending:
+    """Return how a call ended.
+
+    Args:
+        record: the record of the result.
+        block: its `tool_result`.
+        kind: the purpose of the call; None where its beginning was not read.
+    """
+    text = _VIOLATIONS.sub("", result_text(block.content))
+    output = clean_block("" if text == _NO_OUTPUT else text)
+    detail = _detail(record)
+    if detail is not None and detail.interrupted:
+        return Ending("aborted", output)
+    if detail is not None and detail.background_task_id:
+        return Ending("running", output, session=clean_line(detail.background_task_id))
+    if block.is_error:
+        return _failed(record, output)
+    if kind != "command":
+        return Ending("ended", output)
+    is_zero = detail is not None and detail.return_code_interpretation is None
+    return Ending("ended", output, exit_code=0 if is_zero else None)
+
+
+def _failed(record: Record, output: str) -> Ending:
+    if _TIMED_OUT.match(output):
+        return Ending("timed-out", output)
+    if found := _EXIT_CODE.match(output):
+        return Ending("ended", output[found.end() :], exit_code=int(found[1]))
+    if _INTERRUPTED.match(output):
+        return Ending("aborted", output)
+    if (refusal := _refusal(record, output)) is not None:
+        return Ending(refusal, output)
+    return Ending("failed", output)
+
+
+def _refusal(record: Record, output: str) -> Outcome | None:
+    """Return what refused a call; `permissionDecision` since 2.1.330, words before."""
+    decision = record.permission_decision
+    if isinstance(decision, dict) and decision.get("decision") == "reject":
+        if str(decision.get("source", "")).startswith("user"):
+            return "refused-by-user"
+        return "refused-by-approval" if _NOT_ASKED.search(output) else "refused-by-policy"
+    if _BY_USER.match(output):
+        return "refused-by-user"
+    if _BY_RULE.match(output):
+        return "refused-by-policy"
+    return "refused-by-approval" if _NOT_ASKED.search(output) else None
+
+
+def allowed_by(record: Record) -> AllowedBy | None:
+    """Return what allowed a call (`permissionDecision`); None where that is not stated, or refused."""
+    decision = record.permission_decision
+    if not isinstance(decision, dict) or decision.get("decision") != "accept":
+        return None
+    if (reason := decision.get("reasonType")) in ("rule", "mode"):
+        return "rule" if reason == "rule" else "mode"
+    return "person" if str(decision.get("source", "")).startswith("user") else None
+
+
+def refused_connections(record: Record) -> Iterator[Refused]:
+    """Yield the connections that were refused during a command (`sandboxViolations`)."""
+    violations: Any = record.sandbox_violations
+    for violation in violations if isinstance(violations, list) else ():
+        if isinstance(violation, dict) and violation.get("kind") == "network":
+            host = violation.get("host")
+            if isinstance(host, str) and host:
+                yield Refused(clean_line(host, 300))
+
+
+def result_text(content: Any) -> str:
+    """Return the text of a result: a string, or content parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and _has_text(part))
+
+
+def _has_text(part: dict[str, Any]) -> bool:
+    return isinstance(part.get("text"), str)
+
+
+def _detail(record: Record) -> ToolResult | None:
+    raw = bytes(record.tool_use_result)
+    if not raw.startswith(b"{"):
+        return None
+    try:
+        return records.tool_result.decode(raw)
+    except msgspec.DecodeError:
+        return None
+
+
+def spawned_agent(record: Record) -> tuple[str, str | None] | None:
+    """Return the id and the description of the sub-agent that a call started; None for other calls."""
+    detail = _detail(record)
+    if detail is None or not detail.agent_id:
+        return None
+    return clean_line(detail.agent_id), clean_line(detail.description) if detail.description else None
+
+
+# ------------------------------------------------------------
+# The sandbox as it is described to the model: attachments `sandbox_instructions` (2.1.330)
+
+
+_FILESYSTEM: Final = re.compile(r"^Filesystem: (\{.*\})[ \t]*$", re.MULTILINE)
+_LEFT_OUT: Final = "... and "
+"""Begins the last entry of a list that was cut: `... and 100 more (truncated for prompt size)`."""
+_MAX_RULES: Final = 400
+NO_SANDBOX: Final = Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
+"""No sandbox is described to the model: none is switched on, or it could not be started."""
+
+
+class _Reading(msgspec.Struct, rename="camel"):
+    deny_only: list[str] = []
+
+
+class _Writing(msgspec.Struct, rename="camel"):
+    allow_only: list[str] | None = None
+    deny_within_allow: list[str] = []
+
+
+class _Filesystem(msgspec.Struct):
+    read: _Reading = msgspec.field(default_factory=_Reading)
+    write: _Writing = msgspec.field(default_factory=_Writing)
+
+
+_decoder: Final = JsonDecoder(_Filesystem)
+
+
+def described_policy(content: str, cwd: str | None) -> Policy:
+    """Return the policy that `sandbox_instructions` describe; `NO_SANDBOX` where they are empty.
+
+    Commands reach the network through Claude Code's own proxy alone. What cannot be read is unknown.
+
+    Args:
+        content: of the attachment.
+        cwd: the session's working directory, `.` in the lists.
+    """
+    if not content.strip():
+        return NO_SANDBOX
+    unknown = Policy(enforced_by="agent")
+    if (found := _FILESYSTEM.search(content)) is None:
+        return unknown
+    try:
+        files = _decoder.decode(found[1])
+    except (msgspec.DecodeError, RecursionError):
+        return unknown
+    allowed = files.write.allow_only
+    if allowed is None or any(path.startswith(_LEFT_OUT) for path in allowed):
+        return unknown
+    rules = [PolicyRule("/", "read")]
+    rules += [_rule(path, "write", cwd) for path in allowed if not is_always_listed(path)]
+    rules += [_rule(path, "read", cwd) for path in _named(files.write.deny_within_allow)]
+    rules += [_rule(path, "deny", cwd) for path in _named(files.read.deny_only)]
+    return Policy(
+        filesystem=Filesystem.WORKSPACE,
+        network=Network.MEDIATED,
+        rules=tuple(rules[:_MAX_RULES]),
+        enforced_by="agent",
+    )
+
+
+def _named(paths: list[str]) -> list[str]:
+    return [path for path in paths if not path.startswith(_LEFT_OUT)]
+
+
+def _rule(path: str, access: str, cwd: str | None) -> PolicyRule:
+    if path == "." or path.startswith("./"):
+        path = posixpath.normpath(posixpath.join(cwd or "/nowhere", path))
+    is_pattern = any(character in path for character in "*?[") and not path.startswith(TMPDIR)
+    return PolicyRule(path=path, access=access, glob=is_pattern)  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ class ConfigFile(msgspec.Struct, frozen=True):
     """Its text, to find lines in; never shown."""
 
     def get(self, *keys: str) -> Any:
-        """Return the value at a path of keys; None where there is none."""
+        """Return the value at a path of keys, or None."""
         return look_up(self.values, keys)
 
     def line(self, *keys: str) -> int | None:
@@ -123,7 +123,7 @@ def parse_config(text: str, layer: RequestLayer, path: str, modified: float = 0.
 
 
 def look_up(values: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    """Return the value at a path of keys in nested tables; None where there is none."""
+    """Return the value at a path of keys in nested tables, or None."""
     found: Any = values
     for key in keys:
         if not isinstance(found, Mapping) or key not in found:

@@ -473,7 +473,7 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
 
 def _of_this_host(file: ConfigFile) -> Any:
     """Return the sandbox modes of the first `[[remote_sandbox_config]]` whose patterns match the name of this
-    machine; None without one."""
+    machine, or None."""
     tables = file.get("remote_sandbox_config")
     for table in tables if isinstance(tables, list) else ():
         patterns = table.get("hostname_patterns") if isinstance(table, Mapping) else None

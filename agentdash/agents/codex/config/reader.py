@@ -76,7 +76,7 @@ class CodexRequests:
         return replace(found, since=since, read_at=at if found.changed_files else None)
 
     def read_role(self, process: Process, thread: Thread, root: Path, at: float) -> Requested | None:
-        """Return what the role file of a sub-agent asks for; None without one."""
+        """Return what the role file of a sub-agent asks for, or None."""
         home = codex_home(process)
         if home is None or thread.role is None or thread.created_at is None or not thread.cwd:
             return None

@@ -137,7 +137,7 @@ class Stack:
 
 
 def setting_of(file: ConfigFile, keys: Keys, layer: RequestLayer | None = None) -> Setting | None:
-    """Return the setting of a key in a file, as one of the file's own layer; None where it has none."""
+    """Return the setting of a key in a file, as one of the file's own layer, or None."""
     value = file.get(*keys)
     if value is None:
         return None

@@ -430,7 +430,7 @@ def command_script(argv: Sequence[str] | str) -> str:
 
 
 def shell_name(argv: Sequence[str] | str, path: str = "") -> str:
-    """Return the POSIX shell of an argv, or at a path, by its name; empty where there is none."""
+    """Return the POSIX shell of an argv, or at a path, by its name, or an empty string."""
     found = posixpath.basename(path) if isinstance(argv, str) else _shell_of(argv)
     return found if found in _POSIX_SHELLS else ""
 
@@ -441,7 +441,7 @@ def posix_shell(name: str) -> str:
 
 
 def _shell_of(argv: Sequence[str]) -> str | None:
-    """Return the shell that runs the last argument as a script; None where there is none."""
+    """Return the shell that runs the last argument as a script, or None."""
     if len(argv) < 3 or argv[-2].lower() not in ("-c", "-lc", "-ic", "-command", "/c"):
         return None
     shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe")
