@@ -31,16 +31,6 @@ def test_sandboxed_not_sandboxed_unknown(pid: int, expected: bool | None) -> Non
     assert library.calls == [(pid, None, 0)]
 
 
-def test_missing_function() -> None:
-    assert macos.sandboxed(1, object()) is None
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has the library")
-def test_missing_library() -> None:
-    assert macos.sandboxed(1) is None
-    assert portable.kernel(1) is None
-
-
 def test_sandbox_is_a_kernel_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(macos, "_system", lambda: Library(p10=1, p11=0))
     assert (portable.kernel(10), portable.kernel(11), portable.kernel(12)) == (

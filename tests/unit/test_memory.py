@@ -41,11 +41,6 @@ def memory(tmp_path: Path) -> Memory:
     return Memory(tmp_path / "state", tmp_path / "home")
 
 
-def test_nothing_is_remembered_before_the_first_write(memory: Memory) -> None:
-    assert (memory.threads(["t1"]), memory.past_workers()) == ([], [])
-    assert not memory.path.exists()
-
-
 def test_what_was_saved_is_read_again(memory: Memory) -> None:
     memory.save([ThreadMemory("t1", (SEEN,), (ESCAPE,))], [PAST], NOW)
     (found,) = memory.threads(["t1", "t2"])

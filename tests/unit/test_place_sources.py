@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -71,7 +70,3 @@ def test_reach_is_emitted_until_the_process_ends() -> None:
 
 def _by_worker(events: list[Event]) -> dict[str, ReachSeen]:
     return {event.worker: event for event in events if isinstance(event, ReachSeen)}
-
-
-async def test_single_looks_have_no_reach() -> None:
-    assert await asyncio.wait_for(ReachSource(SystemClock()).poll(Fleet()), 60) == ()

@@ -32,7 +32,6 @@ from agentdash.store.status_file import (
     outdated,
     process_start,
     read_published,
-    status_file,
     unreachable,
 )
 
@@ -88,12 +87,6 @@ def test_what_is_written_is_read(snapshot: Snapshot, state: Path, tmp_path: Path
     assert not any(w.moments or (w.pane and w.pane.screen) for w in told)
     publisher.withdraw()
     assert list(state.iterdir()) == []
-
-
-def test_each_home_has_its_own_file(tmp_path: Path) -> None:
-    assert (
-        status_file(tmp_path / "a") == status_file(tmp_path / "b" / ".." / "a") != status_file(tmp_path / "b")
-    )
 
 
 def test_an_old_file_is_no_news(snapshot: Snapshot) -> None:
