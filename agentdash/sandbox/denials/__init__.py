@@ -72,10 +72,13 @@ def find_denials(
     if not numbers:
         return ()
     # these import fifty patterns: one-shot commands start faster without them
+    from agentdash.sandbox.denials.attribution import origin  # noqa: PLC0415
     from agentdash.sandbox.denials.call import Call  # noqa: PLC0415
-    from agentdash.sandbox.denials.detector import read_denials  # noqa: PLC0415
-    from agentdash.sandbox.denials.labels import without_breaks, without_labels  # noqa: PLC0415
-    from agentdash.sandbox.denials.sources import origin  # noqa: PLC0415
+    from agentdash.sandbox.denials.detector import (  # noqa: PLC0415
+        read_denials,  # noqa: PLC0415
+        without_breaks,
+        without_labels,
+    )
     from agentdash.sandbox.home_paths import home_of  # noqa: PLC0415
 
     ran = origin(script, cwd, home or home_of(cwd))
@@ -100,9 +103,9 @@ def may_find_denials(script: str, output: str) -> bool:
     lines, numbers = suspects(output)
     if not numbers:
         return False
-    from agentdash.sandbox.denials import startup  # noqa: PLC0415 - see above
-    from agentdash.sandbox.denials.labels import without_breaks, without_labels  # noqa: PLC0415
-    from agentdash.sandbox.denials.sources import origin  # noqa: PLC0415
+    from agentdash.sandbox.denials import detector as startup  # noqa: PLC0415 - see above
+    from agentdash.sandbox.denials.attribution import origin  # noqa: PLC0415
+    from agentdash.sandbox.denials.detector import without_breaks, without_labels  # noqa: PLC0415
 
     ran = origin(script, None, None)
     if ran.marks is None or _DIRECTORY in script:

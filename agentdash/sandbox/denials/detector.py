@@ -8,12 +8,14 @@ import msgspec
 
 from agentdash.model.denials import Certainty, Denial
 from agentdash.model.policy import Network
-from agentdash.sandbox.denials import file_messages, network_messages, startup
+from agentdash.sandbox.denials import detector as startup
+from agentdash.sandbox.denials import file_messages
+from agentdash.sandbox.denials import network as network_messages
+from agentdash.sandbox.denials.attribution import Strength
 from agentdash.sandbox.denials.call import Call, Finding
 from agentdash.sandbox.denials.file_denials import judge_file
 from agentdash.sandbox.denials.lines import MAX_DENIALS, quote
-from agentdash.sandbox.denials.network_denials import judge_network
-from agentdash.sandbox.denials.sources import Strength
+from agentdash.sandbox.denials.network import judge_network
 
 
 def read_denials(call: Call, numbers: tuple[int, ...]) -> tuple[Denial, ...]:

@@ -10,9 +10,9 @@ import msgspec
 
 from agentdash.model.denials import Operation
 from agentdash.model.patterns import Pattern
-from agentdash.sandbox.denials.file_reasons import Reason, phrase_of, reason_in
+from agentdash.sandbox.denials.attribution import is_shells, prefix_of
+from agentdash.sandbox.denials.file_messages import Reason, phrase_of, reason_in
 from agentdash.sandbox.denials.lines import Lines
-from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
 from agentdash.sandbox.denials.targets import paths_in, without_paths
 from agentdash.sandbox.word_sets import word_set
 

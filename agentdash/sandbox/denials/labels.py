@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from agentdash.sandbox.denials.attribution import prefix_of
 from agentdash.sandbox.denials.lines import Lines
-from agentdash.sandbox.denials.prefixes import prefix_of
 from agentdash.sandbox.denials.programs import Role
 from agentdash.sandbox.denials.ran import Ran
 

@@ -7,8 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agentdash.sandbox.denials.outputs import files_of_options
-from agentdash.sandbox.denials.programs import INTERPRETERS, WRITING_TOOLS, Role, reads_remotely
+from agentdash.sandbox.denials.programs import (
+    INTERPRETERS,
+    WRITING_TOOLS,
+    Role,
+    files_of_options,
+    reads_remotely,
+)
 from agentdash.sandbox.denials.ran import Ran
 from agentdash.sandbox.denials.ties import opens_connection
 

@@ -6,12 +6,12 @@ import re
 from typing import Final
 
 from agentdash.model.policy import Network
+from agentdash.sandbox.denials.attribution import Strength
 from agentdash.sandbox.denials.call import Call, Finding
 from agentdash.sandbox.denials.hosts import hosts_in, is_loopback, operand_hosts
-from agentdash.sandbox.denials.network_messages import Message, sockets_in
+from agentdash.sandbox.denials.network import Message, sockets_in
 from agentdash.sandbox.denials.programs import Role
 from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.sources import Strength
 from agentdash.sandbox.denials.ties import is_inline, prints_data
 
 _NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)

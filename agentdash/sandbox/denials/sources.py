@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.sandbox.denials.marks import marks_of
-from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
+from agentdash.sandbox.denials.attribution import is_shells, marks_of, prefix_of
 from agentdash.sandbox.denials.programs import (
     WRITING_TOOLS,
     Role,
