@@ -9,8 +9,8 @@ import pytest
 
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import Denial, find_denials, may_find_denials
+from agentdash.sandbox.denials.attribution import origin
 from agentdash.sandbox.denials.lines import Lines
-from agentdash.sandbox.denials.sources import origin
 
 DATA = Path(__file__).parents[1] / "data"
 HOME = "/home/dev"

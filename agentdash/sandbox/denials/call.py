@@ -11,18 +11,23 @@ import msgspec
 
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
+from agentdash.sandbox.denials.attribution import (
+    NO_TEMPORARY,
+    TEST_FILE,
+    Attribution,
+    Origin,
+    Strength,
+    prefix_of,
+)
 from agentdash.sandbox.denials.lines import Lines, quote
-from agentdash.sandbox.denials.marks import NO_TEMPORARY, TEST_FILE
-from agentdash.sandbox.denials.outputs import files_of_options
-from agentdash.sandbox.denials.prefixes import prefix_of
 from agentdash.sandbox.denials.programs import (
     WRITING_TOOLS,
     Role,
+    files_of_options,
     is_build_tool,
     runs_code,
 )
 from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.sources import Attribution, Origin, Strength
 from agentdash.sandbox.denials.ties import (
     is_code,
     is_elsewhere,

@@ -8,15 +8,11 @@ from typing import Final
 
 from agentdash.model.denials import Certainty, Operation
 from agentdash.model.policy import Filesystem
+from agentdash.sandbox.denials.attribution import Attribution, Strength, is_shells, prefix_of
 from agentdash.sandbox.denials.call import Call, Finding
-from agentdash.sandbox.denials.file_messages import Message, operation_of
-from agentdash.sandbox.denials.file_reasons import Reason
-from agentdash.sandbox.denials.inline_code import WRITING_CODE
-from agentdash.sandbox.denials.outputs import output_files
-from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
-from agentdash.sandbox.denials.programs import WRITING_TOOLS, Role
+from agentdash.sandbox.denials.file_messages import Message, Reason, operation_of
+from agentdash.sandbox.denials.programs import WRITING_CODE, WRITING_TOOLS, Role, output_files
 from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.sources import Attribution, Strength
 from agentdash.sandbox.denials.targets import databases_in, denies_read, may_write, place
 from agentdash.sandbox.word_sets import word_set
 

@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from agentdash.sandbox.denials.inline_code import shows_files_by_code
 from agentdash.sandbox.denials.programs import (
     SELF_CONTAINED,
     Role,
     files_shown,
     role_of,
+    shows_files_by_code,
 )
 from agentdash.sandbox.denials.targets import place
 from agentdash.sandbox.shell import Command, Context, Parameter, Redirect, Text, Word, commands

@@ -7,18 +7,17 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.model.denials import What
-from agentdash.sandbox.denials.inline_code import WRITING_CODE
-from agentdash.sandbox.denials.outputs import output_files
-from agentdash.sandbox.denials.prefixes import is_shells, prefix_of
+from agentdash.sandbox.denials.attribution import is_shells, origin, prefix_of
 from agentdash.sandbox.denials.programs import (
     INTERPRETERS,
+    WRITING_CODE,
     WRITING_TOOLS,
     Role,
+    output_files,
     reads_remotely,
     shows_pages,
 )
 from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.sources import origin
 from agentdash.sandbox.denials.targets import place
 
 _SOURCES_FIRST: Final = frozenset(("cp", "ln", "link", "install", "ditto"))
