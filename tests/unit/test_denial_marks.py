@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from agentdash.sandbox.denials.attribution import origin
 
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import Denial, find_denials, may_find_denials
+from agentdash.sandbox.denials.attribution import origin
 from agentdash.sandbox.denials.lines import Lines
 
 DATA = Path(__file__).parents[1] / "data"

@@ -4,16 +4,14 @@
 imported for the first output that has one.
 
 1. `lines` finds the few lines of an output that may report a denial.
-2. `file_messages` and `network_messages` read them: operation, reason, path or host. `startup` recognizes a
-   sandbox that could not be started.
-   `labels` removes what a script printed before a message that it captured, and breaks inside of messages.
-3. `sources` decides which command of the script can have printed them: by the name that begins them
-   (`prefixes`), by what the command was given (`ties`), by how it ended, and by what `programs` knows of it.
+2. `detector` reads them, without what a script printed before a message that it captured, and joins what
+   belongs together. `file_messages` and `network` know the forms: operation, reason, path or host.
+3. `attribution` decides which command of the script (`ran`) can have printed them: by the name that begins
+   them, by what the command was given (`ties`), by how it ended, and by what `programs` knows of it.
    A command that ended well has no failure to report, unless the line names what it was given. Text that
-   commands show from elsewhere (documents, logs, test runs) is no message. `marks` tells at once where all
-   of an output is such text.
-4. `file_denials` and `network_denials` keep what the policy in force explains, `merging` joins what belongs
-   together.
+   commands show from elsewhere (documents, logs, test runs) is no message; marks tell at once where all of
+   an output is such text.
+4. `file_denials` and `network` keep what the policy in force explains.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ def find_denials(
     from agentdash.sandbox.denials.attribution import origin  # noqa: PLC0415
     from agentdash.sandbox.denials.call import Call  # noqa: PLC0415
     from agentdash.sandbox.denials.detector import (  # noqa: PLC0415
-        read_denials,  # noqa: PLC0415
+        read_denials,
         without_breaks,
         without_labels,
     )
@@ -103,12 +101,15 @@ def may_find_denials(script: str, output: str) -> bool:
     lines, numbers = suspects(output)
     if not numbers:
         return False
-    from agentdash.sandbox.denials import detector as startup  # noqa: PLC0415 - see above
     from agentdash.sandbox.denials.attribution import origin  # noqa: PLC0415
-    from agentdash.sandbox.denials.detector import without_breaks, without_labels  # noqa: PLC0415
+    from agentdash.sandbox.denials.detector import (  # noqa: PLC0415
+        start_failure,
+        without_breaks,
+        without_labels,
+    )
 
     ran = origin(script, None, None)
     if ran.marks is None or _DIRECTORY in script:
         return True
     lines = without_labels(without_breaks(lines, numbers), numbers, ran.commands or ())
-    return lines.may_hold(ran.marks) or startup.read(lines, numbers, None, script) is not None
+    return lines.may_hold(ran.marks) or start_failure(lines, numbers, None, script) is not None

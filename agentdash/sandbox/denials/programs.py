@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from enum import StrEnum
 from typing import Final
@@ -382,3 +383,97 @@ def _looks_like_test(path: str) -> bool:
     parts = path.lower().split("/")
     stem = parts[-1].replace("_", ".").replace("-", ".").split(".")
     return any(part in ("test", "tests", "__tests__", "spec") for part in (*parts[:-1], *stem))
+
+
+# ------------------------------------------------------------
+# What inline code of interpreters does with files, as far as its calls show it
+
+
+WRITING_CODE: Final = re.compile(
+    r"""open\([^)]*,\s*(?:mode\s*=\s*)?['"][rb+t]*[wax]|\.write_(?:text|bytes)\(|writeFile"""
+    r"|appendFile|[wW]riteStream|FileHandler|basicConfig\(|makedirs|mkdir|\.touch\("
+    r"|File\.(?:write|open\([^)]*['\"][wa])|os\.(?:WriteFile|Create|rename|remove|unlink|replace|symlink"
+    r"|chmod)|shutil\.|fs::write|File::create"
+    r"|open\([^)]*['\"]\+?>|rename|unlink|rmSync|copyFile|\.to_(?:csv|json|parquet)\(|json\.dump\(|\.save\("
+)
+"""Calls in inline code which write files."""
+_READING_CODE: Final = re.compile(
+    r"\.read\(|readfile\(|fpassthru\(|\bfile\(|createReadStream|io\.lines|strerror"
+    r"|(?<![\w.])open\([^,()]*\)|json\.load\(|JSON\.load|load_file|require\(['\"][^'\"]+\.json['\"]\)"
+    r"|<\$?\w*>\s*[);]"
+    r"|\bhelp\(|__doc__|read_text\(|readFile|readlines|\bin open\(|fileinput"
+    r"|File\.(?:read|foreach)|IO\.read|slurp|file_get_contents"
+)
+_READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
+"""`perl -ne`, `ruby -pe`: they go through the lines of files."""
+
+_IN_PLACE: Final = re.compile(r"-[lnp]*i\S*")
+"""`perl -pi -e`: they write the files."""
+
+
+def shows_files_by_code(name: str, words: Words, code: str) -> bool:
+    """Return whether an interpreter runs inline code that reads files: it may print what it reads."""
+    if not name.startswith(INTERPRETERS):
+        return False
+    if name.startswith(("perl", "ruby")) and any(_IN_PLACE.fullmatch(word) for word in words):
+        return False
+    if words[:2] in (("-m", "json.tool"), ("-m", "pydoc")) or any(
+        _READING_OPTIONS.fullmatch(w) for w in words
+    ):
+        return True
+    inline = any(word in ("-c", "-e", "-p", "-") for word in words) or "\n" in code
+    return inline and _READING_CODE.search(code) is not None and WRITING_CODE.search(code) is None
+
+
+# ------------------------------------------------------------
+# The files that a command is to write, as its options name them
+
+
+_OUTPUT_OPTIONS: Final = word_set(
+    "-o -O -out --output --out --outfile --output-file --log-file --output-document"
+)
+
+
+def output_files(name: str, words: Words) -> list[str]:
+    """Return the files that a command is to write by its options: `-o FILE`, `--output=FILE`, `tar -cf
+    FILE`."""
+    if name == "curl":
+        return _curl_files(words)
+    files: list[str] = []
+    for word, following in zip(words, (*words, "")[1:], strict=True):
+        option, assigned, value = word.partition("=")
+        if assigned and option in _OUTPUT_OPTIONS:
+            files.append(value)
+        elif (
+            word in _OUTPUT_OPTIONS
+            or (name, word) == ("javac", "-d")
+            or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word))
+        ):
+            files.append(following)
+    if name in ("git", "hg") and words[:1] in (("clone",), ("init",)):
+        files += [word for word in words[1:] if not word.startswith("-")][-1:]
+    return [file for file in files if file]
+
+
+def files_of_options(words: Words) -> list[str]:
+    """Return the absolute paths that options have as their values: `--junitxml=/srv/report.xml`. Operands
+    are none: test runners read them."""
+    values = (word.partition("=")[2] if "=" in word else word for word in words if word.startswith("-"))
+    following = (second for first, second in itertools.pairwise(words) if first.startswith("-"))
+    return [value for value in (*values, *following) if value.startswith("/") and len(value) > 4]
+
+
+def _curl_files(words: Words) -> list[str]:
+    """Return the files that curl is to write: `-sSo FILE`, `-oFILE`, `--output FILE`, `-O URL`."""
+    files: list[str] = []
+    folder = ""
+    for word, following in zip(words, (*words, "")[1:], strict=True):
+        if word == "--output-dir":
+            folder = f"{following}/"
+        elif word == "--output":
+            files.append(following)
+        elif option := re.match(r"-[A-Za-z#]*?o(.*)", word or ""):
+            files.append(option[1] or following)
+    if any(re.match(r"-[A-Za-z#]*O|--remote-name", word or "") for word in words):
+        files += [word.rpartition("/")[2] for word in words if word and "://" in word]
+    return [folder + file for file in files if file]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from agentdash.sandbox.denials.attribution import is_shells, marks_of, prefix_of
 from agentdash.sandbox.denials.programs import (
+    INTERPRETERS,
     WRITING_TOOLS,
     Role,
     agent_of,
     asks_service,
+    files_of_options,
     is_build_tool,
     is_query,
     is_served,
@@ -23,6 +25,7 @@ from agentdash.sandbox.denials.programs import (
     shows_pages,
 )
 from agentdash.sandbox.denials.ran import (
+    SHELLS,
     Ran,
     Reader,
     looked_at,
@@ -346,3 +349,98 @@ def _origin(script: str, cwd: str | None, home: str | None) -> Origin:
         if command.role is Role.QUIET and command.name not in ("echo", "printf"):
             text = text.replace(command.raw, "", 1)
     return Origin(commands=ran, text=text, home=home, cwd=cwd, marks=marks_of(ran))
+
+
+# ------------------------------------------------------------
+# The name with which a message begins: that of the program which reports its own failure
+
+
+_PREFIX: Final = re.compile(r"^\s{0,4}(?P<name>-?[\w./+@~-]+|\(eval\))(?:\[\d+\]|:? ?line \d+|:\d+)?: ")
+"""What a message begins with: `touch: `, `bash: line 1: `, `zsh:1: `, `/bin/sh: 1: `, `make[1]: `."""
+_SHELL_SCRIPT: Final = re.compile(
+    r"^\s{0,4}(?:\S+: (?:line )?\d+: |\S+\.sh: |\(eval\):\d+: "
+    r"|(?:warning|fish): An error occurred while redirecting file )"
+)
+"""A shell names the script that it runs, or the NAME of `bash -c '…' NAME`; fish what it opens."""
+_NPM: Final = re.compile(r"^(?P<name>p?npm|zip) (?:ERR!|I/O error:|error:?|warn|WARN|notice) ")
+_GENERIC: Final = re.compile(
+    r"(?:fatal|error|warning|warn|note|hint|info|debug|critical|exception|panic|err!?|e|w|uncaught|unknown"
+    r"|notfound|caused by|cause|failed"
+    r"|\d.*|socket|bind|open|mkdir|unlink(?:at)?|rename|remove|connect|listen|E[A-Z]{3,}"
+    r"|.*(?:error|exception|warning)|[~/.].*)",
+    re.IGNORECASE,
+)
+"""First words that are no program's name, or a path (which may be one: then the name is compared as well)."""
+
+
+def is_shells(line: str) -> bool:
+    """Return whether a message is a shell's own."""
+    return prefix_of(line) in SHELLS or _SHELL_SCRIPT.match(line) is not None
+
+
+def prefix_of(line: str, known: frozenset[str] = frozenset()) -> str | None:
+    """Return the name of the program with which a message begins; None where it begins with none.
+
+    Args:
+        line: the message.
+        known: names that are programs, whatever else they may be.
+    """
+    match = _NPM.match(line) or _PREFIX.match(line)
+    if match is None:
+        return None
+    name = posixpath.basename(match["name"].lstrip("-"))
+    if name in known:
+        return name
+    is_path = _GENERIC.fullmatch(match["name"]) and "." in name and not name.endswith(".sh")
+    return None if is_path or _GENERIC.fullmatch(name) else name
+
+
+# ------------------------------------------------------------
+# Texts that every message of some scripts has: outputs of readers and test runs mostly have none of them,
+# so that all they hold is text from elsewhere
+
+
+_TEST_FOLDERS: Final = (
+    *("target", ".cargo", "pkg/mod", ".npm", "_cacache", ".pytest_cache", "__pycache__", ".gradle", ".m2"),
+    *(".tox", ".nox", ".hypothesis", ".mypy_cache", ".cache/uv", ".cache/pip", ".cache/go-build"),
+    *(".cache/node", ".cache/yarn", ".cache/pnpm", ".cache/bazel", ".cache/zig", ".cache/ms-playwright"),
+    ".cache/Cypress",
+)
+_GO_BUILD: Final = "go-build"
+"""How Go's temporary folders begin."""
+TEST_FILE: Final = re.compile(rf"/(?:{'|'.join(map(re.escape, _TEST_FOLDERS))}|{_GO_BUILD}\w*)(?:/|$)")
+"""Files of the tools that run tests: a test does not provoke errors there."""
+NO_TEMPORARY: Final = "FileNotFoundError: [Errno 2] No usable temporary directory found in ["
+"""Of pytest, when it starts to capture."""
+_OF_TESTS: Final = (*(f"/{folder}" for folder in (*_TEST_FOLDERS, _GO_BUILD)), NO_TEMPORARY)
+_BEHIND_NAME: Final = (":", "[", " line ", "line ")
+"""What follows the name with which a program begins its messages."""
+_OTHER_FORMS: Final = ("npm", "pnpm", "zip")
+"""Programs whose messages begin in forms of their own."""
+
+
+def marks_of(commands: Sequence[Ran]) -> tuple[str, ...] | None:
+    """Return texts one of which is in every message that can be attributed to these commands; None where
+    there are no such texts."""
+    if not all(map(_has_marks, commands)):
+        return None
+    return tuple(dict.fromkeys(mark for command in commands for mark in _marks(command)))
+
+
+def _has_marks(command: Ran) -> bool:
+    """Return whether a command writes no files, and gives its own messages its name."""
+    if command.role not in (Role.QUIET, Role.READER, Role.TEST):
+        return False
+    if command.written or opens_connection(command):
+        return False
+    by_code = command.role is Role.READER and command.name.startswith(INTERPRETERS)
+    others = by_code or command.name in WRITING_TOOLS or command.name in _OTHER_FORMS
+    return not others and not reads_remotely(command.name)
+
+
+def _marks(command: Ran) -> Iterator[str]:
+    if command.role is Role.TEST:
+        yield from _OF_TESTS
+        yield from files_of_options(command.words)
+    if command.role is not Role.TEST or command.name == "go":
+        yield from (command.name + behind for behind in _BEHIND_NAME)
