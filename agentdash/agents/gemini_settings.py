@@ -19,10 +19,10 @@ from agentdash.agents.adapter import RequestReader
 from agentdash.agents.json_comments import without_comments
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
+from agentdash.model.observation import INHERITED
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import INHERITED
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 

@@ -20,7 +20,7 @@ import msgspec
 from agentdash.agents.registry import adapters, shared_rules_text
 from agentdash.agents.user_patterns import Pattern, UserPattern
 from agentdash.files import read_text
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 from agentdash.model.states import State
 
 Region = Literal["title", "top", "tail", "menu", "footer", "turn"]

@@ -22,10 +22,9 @@ from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, NotificationSettings
 
 if TYPE_CHECKING:
-    from agentdash.engine.hub import Hub
-    from agentdash.engine.runner import Service
-    from agentdash.model.clock import Clock
+    from agentdash.engine.hub import Hub, Service
     from agentdash.model.pane import PaneKey
+    from agentdash.model.source import Clock
     from agentdash.model.worker import Worker
     from agentdash.store.attention import AttentionFile
     from agentdash.store.journal import Recorder

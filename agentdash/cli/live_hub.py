@@ -10,11 +10,9 @@ from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import default_home
 from agentdash.config import Config, state_folder
-from agentdash.engine.hub import Hub
-from agentdash.engine.runner import Service
-from agentdash.model.clock import Clock
+from agentdash.engine.hub import Hub, Service
 from agentdash.model.events import Event
-from agentdash.model.source import Source
+from agentdash.model.source import Clock, Source
 from agentdash.store.attention import AttentionFile, AttentionSource
 from agentdash.store.digests import ThreadDigests
 from agentdash.store.memory import SOURCE, Memory, MemoryKeeper, PaneMemorySource, ThreadMemorySource

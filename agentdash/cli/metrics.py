@@ -18,11 +18,10 @@ from agentdash.cli.fleet_access import FleetView, exit_code, follow_fleet, read_
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.cli.output import print_text
 from agentdash.config import Config
-from agentdash.model.attention import Group
 from agentdash.model.denials import Certainty
 from agentdash.model.findings import SEVERITIES, FindingKind, Verdict
 from agentdash.model.secrets import mask_secrets
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.worker import Snapshot, Worker
 
 _MAX_HEADER_BYTES: Final = 1 << 13

@@ -23,12 +23,11 @@ from typing import Final, NamedTuple
 
 from agentdash.collect.scheduler import QUIET_INTERVAL_S
 from agentdash.files import read_bytes
-from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import Event, RepositorySeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.git import Repository
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
 from agentdash.programs import environment, find_program
 
 _MAX_FILE_BYTES: Final = 1 << 20

@@ -16,8 +16,7 @@ from agentdash.collect.sources.denied_paths import DeniedPathSource
 from agentdash.collect.sources.session_logs import KnownThreads, RolloutSource
 from agentdash.collect.sources.workers import RequestSource, SessionFileSource
 from agentdash.config import Config
-from agentdash.model.clock import Clock
-from agentdash.model.source import Source
+from agentdash.model.source import Clock, Source
 
 
 def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None) -> list[Source]:

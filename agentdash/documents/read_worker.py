@@ -29,8 +29,7 @@ from agentdash.documents.worker import (
     SandboxReport,
     WorkerReport,
 )
-from agentdash.model.attention import Group, group_of_state
-from agentdash.model.denials import LedgerEntry, Operation
+from agentdash.model.denials import LedgerEntry, Operation, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity, Verdict
@@ -38,9 +37,8 @@ from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import Remedy
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.states import State
+from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Tokens
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker, WorkerKind

@@ -10,15 +10,14 @@ from typing import Literal
 import msgspec
 
 from agentdash.model import worker as w
-from agentdash.model.denials import LedgerEntry
+from agentdash.model.denials import LedgerEntry, Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.fact import Fact
 from agentdash.model.findings import Finding, Verdict
 from agentdash.model.git import Repository
+from agentdash.model.pane import ScreenUsage
 from agentdash.model.policy import Policy
-from agentdash.model.remedies import Remedy
 from agentdash.model.requested import Requested, RequestField
-from agentdash.model.screen import ScreenUsage
 from agentdash.model.times import day_of, iso
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.model.clock import Clock
 from agentdash.model.engine_failure import EngineFailure, FailedStep
 from agentdash.model.events import (
     CallStarted,
@@ -35,11 +34,11 @@ from agentdash.model.events import (
 from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import ClosableSource, Source
+from agentdash.model.source import Clock, ClosableSource, Source
 from agentdash.model.worker import Snapshot
 
 if TYPE_CHECKING:
-    from agentdash.engine.worker_cache import WorkerCache
+    from agentdash.engine.snapshot import WorkerCache
 
 log = logging.getLogger(__name__)
 
@@ -221,8 +220,10 @@ class Hub:
 
     def _next_snapshot(self, *, settles: bool = True) -> Snapshot:
         """Build the snapshot of the fleet; the last one, marked, where that fails."""
-        from agentdash.engine.snapshot import build_snapshot  # noqa: PLC0415 - the first picture comes first
-        from agentdash.engine.worker_cache import WorkerCache  # noqa: PLC0415 - as above
+        from agentdash.engine.snapshot import (
+            WorkerCache,  # noqa: PLC0415 - as above
+            build_snapshot,  # noqa: PLC0415 - the first picture comes first
+        )
 
         now = self._clock.now()
         self._cache = self._cache or WorkerCache()

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from agentdash.engine.judge.attention import judge_attention
-from agentdash.model.attention import Acknowledgement, Group
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
-from agentdash.model.states import State
+from agentdash.model.states import Acknowledgement, Group, State
 from agentdash.model.times import time_of_day
 from agentdash.model.worker import Assessment, Link, Worker
 

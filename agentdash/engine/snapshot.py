@@ -18,20 +18,17 @@ from agentdash.engine.judge.states.state_history import settle, startup_grace_un
 from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.ssh_sessions import SshSessions
+from agentdash.engine.snapshot import WorkerCache
 from agentdash.engine.thread_worker import RowInputs, nested_worker, pane_worker
-from agentdash.engine.worker_cache import WorkerCache
-from agentdash.model.asked import awaits_request
-from agentdash.model.attention import Attention
 from agentdash.model.events import LabelRead
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, History
+from agentdash.model.fleet import Fleet, History, ThreadPane, awaits_request
 from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
-from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import ProcessKey
 from agentdash.model.reach import Reach
-from agentdash.model.states import URGENCY, Liveness, State
+from agentdash.model.states import URGENCY, Attention, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import (
     Snapshot,

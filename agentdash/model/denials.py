@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.patterns import Pattern
-from agentdash.model.remedies import Remedy
 
 What = Literal["filesystem", "network", "sandbox", "other"]
 """`sandbox`: the sandbox itself could not be started."""

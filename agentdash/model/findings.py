@@ -7,9 +7,9 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.layers import DifferingField
-from agentdash.model.remedies import Remedy
 
 Verdict = Literal["match", "mismatch", "unverified"]
 Direction = Literal["narrower", "wider", "label"]

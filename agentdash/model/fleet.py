@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.model.attention import Attention
+from agentdash.model.denials import PathKind
 from agentdash.model.events import (
     Event,
     HostSeen,
@@ -22,18 +22,17 @@ from agentdash.model.events import (
     ViolationLogged,
 )
 from agentdash.model.evidence import EvidenceSource
+from agentdash.model.fleet import FleetLinks
 from agentdash.model.git import Repository
-from agentdash.model.links import FleetLinks
 from agentdash.model.memory import PastWorker, ThreadMemory
-from agentdash.model.mounts import Mount
 from agentdash.model.observation import ProvisionalObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach
-from agentdash.model.remedies import PathKind
 from agentdash.model.remote import RemoteHost
 from agentdash.model.requested import Requested
-from agentdash.model.state_paths import PathAccess
+from agentdash.model.state_paths import Mount, PathAccess
+from agentdash.model.states import Attention
 from agentdash.model.thread import Thread
 
 NOT_RECORDED: Final = "not recorded any more"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from typing import TypeVar, overload
 
-from agentdash.model.attention import Attention
 from agentdash.model.events import HostSeen
-from agentdash.model.fleet import Fleet, Locks
-from agentdash.model.links import FleetLinks
+from agentdash.model.fleet import Fleet, FleetLinks, Locks
 from agentdash.model.process import Kernel
+from agentdash.model.states import Attention
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -8,9 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Fleet, FleetKnown
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetKnown
 from agentdash.model.memory import RememberedObservation, ThreadMemory
-from agentdash.model.registry import RESTORED_FIELDS
 from agentdash.model.thread import Thread
 
 

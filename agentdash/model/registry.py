@@ -14,21 +14,19 @@ import msgspec
 
 from agentdash.model import events as e
 from agentdash.model.activity import Activity
-from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.changes import FileChange
 from agentdash.model.chat import Chat
 from agentdash.model.fleet import FleetKnown, Locks, PaneOccupant, ProviderTrouble, SourceHealth
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, ThreadMemory
-from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.observation import Applied, Escape, SandboxObservation
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import Pane, PaneKey, ScreenLabel, ScreenUsage
 from agentdash.model.policy import Grant, Policy, PolicyRule
 from agentdash.model.process import Launcher, Process
 from agentdash.model.reach import Reach, Reached, ReachTarget
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
-from agentdash.model.screen import ScreenLabel, ScreenUsage
-from agentdash.model.state_paths import Installed, PathAccess, StatePath
+from agentdash.model.state_paths import Installed, Mount, PathAccess, StatePath, WriteAccess
+from agentdash.model.states import Acknowledgement, Attention
 from agentdash.model.tokens import ModelUsage
 
 

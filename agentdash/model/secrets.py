@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from agentdash.model.path_names import is_path_name
 from agentdash.model.secret_input import FEED_LITERALS, fed_secrets
 from agentdash.model.secret_shapes import (
     AFTER_NAME,
@@ -29,6 +28,7 @@ from agentdash.model.secret_shapes import (
     TOKENS,
     WEAK_NAME,
 )
+from agentdash.model.secrets import is_path_name
 
 if TYPE_CHECKING:
     from ahocorasick_rs import BytesAhoCorasick

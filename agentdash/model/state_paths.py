@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from agentdash.model.mounts import WriteAccess
+from agentdash.model.state_paths import WriteAccess
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "XDG_DATA_HOME": "$HOME/.local/share",

@@ -12,8 +12,7 @@ from agentdash.model.conversation import Conversation
 from agentdash.model.events import CallEnded, Event
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
-from agentdash.replay.cursor import Cursor
-from agentdash.replay.skim import advance_skimming
+from agentdash.replay.cursor import Cursor, advance_skimming
 from agentdash.replay.streams import FileStream, MergedStream, Step
 
 _WINDOW_BYTES: Final = 8 << 20

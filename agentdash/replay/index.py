@@ -19,9 +19,8 @@ from typing import Final
 
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.cursor import Cursor, restore
-from agentdash.replay.line_reader import ReadStoppedError, stop_reading_on
-from agentdash.replay.markers import Mark, Marker
-from agentdash.replay.streams import MergedStream
+from agentdash.replay.index import Mark, Marker
+from agentdash.replay.streams import MergedStream, ReadStoppedError, stop_reading_on
 
 _CHECKPOINT_INTERVAL_S: Final = 0.025
 """Seconds of CPU time between two checkpoints, and so the longest that a seek reads."""

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.session_logs import log_begun_at
+from agentdash.engine.detect.denials.sources import Origin
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.files import open_stream
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, RecordingEnded
-from agentdash.model.known import known_of
+from agentdash.model.fleet import Fleet, RecordingEnded, known_of
 from agentdash.model.limits import READ_BLOCK_BYTES
-from agentdash.model.registry import EVENT_ORIGINS, Origin
+from agentdash.model.registry import EVENT_ORIGINS
 from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family

@@ -10,8 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.engine.worker_cache import WorkerCache
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded

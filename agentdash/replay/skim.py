@@ -13,8 +13,7 @@ from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.files import open_stream
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.line_reader import check_stop
-from agentdash.replay.streams import FileStream, MergedStream
+from agentdash.replay.streams import FileStream, MergedStream, check_stop
 
 _HEAD_STEPS: Final = 64
 """Steps read from the beginning: they hold the metadata, the first prompt and the first policy."""

@@ -22,7 +22,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
-from agentdash.replay.line_reader import LineReader
+from agentdash.replay.streams import LineReader
 
 OVERHANG_S: Final = 5.0
 """Time for which recordings are read on after the last line of a family, or its last sign of life: its

@@ -10,7 +10,7 @@ from agentdash.agents.session_logs import SessionLog, log_of
 from agentdash.model.events import TokensCounted
 from agentdash.model.sanitize import clean_line
 from agentdash.model.tokens import ModelUsage
-from agentdash.replay.line_reader import LineReader
+from agentdash.replay.streams import LineReader
 
 MAX_BYTES: Final = 256 << 20
 """Size of the largest file that is read for its tokens: in about a second."""

@@ -28,8 +28,8 @@ from agentdash.agents.session_logs import log_of, thread_of_log
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.files import file_size
 from agentdash.model.command_rules import CommandRules
+from agentdash.model.denials import PathKind
 from agentdash.model.memory import ThreadMemory
-from agentdash.model.remedies import PathKind
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import Masked, mask_fields
 from agentdash.model.thread import Thread

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from agentdash.documents.worker import FindingReport
-from agentdash.model.findings import Finding
-from agentdash.model.layer_words import FIELD_LABELS, difference
+from agentdash.model.findings import FIELD_LABELS, Finding, difference
 from agentdash.model.layers import LayerField
 from agentdash.model.remote import HostLink
 from agentdash.model.sanitize import clean_line

@@ -25,8 +25,8 @@ from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import ConfiguredReport, configured_report, remedy_fields
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.write_access import paths_under_policy
+from agentdash.model.denials import PathFacts, PathKind
 from agentdash.model.policy import SANDBOX_MODES, Network, Policy
-from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
 from agentdash.model.versions import numbers_of, stand_in

@@ -24,9 +24,9 @@ from msgspec.structs import replace
 from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
-from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.state_paths import PredictedDenials
+from agentdash.model.text_uses import TEXTS, TextUse
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Got, Worker
 from agentdash.report.exports import TimelineReport

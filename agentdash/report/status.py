@@ -12,12 +12,11 @@ from agentdash import __version__
 from agentdash.documents.change import ChangeReport, SourceReport, TickReport, source_report
 from agentdash.documents.worker import FactReport, SandboxReport, WorkerReport, worker_report
 from agentdash.model import worker as w
-from agentdash.model.attention import Group
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.suggestions import suggest
 from agentdash.model.times import ago, iso, time_of_day
 from agentdash.model.worker import Snapshot, Worker

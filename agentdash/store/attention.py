@@ -15,12 +15,11 @@ from typing import Final
 import msgspec
 
 from agentdash.files import MAX_TEXT_FILE_BYTES, read_bytes, write_private
-from agentdash.model.attention import Acknowledgement, Attention
-from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import AttentionRecalled, Event, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line, is_clean_json
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
+from agentdash.model.states import Acknowledgement, Attention
 
 NAME: Final = "attention.json"
 """The file, in agentdash's state directory."""

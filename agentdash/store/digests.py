@@ -26,12 +26,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from agentdash.model.clock import Clock
 from agentdash.model.command_rules import codex_home_of
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet, History, StatePeriod, ThreadRestored
 from agentdash.model.secrets import mask_fields
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.thread import Thread
 from agentdash.store.database import COMPANIONS, ForeignFileError, reading, writing
 

@@ -29,17 +29,14 @@ from msgspec.structs import replace
 from agentdash.config import journal_folder
 from agentdash.files import create_private_directory, ensure_private_directory
 from agentdash.model import events as e
-from agentdash.model.clock import Clock
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import Event, SourceSeen, encode
-from agentdash.model.fleet import Fleet, FleetKnown
-from agentdash.model.known import known_of
+from agentdash.model.events import RECORDED, Event, SourceSeen, encode
+from agentdash.model.fleet import Fleet, FleetKnown, known_of
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.registry import RECORDED
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 PART_NAME: Final = re.compile(r"(journal-(\d{8}T\d{6}Z)-\d+)-(\d{4,})\.jsonl", re.ASCII)
 """The name of a part: its recording (when it began, and the pid of its agentdash), the time in that, the

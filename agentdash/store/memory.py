@@ -20,17 +20,15 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ObservationsRecalled, PanesRecalled, SourceSeen
-from agentdash.model.fleet import Fleet
-from agentdash.model.known import memory_of
+from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory, argument_digests, digest
 from agentdash.model.observation import Escape
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.secrets import mask_fields
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import Snapshot, Worker

@@ -13,9 +13,9 @@ from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
 from textual.screen import Screen
 from textual.timer import Timer
 
-from agentdash.model.clock import Clock
 from agentdash.model.conversation import Conversation
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker
@@ -56,7 +56,7 @@ def _open_conversation(path: Path) -> Callable[[float], Conversation]:
 
 def _open_usage(path: Path) -> Callable[[float], tuple[ModelUsage, ...]]:
     """Return a function that counts the tokens of a session file."""
-    from agentdash.replay.token_file import TokenFile  # noqa: PLC0415 - the first picture comes first
+    from agentdash.replay.conversation import TokenFile  # noqa: PLC0415 - the first picture comes first
 
     file = TokenFile(path)
     return lambda _: file.read()

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.model.observation import UNSET
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG, UNSET
 from agentdash.sandbox.flags import read_flags
 from tests.oracle.flag_probes import run_script
 

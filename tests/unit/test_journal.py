@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from agentdash.engine.detect.denials.sources import Origin
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome
@@ -20,18 +21,18 @@ from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, FleetKnown, FleetReplaced, RecordingEnded
-from agentdash.model.known import known_of
+from agentdash.model.events import RECORDED
+from agentdash.model.fleet import Fleet, FleetKnown, FleetReplaced, RecordingEnded, known_of
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.registry import FLEET_FIELDS, RECORDED, Origin
+from agentdash.model.registry import FLEET_FIELDS
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
+from agentdash.replay.index import Mark
 from agentdash.replay.journal import JournalReader, find_overlapping, find_parts, journal_streams
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
-from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.timeline_builder import build_report

@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from agentdash.model.text_uses import TEXTS, TextUse
 from msgspec import inspect
 
 from agentdash.model import events as e
 from agentdash.model.fleet import FleetKnown
-from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.redact import Redaction, Replacements, Scrubber, texts_of

@@ -7,6 +7,8 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from agentdash.engine.detect.denials.sources import Origin
+from agentdash.model.text_uses import TEXTS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import inspect
@@ -14,24 +16,20 @@ from msgspec.structs import replace
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.attention import Acknowledgement, Attention
+from agentdash.model.denials import PathKind
+from agentdash.model.events import RECORDED
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Fleet, FleetKnown
-from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetDraft, FleetKnown, known_of
 from agentdash.model.git import Repository
-from agentdash.model.known import known_of
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
-from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.observation import SandboxObservation
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import Pane, PaneKey, ScreenLabel
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
-from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS, RECORDED, RESTORED_FIELDS, TEXTS, Origin
-from agentdash.model.remedies import PathKind
+from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS
 from agentdash.model.requested import Requested
-from agentdash.model.screen import ScreenLabel
-from agentdash.model.state_paths import PathAccess
-from agentdash.model.states import State
+from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
+from agentdash.model.states import Acknowledgement, Attention, State
 from agentdash.model.thread import RolloutFile
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 

@@ -10,8 +10,8 @@ from typing import Final
 from agentdash.agents.adapter import Adapter
 from agentdash.agents.codex.config.reader import CodexRequests
 from agentdash.agents.codex.home import thread_id
+from agentdash.model.pane import ScreenLabel
 from agentdash.model.policy import Filesystem, Network
-from agentdash.model.screen import ScreenLabel
 
 
 class CodexAdapter(Adapter):

@@ -22,9 +22,9 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.model.mounts import Mount
 from agentdash.model.process import Kernel
 from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import Mount
 
 # Paths are strings here: this runs for every process in every poll.
 # ruff: noqa: PTH115, PTH116, PTH208

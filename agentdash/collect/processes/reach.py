@@ -15,13 +15,12 @@ from agentdash.collect.git import working_directories
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.scheduler import QUIET_INTERVAL_S
-from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import Event, ReachSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Action, Certainty, Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
 
 # ruff: noqa: PTH116 - paths are strings here, as processes see them
 

@@ -24,7 +24,6 @@ from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
 from agentdash.collect.processes.path_rights import WriteAccessChecker
 from agentdash.collect.scheduler import PollScheduler, poll_repeatedly
-from agentdash.model.clock import Clock
 from agentdash.model.events import (
     Event,
     HostSeen,
@@ -36,11 +35,10 @@ from agentdash.model.events import (
     StatePathsSeen,
 )
 from agentdash.model.fleet import Fleet
-from agentdash.model.mounts import Mount
 from agentdash.model.process import THREAD_VARIABLES, Kernel, Process, ProcessKey
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
-from agentdash.model.state_paths import PathAccess
+from agentdash.model.source import Clock, Emit, FleetChannel
+from agentdash.model.state_paths import Mount, PathAccess
 
 if sys.platform == "linux":
     from agentdash.collect.processes import linux as system

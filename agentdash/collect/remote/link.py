@@ -28,9 +28,9 @@ from agentdash.collect.tail.log_file import LineSplitter
 from agentdash.documents.change import ChangeReport, TickReport
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import WorkerReport
-from agentdash.model.clock import Clock
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 

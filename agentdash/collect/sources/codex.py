@@ -10,10 +10,9 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.log_database import CodexLog
 from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.collect.scheduler import PollScheduler, poll_repeatedly
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ThreadEvent
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 
 class StatusFeedSource:

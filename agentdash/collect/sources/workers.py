@@ -15,16 +15,13 @@ from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import ScreenReading, read_screen
 from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules, package_rules
 from agentdash.agents.user_patterns import SlowPatternError
-from agentdash.model.asked import MAY_START_S, asked_process
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, LabelRead, PolicyRequested, ScreenRead, SessionSeen, SourceSeen
-from agentdash.model.fleet import Fleet
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.fleet import MAY_START_S, Fleet, asked_process
+from agentdash.model.pane import Pane, PaneKey, ScreenLabel
 from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
-from agentdash.model.screen import ScreenLabel
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.thread import Thread
 from agentdash.model.worker import nested_worker_id
 

@@ -24,12 +24,11 @@ import msgspec
 from agentdash.collect.scheduler import BUSY_INTERVAL_S, PollScheduler, busy_interval, poll_repeatedly
 from agentdash.collect.tmux.command import NoAnswerError, connect, failure_reason, run_commands
 from agentdash.collect.tmux.servers import TmuxServer
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import NO_SERVER, REFUSED, Pane, PaneKey
 from agentdash.model.sanitize import clean_block, clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.times import possible_time
 from agentdash.peers import ProvenSocket
 

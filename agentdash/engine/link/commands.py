@@ -8,8 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_daemon, is_multiplexer
-from agentdash.model.fleet_draft import FleetView
-from agentdash.model.links import ThreadOwner
+from agentdash.model.fleet import FleetView, ThreadOwner
 from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Policy
 from agentdash.model.process import THREAD_VARIABLES, Process

@@ -11,17 +11,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
-from agentdash.engine.link.commands import home_directory
-from agentdash.engine.link.linker import link_fleet
-from agentdash.engine.link.process_tree import ProcessTree
-from agentdash.engine.link.started import link_started
+from agentdash.engine.link.linker import link_fleet, link_started
+from agentdash.engine.link.process_tree import ProcessTree, home_directory
 from agentdash.engine.reduce import panes, processes, recall
+from agentdash.engine.reduce.fleet import end_recording, restore_known
 from agentdash.engine.reduce.observations import observe_processes
-from agentdash.engine.reduce.recording import end_recording, restore_known
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
 from agentdash.model.fleet import (
     Fleet,
+    FleetDraft,
     FleetKnown,
     Locks,
     RecordingEnded,
@@ -29,7 +28,6 @@ from agentdash.model.fleet import (
     SourceHealth,
     ThreadRestored,
 )
-from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.source import NO_APP_SERVER
 from agentdash.model.thread import Thread
 

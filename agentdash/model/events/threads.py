@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from agentdash.model.changes import FileChange
-from agentdash.model.events.base import Event
+from agentdash.model.events import Event
 from agentdash.model.policy import Grant, Policy
 from agentdash.model.tokens import ModelUsage
 

@@ -35,7 +35,6 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.clock import Clock
 from agentdash.model.events import (
     Event,
     FileGapSkipped,
@@ -50,15 +49,15 @@ from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread, without_record
 from agentdash.model.worker import Worker
+from agentdash.replay.conversation import TokenFile
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import find_recording, recordings
-from agentdash.replay.library.digests import EntryDigests
-from agentdash.replay.library.entry import RECORDING, Depth, Entry, denials_of
+from agentdash.replay.library.entry import RECORDING, Depth, Entry, EntryDigests, denials_of
 from agentdash.replay.streams import past_requests
-from agentdash.replay.token_file import TokenFile
 from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20

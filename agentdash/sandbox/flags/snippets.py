@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from agentdash.model.sandbox_flags import SANDBOX_FLAG
+from agentdash.model.observation import SANDBOX_FLAG
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
     FLAGS,

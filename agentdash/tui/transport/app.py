@@ -11,10 +11,10 @@ from textual import on
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from agentdash.model.clock import Clock
+from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
+from agentdash.replay.index import members_only
 from agentdash.replay.library.search import FoundTexts, find_texts
-from agentdash.replay.markers import members_only
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids

@@ -25,19 +25,16 @@ from agentdash.engine.judge.states.sandboxed_pane import (
     screen_denial,
     state_path_denial,
 )
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, PathKind, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
-from agentdash.model.fleet import PaneOccupant
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView, PaneOccupant
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
-from agentdash.model.observation import UNSET
+from agentdash.model.observation import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG, UNSET
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Policy
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process
-from agentdash.model.remedies import PathKind, Remedy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Got, Sandbox, nested_worker_id

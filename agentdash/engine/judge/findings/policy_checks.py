@@ -34,6 +34,7 @@ from agentdash.engine.judge.findings.wording import (
     period_in_words,
     policy_in_words,
 )
+from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity
 from agentdash.model.layers import (
@@ -47,10 +48,8 @@ from agentdash.model.layers import (
     LayerField,
     Reference,
 )
-from agentdash.model.observation import UNSET, SandboxObservation
+from agentdash.model.observation import SANDBOX_FLAG, UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.remedies import PathFacts, Remedy
-from agentdash.model.sandbox_flags import SANDBOX_FLAG
 from agentdash.model.thread import PolicyPeriod
 
 _DISABLED_VALUES: Final = ("1", "true", "yes")

@@ -26,11 +26,18 @@ from agentdash.engine.judge.findings.remedy_places import (
     is_at_or_below,
     place_of,
 )
-from agentdash.model.denials import Denial, LedgerEntry, Operation
+from agentdash.model.denials import (
+    Denial,
+    LedgerEntry,
+    Operation,
+    PathFacts,
+    PathKind,
+    Remedy,
+    with_directories,
+)
+from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, PathKind, Remedy, with_directories
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import NETWORK_FLAG
 from agentdash.model.thread import Thread
 
 # ---------------------------------------------------------------- what decides instead

@@ -28,10 +28,10 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField, Reference
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.pane import ScreenLabel
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
-from agentdash.model.screen import ScreenLabel
 from agentdash.model.thread import PolicyPeriod, Thread
 
 _FREEDOM: Final = {

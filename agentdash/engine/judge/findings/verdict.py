@@ -38,14 +38,13 @@ from agentdash.engine.judge.findings.wording import (
 )
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, PathFacts, Remedy
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem
-from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.requested import Requested
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Policy
-from agentdash.model.remedies import Remedy
 from agentdash.model.thread import PolicyPeriod
 
 _SECCOMP_MODES: Final = {0: "no seccomp", 1: "seccomp strict", 2: "seccomp filter"}

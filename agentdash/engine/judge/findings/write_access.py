@@ -7,14 +7,16 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from agentdash.model.mounts import Mount, MountTable, WriteAccess
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.reach import Certainty, Reach, Reached
 from agentdash.model.state_paths import (
     Installed,
+    Mount,
+    MountTable,
     PathAccess,
     PredictedDenials,
     StatePath,
+    WriteAccess,
     path_access,
     resolve_path,
 )
