@@ -1,14 +1,16 @@
 """Everything known at one moment: the result of reducing events, the input of judging.
 
-All structs are frozen. The mappings of a `Fleet` are never changed in place either: `engine.reduce` copies
-them (`model.fleet_draft`).
+All structs are frozen. The mappings of a `Fleet` are never changed in place either: `engine.reduce` changes a
+`FleetDraft`, which copies them.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.model.attention import Attention
 from agentdash.model.events import (
@@ -24,7 +26,7 @@ from agentdash.model.events import (
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.git import Repository
 from agentdash.model.links import FleetLinks
-from agentdash.model.memory import PastWorker, ThreadMemory
+from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.mounts import Mount
 from agentdash.model.observation import ProvisionalObservation
 from agentdash.model.pane import Pane, PaneKey
@@ -197,7 +199,7 @@ class RecordingEnded(Event, frozen=True, kw_only=True, tag="recording-ended"):
 class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     """Everything known that no rollout contains, as a journal repeats it: it adds to what is known.
 
-    Its fields are those of `Fleet` whose origin is the journal (`model.registry`), with items in place of
+    Its fields are those of `Fleet` that can be read again from no other file, with items in place of
     mappings, since JSON has no structs as keys.
     """
 
@@ -226,3 +228,187 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     attention: Attention | None = None
     logged: tuple[ViolationLogged | TroubleLogged, ...] = ()
     """What Codex logged of threads."""
+
+
+RESTORED_FIELDS: Final = tuple(
+    name for name in Fleet.__struct_fields__ if name in FleetKnown.__struct_fields__
+)
+"""The fields of a `Fleet` that a journal restores."""
+
+
+def memory_of(thread: Thread) -> ThreadMemory:
+    """Return what is known of a thread's live processes, which no rollout contains."""
+    return ThreadMemory(
+        thread=thread.id,
+        observations=tuple(
+            RememberedObservation(
+                observation=replace(observation, policy=-1),
+                policy_since=thread.policies[observation.policy].since if observation.policy >= 0 else None,
+            )
+            for observation in thread.observations
+            if observation.source is EvidenceSource.ENVIRONMENT and not observation.provisional
+        ),
+        escapes=thread.escapes,
+    )
+
+
+def known_of(fleet: Fleet, at: float) -> FleetKnown:
+    """Return the event that restores all facts of a fleet that no rollout contains.
+
+    Args:
+        at: the time of the event (unix seconds).
+    """
+    fields: dict[str, Any] = {}
+    for name in RESTORED_FIELDS:
+        value = getattr(fleet, name)
+        fields[name] = tuple(value.items()) if isinstance(value, dict) else value
+    logged = [
+        event
+        for thread in fleet.threads.values()
+        for event in (*thread.violations, thread.trouble)
+        if event is not None
+    ]
+    return FleetKnown(at=at, logged=tuple(logged), **fields)
+
+
+# ---------------------------------------------------------------- a fleet under construction
+
+K = TypeVar("K")
+V = TypeVar("V")
+D = TypeVar("D")
+
+
+class CopyOnWrite(MutableMapping[K, V]):
+    """A mapping that shares its dict until it is first changed; the shared dict itself never changes.
+
+    Reading costs what a dict costs. The first change after `__init__` or `freeze` copies the dict, the
+    following ones do not; changes of constant cost need another implementation of this class alone.
+    """
+
+    __slots__ = ("_data", "_shared")
+
+    def __init__(self, data: dict[K, V]) -> None:
+        self._data = data
+        self._shared = True
+
+    def freeze(self) -> dict[K, V]:
+        """Return the dict as it is now; later changes do not reach it."""
+        self._shared = True
+        return self._data
+
+    def discard(self, key: K) -> None:
+        """Remove a key, if present."""
+        if key in self._data:
+            del self[key]
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        self._data = {}
+        self._shared = False
+
+    def _writable(self) -> dict[K, V]:
+        if self._shared:
+            self._data = dict(self._data)
+            self._shared = False
+        return self._data
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._writable()[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        del self._writable()[key]
+
+    def __getitem__(self, key: K) -> V:
+        return self._data[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._data
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    # the inherited versions of these are correct, and ten times as slow
+
+    @overload
+    def get(self, key: K, default: None = None, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | D, /) -> V | D: ...
+    def get(self, key: K, default: V | D | None = None, /) -> V | D | None:
+        """Return the value of a key, or the default."""
+        return self._data.get(key, default)
+
+    def keys(self) -> KeysView[K]:
+        """Return a view of the keys."""
+        return self._data.keys()
+
+    def values(self) -> ValuesView[V]:
+        """Return a view of the values."""
+        return self._data.values()
+
+    def items(self) -> ItemsView[K, V]:
+        """Return a view of the items."""
+        return self._data.items()
+
+
+class FleetDraft:
+    """The fields of a `Fleet`, changeable; neither the fleet it starts from nor any fleet it froze changes
+    with it.
+
+    Args:
+        fleet: what is known before the changes.
+    """
+
+    threads: CopyOnWrite[str, Thread]
+    panes: CopyOnWrite[PaneKey, Pane]
+    processes: CopyOnWrite[ProcessKey, Process]
+    readings: CopyOnWrite[PaneKey, ScreenRead]
+    pushed: CopyOnWrite[str, StatusPushed]
+    observed: CopyOnWrite[ProcessKey, float]
+    provisional: CopyOnWrite[ProcessKey, ProvisionalObservation]
+    occupants: CopyOnWrite[PaneKey, PaneOccupant]
+    locks: Locks | None
+    processes_at: float | None
+    files_at: float | None
+    sources: CopyOnWrite[str, SourceHealth]
+    host: HostSeen | None
+    mounts: CopyOnWrite[int, tuple[Mount, ...]]
+    state_paths: CopyOnWrite[ProcessKey, tuple[PathAccess, ...]]
+    repositories: CopyOnWrite[str, Repository]
+    reaches: CopyOnWrite[str, Reach]
+    paths: CopyOnWrite[str, PathKind]
+    links: FleetLinks
+    busy: CopyOnWrite[ProcessKey, float]
+    labels: CopyOnWrite[str, LabelRead]
+    troubles: CopyOnWrite[str, ProviderTrouble]
+    sessions: CopyOnWrite[ProcessKey, SessionSeen]
+    requests: CopyOnWrite[str, tuple[Requested, ...]]
+    recalled: CopyOnWrite[str, ThreadMemory]
+    past_workers: CopyOnWrite[PaneKey, PastWorker]
+    attention: Attention | None
+    histories: CopyOnWrite[str, History]
+    remotes: CopyOnWrite[str, RemoteHost]
+
+    def __init__(self, fleet: Fleet) -> None:
+        for name in Fleet.__struct_fields__:
+            value = getattr(fleet, name)
+            setattr(self, name, CopyOnWrite(value) if isinstance(value, dict) else value)
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """Return agentdash's own kernel facts."""
+        return self.host.kernel if self.host else None
+
+    def freeze(self) -> Fleet:
+        """Return the fleet as it is now. Mappings that did not change are those of the fleet before."""
+        fields: dict[str, Any] = {}
+        for name in Fleet.__struct_fields__:
+            value = getattr(self, name)
+            fields[name] = value.freeze() if isinstance(value, CopyOnWrite) else value
+        return Fleet(**fields)
+
+
+FleetView = Fleet | FleetDraft
+"""What linking and judging read: a fleet, or the state of one in the middle of a batch of events."""

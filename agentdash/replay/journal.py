@@ -18,10 +18,8 @@ from agentdash.agents.session_logs import log_begun_at
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.files import open_stream
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet, RecordingEnded
-from agentdash.model.known import known_of
+from agentdash.model.fleet import Fleet, RecordingEnded, known_of
 from agentdash.model.limits import READ_BLOCK_BYTES
-from agentdash.model.registry import EVENT_ORIGINS, Origin
 from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
@@ -230,7 +228,7 @@ class JournalReader:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._damaged += 1
             return self._health(self._damage(), ok=False)
-        if EVENT_ORIGINS.get(type(event)) is Origin.ROLLOUT:
+        if isinstance(event, e.ThreadEvent) and not isinstance(event, e.RECORDED):
             return None
         unpacked = self._unpacker.unpack(event)
         return _add_launcher(unpacked) if isinstance(unpacked, e.ProcessSeen) else unpacked

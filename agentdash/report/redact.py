@@ -4,7 +4,7 @@ Replaced are prompts, messages, outputs, errors, screens and names, and every wo
 quoted, unless a command or one of agentdash's own sentences contains it as well; of words in a row that all
 of these contain, those that stand side by side in none of them. Commands, directories,
 policies, times, states and kinds of findings stay; in all of them homes, their owners and host names are
-replaced (`scrub.py`). `model.registry.TEXTS` has the treatment of each field.
+replaced (`scrub.py`). `model.text_uses` has the treatment of each field.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from agentdash.model import events as e
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
-from agentdash.model.registry import TEXTS, TextUse
 from agentdash.model.state_paths import PredictedDenials
+from agentdash.model.text_uses import TEXTS, TextUse
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Got, Worker
 from agentdash.report.scrub import Scrubber, map_texts, texts_of

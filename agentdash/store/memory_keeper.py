@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from agentdash.model.clock import Clock
 from agentdash.model.events import SourceSeen
-from agentdash.model.fleet import Fleet
-from agentdash.model.known import memory_of
+from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, argument_digests, digest
 from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line

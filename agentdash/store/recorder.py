@@ -21,10 +21,8 @@ import msgspec
 from agentdash.config import journal_folder
 from agentdash.files import create_private_directory, ensure_private_directory
 from agentdash.model.clock import Clock
-from agentdash.model.events import Event, SourceSeen, encode
-from agentdash.model.fleet import Fleet
-from agentdash.model.known import known_of
-from agentdash.model.registry import RECORDED
+from agentdash.model.events import RECORDED, Event, SourceSeen, encode
+from agentdash.model.fleet import Fleet, known_of
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.source import Emit, FleetChannel

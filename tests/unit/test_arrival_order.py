@@ -15,8 +15,7 @@ from agentdash.engine.reduce.calls import without_occasions
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet
-from agentdash.model.known import memory_of
+from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.policy import Policy
 from agentdash.model.process import Kernel, ProcessKey
 from tests.unit.story import CWD, FULL, HOST, SANDBOXED, WORKSPACE, T, begun, called, done, ended, process

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.reduce.calls import MAX_OBSERVATIONS
 from agentdash.model import events as e
-from agentdash.model.known import memory_of
+from agentdash.model.fleet import memory_of
 from agentdash.model.pane import Pane
 from agentdash.model.process import ProcessKey
 from agentdash.model.worker import Worker

@@ -8,8 +8,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import Fleet
-from agentdash.model.known import memory_of
+from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory, digest
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import Pane, PaneKey

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_daemon, is_multiplexer
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.links import ThreadOwner
 from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Policy

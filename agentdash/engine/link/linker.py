@@ -30,7 +30,7 @@ from agentdash.engine.link.commands import is_below, is_command, thread_of
 from agentdash.engine.link.nested_workers import link_nested_threads, link_nested_workers
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.links import FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, Process, ProcessKey

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agentdash.engine.link.commands import is_below, thread_of
 from agentdash.engine.link.process_tree import ProcessTree, is_codex, is_multiplexer
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.links import ThreadOwner
 from agentdash.model.process import THREAD_VARIABLES, Process, ProcessKey
 

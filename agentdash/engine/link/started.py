@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentdash.engine.link.candidates import Tui, is_of, newest_candidate, only_one
 from agentdash.engine.link.linker import is_root, link_fleet, living_tuis, session_line
 from agentdash.engine.link.process_tree import is_daemon
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.links import FleetLinks, PaneLink
 from agentdash.model.process import THREAD_VARIABLES
 from agentdash.model.thread import Thread

@@ -22,6 +22,7 @@ from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
 from agentdash.model.fleet import (
     Fleet,
+    FleetDraft,
     FleetKnown,
     Locks,
     RecordingEnded,
@@ -29,7 +30,6 @@ from agentdash.model.fleet import (
     SourceHealth,
     ThreadRestored,
 )
-from agentdash.model.fleet_draft import FleetDraft
 from agentdash.model.source import NO_APP_SERVER
 from agentdash.model.thread import Thread
 
@@ -47,7 +47,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event that is none of `AnyEvent`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
+        TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
             `ThreadRestored`.
     """
     draft = FleetDraft(fleet)
@@ -123,7 +123,7 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
 
 
 def _reduce_unrecorded(draft: FleetDraft, event: e.Event) -> None:
-    """Apply an event that is none of `AnyEvent`."""
+    """Apply an event that no source of facts emits."""
     match event:
         case RemoteSeen():
             draft.remotes[event.host.link.name] = event.host

@@ -25,7 +25,7 @@ from agentdash.engine.link.commands import (
 from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation, remove_observation
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.fleet import FleetDraft
 from agentdash.model.observation import UNSET, ProvisionalObservation, SandboxObservation
 from agentdash.model.policy import Policy
 from agentdash.model.process import THREAD_VARIABLES, Kernel, Process

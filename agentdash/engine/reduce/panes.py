@@ -10,8 +10,7 @@ from agentdash.engine.judge.states.activity import differs_beyond_clocks
 from agentdash.engine.reduce.recall import known_since
 from agentdash.model import events as e
 from agentdash.model.activity import counted
-from agentdash.model.fleet import ProviderTrouble
-from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.fleet import FleetDraft, ProviderTrouble
 from agentdash.model.states import State
 
 _PROVIDER_ANSWERS: Final = (State.RUNNING, State.COMPLETED, State.WAITING_APPROVAL)

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.link.process_tree import ProcessTree
 from agentdash.model import events as e
-from agentdash.model.fleet import PaneOccupant
-from agentdash.model.fleet_draft import CopyOnWrite, FleetDraft
+from agentdash.model.fleet import CopyOnWrite, FleetDraft, PaneOccupant
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.worker import nested_worker_id

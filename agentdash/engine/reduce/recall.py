@@ -11,8 +11,7 @@ from agentdash.engine.judge.states.state_history import last_settled
 from agentdash.engine.link.linker import SESSION_LINE_RULE
 from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, bounded, without_occasions
 from agentdash.model import events as e
-from agentdash.model.fleet_draft import FleetDraft
-from agentdash.model.known import memory_of
+from agentdash.model.fleet import FleetDraft, memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, argument_digests, digest, prompt_digest
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import PaneKey

@@ -8,10 +8,17 @@ from agentdash.engine.reduce.panes import remove_pane
 from agentdash.engine.reduce.recall import merge_recalled
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.fleet import NOT_RECORDED, FleetKnown, Locks, RecordingEnded, SourceHealth
-from agentdash.model.fleet_draft import CopyOnWrite, FleetDraft
+from agentdash.model.fleet import (
+    NOT_RECORDED,
+    RESTORED_FIELDS,
+    CopyOnWrite,
+    FleetDraft,
+    FleetKnown,
+    Locks,
+    RecordingEnded,
+    SourceHealth,
+)
 from agentdash.model.pane import tmux_source
-from agentdash.model.registry import RESTORED_FIELDS
 from agentdash.model.thread import Thread
 
 

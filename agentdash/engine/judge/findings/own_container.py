@@ -16,7 +16,7 @@ import msgspec
 
 from agentdash.engine.judge.findings.sandbox_author import SandboxAuthor
 from agentdash.engine.judge.states.sandboxed_pane import enclosing_sandbox
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Process
 from agentdash.model.sandbox_flags import INHERITED
 

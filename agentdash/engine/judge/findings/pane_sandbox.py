@@ -22,8 +22,7 @@ from agentdash.engine.judge.states.sandboxed_pane import (
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import FINDING_KINDS, Finding
-from agentdash.model.fleet import PaneOccupant
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView, PaneOccupant
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
 from agentdash.model.remedies import PathKind, Remedy

@@ -12,7 +12,7 @@ from agentdash.engine.judge.findings.requests import newest_request
 from agentdash.engine.link.commands import home_directory
 from agentdash.model.command_rules import codex_home_of
 from agentdash.model.denials import Operation
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.process import Process
 from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.requested import Requested

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.policy import Policy
 from agentdash.model.process import AGENT_NAMES, Process
 from agentdash.model.sandbox_flags import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG

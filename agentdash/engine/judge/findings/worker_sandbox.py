@@ -15,7 +15,7 @@ from agentdash.engine.judge.findings.sandbox_author import SandboxAuthor, proces
 from agentdash.engine.judge.states.sandboxed_pane import SandboxInfo, enclosing_sandbox
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind, Verdict
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import UNSET
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process

@@ -6,8 +6,7 @@ from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.assessments import conclude
 from agentdash.engine.judge.states.sandboxed_pane import STANDSTILL_S, assess_blocked, state_path_denial
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import PaneOccupant
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView, PaneOccupant
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 

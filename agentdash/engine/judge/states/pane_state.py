@@ -33,8 +33,7 @@ from agentdash.engine.judge.states.sandboxed_pane import (
 )
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import NOT_RECORDED, PaneOccupant, ProviderTrouble
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import NOT_RECORDED, FleetView, PaneOccupant, ProviderTrouble
 from agentdash.model.pane import Pane, tmux_source
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment

@@ -8,8 +8,7 @@ from typing import Final
 from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.assessments import conclude, server_gone
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import NOT_RECORDED
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import NOT_RECORDED, FleetView
 from agentdash.model.memory import PastWorker
 from agentdash.model.pane import NO_SERVER, PaneKey, tmux_source
 from agentdash.model.process import Process

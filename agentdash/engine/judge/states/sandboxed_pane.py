@@ -16,8 +16,7 @@ from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.activity import pane_last_sign
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import PaneOccupant
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView, PaneOccupant
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process

@@ -19,8 +19,7 @@ from agentdash.engine.judge.states.thread_state import conclude_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import WAITING
-from agentdash.model.fleet import FleetKnown, History, RecordingEnded, StatePeriod
-from agentdash.model.fleet_draft import FleetDraft
+from agentdash.model.fleet import FleetDraft, FleetKnown, History, RecordingEnded, StatePeriod
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Thread

@@ -9,8 +9,7 @@ import msgspec
 
 from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import ProviderTrouble
-from agentdash.model.fleet_draft import FleetView
+from agentdash.model.fleet import FleetView, ProviderTrouble
 from agentdash.model.links import FleetLinks, ThreadOwner
 from agentdash.model.process import AGENT_NAMES, Process
 from agentdash.model.states import Liveness
