@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 
 from agentdash.model.events import SessionSeen
+from agentdash.model.pane import ScreenLabel
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested
-from agentdash.model.screen import ScreenLabel
 from agentdash.model.state_paths import StatePath
 from agentdash.model.thread import Thread
 

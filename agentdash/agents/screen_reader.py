@@ -19,7 +19,7 @@ from agentdash.agents.screen_rules import AgentRules, Layout, Region, ScreenRule
 from agentdash.agents.screen_usage import read_usage
 from agentdash.agents.user_patterns import Pattern
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 
 _MAX_LINES: Final = 200
 """Of a screen, from the bottom: more than a terminal shows."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from agentdash.agents.user_patterns import Pattern
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 
 FIELDS: Final = frozenset(ScreenUsage.__struct_fields__)
 _UNITS: Final[Mapping[str, int]] = {"k": 1_000, "m": 1_000_000}

@@ -9,10 +9,17 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from agentdash.agents.registry import adapters, identify_table
-from agentdash.model.mounts import WriteAccess
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
-from agentdash.model.state_paths import DEFAULTS, Installed, PathAccess, StatePath, path_access, resolve_path
+from agentdash.model.state_paths import (
+    DEFAULTS,
+    Installed,
+    PathAccess,
+    StatePath,
+    WriteAccess,
+    path_access,
+    resolve_path,
+)
 
 
 @cache

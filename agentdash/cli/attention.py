@@ -8,10 +8,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.hub import Hub
-from agentdash.model.attention import Acknowledgement, Attention, fact_digest
-from agentdash.model.clock import Clock
 from agentdash.model.events import AttentionRecalled
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
+from agentdash.model.states import Acknowledgement, Attention, fact_digest
 from agentdash.model.worker import Worker
 from agentdash.store.attention_file import AttentionFile
 

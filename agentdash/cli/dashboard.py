@@ -24,8 +24,8 @@ from agentdash.config import Config, NotificationSettings
 if TYPE_CHECKING:
     from agentdash.engine.hub import Hub
     from agentdash.engine.runner import Service
-    from agentdash.model.clock import Clock
     from agentdash.model.pane import PaneKey
+    from agentdash.model.source import Clock
     from agentdash.model.worker import Worker
     from agentdash.store.attention_file import AttentionFile
     from agentdash.store.recorder import Recorder

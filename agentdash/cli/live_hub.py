@@ -10,9 +10,8 @@ from agentdash.agents.codex.home import default_home
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub
 from agentdash.engine.runner import Service
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event
-from agentdash.model.source import Source
+from agentdash.model.source import Clock, Source
 from agentdash.store.attention_file import AttentionFile
 from agentdash.store.attention_source import AttentionSource
 from agentdash.store.memory import SOURCE, Memory

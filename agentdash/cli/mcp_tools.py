@@ -21,12 +21,11 @@ from agentdash.cli.targets import with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
 from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config, state_folder
-from agentdash.model.attention import Group
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_secrets
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.worker import Snapshot
 from agentdash.report.audit import audit, find_rollouts, thread_rollouts
 from agentdash.report.brief import brief_json, brief_report

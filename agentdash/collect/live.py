@@ -18,8 +18,7 @@ from agentdash.collect.sources.rollouts import KnownThreads, RolloutSource
 from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.collect.sources.status_feed import StatusFeedSource
 from agentdash.config import Config
-from agentdash.model.clock import Clock
-from agentdash.model.source import Source
+from agentdash.model.source import Clock, Source
 
 
 def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None) -> list[Source]:

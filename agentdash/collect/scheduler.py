@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import Final
 
 from agentdash.agents.codex.home import thread_id
-from agentdash.model.clock import Clock, until_beat
 from agentdash.model.fleet import Fleet
+from agentdash.model.source import Clock, until_beat
 
 BUSY_INTERVAL_S: Final = 0.5
 """Between two polls of panes, processes and locks while something happens, where these are few."""

@@ -28,14 +28,14 @@ from agentdash.agents.codex.screen_label import screen_label
 from agentdash.agents.screen_reader import read_screen
 from agentdash.engine.conversation import ConversationBuilder
 from agentdash.model import events as e
-from agentdash.model.clock import Clock
 from agentdash.model.conversation import Conversation
 from agentdash.model.events import Event, ThreadEvent
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.requested import RequestLayer
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.source import Clock
 from agentdash.sandbox.flags import read_flags
 
 _DATA: Final = Path(__file__).parent

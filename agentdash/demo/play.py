@@ -11,10 +11,9 @@ from typing import Final
 
 from agentdash.demo.day import DayConversations
 from agentdash.engine.hub import Hub
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.replay.clock import VirtualClock
 
 _DAY: Final = Path(__file__).with_name("day.toml")

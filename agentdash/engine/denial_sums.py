@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
-from agentdash.model.remedies import split_directories, with_directories
+from agentdash.model.denials import split_directories, with_directories
 
 
 class DeniedCalls(NamedTuple):

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.model.clock import Clock
 from agentdash.model.engine_failure import EngineFailure, FailedStep
 from agentdash.model.events import (
     CallStarted,
@@ -35,7 +34,7 @@ from agentdash.model.events import (
 from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Source
+from agentdash.model.source import Clock, Source
 from agentdash.model.worker import Snapshot
 
 if TYPE_CHECKING:

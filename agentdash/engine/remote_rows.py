@@ -14,8 +14,7 @@ from typing import Any, Final, TypeVar, get_args
 from msgspec.structs import replace
 
 from agentdash.engine.judge.attention import judge_attention
-from agentdash.model.attention import Acknowledgement, Group, group_of_state
-from agentdash.model.denials import LedgerEntry, Operation
+from agentdash.model.denials import LedgerEntry, Operation, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import Direction, Finding, FindingKind, Severity, Verdict
@@ -24,7 +23,6 @@ from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.remedies import Remedy
 from agentdash.model.remote import (
     HostLink,
     LinkState,
@@ -40,7 +38,7 @@ from agentdash.model.remote import (
     RemoteWorker,
 )
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.states import State
+from agentdash.model.states import Acknowledgement, Group, State, group_of_state
 from agentdash.model.thread import Tokens
 from agentdash.model.times import possible_time, time_of_day
 from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Worker, WorkerKind

@@ -21,7 +21,6 @@ from agentdash.engine.link.ssh_sessions import SshSessions
 from agentdash.engine.thread_worker import RowInputs, nested_worker, pane_worker
 from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model.asked import awaits_request
-from agentdash.model.attention import Attention
 from agentdash.model.events import LabelRead
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History
@@ -30,7 +29,7 @@ from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.links import ThreadPane
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.reach import Reach
-from agentdash.model.states import URGENCY, Liveness, State
+from agentdash.model.states import URGENCY, Attention, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import (
     Snapshot,

@@ -19,17 +19,16 @@ from agentdash.engine.judge.states.nested_state import judge_nested
 from agentdash.engine.judge.states.pane_state import judge_pane, pane_session
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.chat import Chat
+from agentdash.model.denials import PathFacts
 from agentdash.model.events import LabelRead, ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.links import ThreadPane
-from agentdash.model.pane import Pane
+from agentdash.model.pane import Pane, ScreenUsage
 from agentdash.model.process import THREAD_VARIABLES, Process
-from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
-from agentdash.model.screen import ScreenUsage
 from agentdash.model.thread import Thread, Tokens
 from agentdash.model.worker import Agent, Assessment, Link, Sandbox, Worker, nested_worker_id
 

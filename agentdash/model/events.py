@@ -14,22 +14,20 @@ from typing import Final, Literal, Union
 
 import msgspec
 
-from agentdash.model.attention import Attention
 from agentdash.model.changes import FileChange
 from agentdash.model.chat import Chat
 from agentdash.model.decoders import JsonDecoder
+from agentdash.model.denials import PathKind
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, ThreadMemory
-from agentdash.model.mounts import Mount
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import Pane, PaneKey, ScreenLabel, ScreenUsage
 from agentdash.model.policy import Grant, Policy
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach
-from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
-from agentdash.model.screen import ScreenLabel, ScreenUsage
-from agentdash.model.state_paths import Installed, PathAccess
+from agentdash.model.state_paths import Installed, Mount, PathAccess
+from agentdash.model.states import Attention
 from agentdash.model.tokens import ModelUsage
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.model.attention import Attention
+from agentdash.model.denials import PathKind
 from agentdash.model.events import (
     Event,
     HostSeen,
@@ -27,15 +27,14 @@ from agentdash.model.evidence import EvidenceSource
 from agentdash.model.git import Repository
 from agentdash.model.links import FleetLinks
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
-from agentdash.model.mounts import Mount
 from agentdash.model.observation import ProvisionalObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach
-from agentdash.model.remedies import PathKind
 from agentdash.model.remote import RemoteHost
 from agentdash.model.requested import Requested
-from agentdash.model.state_paths import PathAccess
+from agentdash.model.state_paths import Mount, PathAccess
+from agentdash.model.states import Attention
 from agentdash.model.thread import Thread
 
 NOT_RECORDED: Final = "not recorded any more"

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.policy import Policy
 from agentdash.model.process import ProcessKey
+
+NETWORK_FLAG: Final = "CODEX_SANDBOX_NETWORK_DISABLED"
+"""`1` where the policy turns the network off (all versions, also where no sandbox could be built)."""
+SANDBOX_FLAG: Final = "CODEX_SANDBOX"
+"""`seatbelt` in the sandbox of macOS."""
+RUNTIME_FLAG: Final = "SANDBOX_RUNTIME"
+"""`1` for everything in the sandbox of Anthropic's sandbox runtime (`srt`, Claude Code)."""
+INHERITED: Final = "SANDBOX"
+"""Set by Gemini CLI and Qwen Code inside of their sandboxes: `sandbox-exec`, or a container's name. Where it
+is inherited from elsewhere, they start none."""
+
 
 UNSET = "unset"
 """The value of a variable that was looked for and is not set. (None: not looked for.)"""

@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from agentdash.model.git import Repository
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 
 
 class LinkState(StrEnum):

@@ -19,12 +19,11 @@ from agentdash.model.fleet import FleetKnown, ProviderTrouble, SourceHealth
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker
 from agentdash.model.observation import Escape, SandboxObservation
-from agentdash.model.pane import Pane
+from agentdash.model.pane import Pane, ScreenLabel, ScreenUsage
 from agentdash.model.policy import PolicyRule
 from agentdash.model.process import Launcher, Process
 from agentdash.model.reach import ReachTarget
 from agentdash.model.requested import EnvironmentRule, Requested, RequestOrigin
-from agentdash.model.screen import ScreenLabel, ScreenUsage
 
 
 class TextUse(StrEnum):

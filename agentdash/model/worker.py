@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from agentdash.model.activity import Activity
-from agentdash.model.attention import Group, group_of_state
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -26,14 +25,13 @@ from agentdash.model.layers import (
     SECCOMP_MODES,
     LayerField,
 )
-from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
+from agentdash.model.pane import NO_SERVER, Pane, PaneKey, ScreenUsage, tmux_source
 from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
-from agentdash.model.screen import ScreenUsage
 from agentdash.model.state_paths import Installed, PredictedDenials
-from agentdash.model.states import State
+from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Call, Moment, PolicyPeriod, Tokens
 
 WorkerKind = Literal["codex-thread", "claude-session", "pane", "process"]

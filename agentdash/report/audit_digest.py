@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from agentdash.agents.session_logs import log_of
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.model.command_rules import CommandRules
+from agentdash.model.denials import PathKind
 from agentdash.model.memory import ThreadMemory
-from agentdash.model.remedies import PathKind
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import Masked, mask_fields
 from agentdash.model.thread import Thread

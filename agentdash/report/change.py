@@ -9,9 +9,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from agentdash import __version__
-from agentdash.model.attention import Group
 from agentdash.model.fact import FactKind, ObjectForm
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.times import iso, time_of_day
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.elements import FactReport, SourceReport, source_report

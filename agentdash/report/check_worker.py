@@ -18,8 +18,8 @@ from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.state_paths import paths_under_policy
+from agentdash.model.denials import PathFacts, PathKind
 from agentdash.model.policy import SANDBOX_MODES, Network, Policy
-from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
 from agentdash.report.elements import ConfiguredReport, configured_report, remedy_fields
 

@@ -8,16 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from agentdash.model.denials import LedgerEntry
+from agentdash.model.denials import LedgerEntry, Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.fact import Fact
-from agentdash.model.findings import Finding
+from agentdash.model.findings import FIELD_LABELS, Finding, difference
 from agentdash.model.fleet import SourceHealth
 from agentdash.model.git import Repository
-from agentdash.model.layer_words import FIELD_LABELS, difference
 from agentdash.model.layers import LayerField
 from agentdash.model.policy import Policy
-from agentdash.model.remedies import Remedy
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested, RequestField
 from agentdash.model.sanitize import clean_line

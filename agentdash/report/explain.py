@@ -13,11 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from agentdash.model import worker as w
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence
-from agentdash.model.findings import Finding
-from agentdash.model.layer_words import sides
+from agentdash.model.findings import Finding, sides
 from agentdash.model.pane import Pane
-from agentdash.model.remedies import Remedy
 from agentdash.model.requested import Requested
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso

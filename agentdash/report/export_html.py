@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentdash.model.conversation import change_words, line_counts, outcome_words, shown_paths
-from agentdash.model.findings import SEVERITIES
-from agentdash.model.layer_words import sides
+from agentdash.model.findings import SEVERITIES, sides
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import State, bucket
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took

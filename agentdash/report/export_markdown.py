@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from agentdash.model.conversation import change_words, line_counts, outcome_words, shown_paths
-from agentdash.model.layer_words import sides
+from agentdash.model.findings import sides
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.report.elements import difference_lines, remedy_lines

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, get_args
 
 from agentdash import __version__
-from agentdash.model.attention import Group
 from agentdash.model.denials import Certainty
 from agentdash.model.findings import SEVERITIES, FindingKind, Verdict
 from agentdash.model.secrets import mask_secrets
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.worker import Snapshot, Worker
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

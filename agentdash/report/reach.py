@@ -12,8 +12,8 @@ import msgspec
 from rich.text import Text
 
 from agentdash.engine.judge.reach import reach_by_policy
-from agentdash.model.attention import Group
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.states import Group
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
 

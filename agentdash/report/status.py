@@ -10,7 +10,7 @@ import msgspec
 from agentdash.model import worker as w
 from agentdash.model.findings import Verdict
 from agentdash.model.limits import MAX_INDENT
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.source import NOT_READ
 from agentdash.model.states import State

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from agentdash.files import MAX_TEXT_FILE_BYTES, read_bytes, write_private
-from agentdash.model.attention import Acknowledgement, Attention
 from agentdash.model.sanitize import is_clean_json
+from agentdash.model.states import Acknowledgement, Attention
 
 NAME: Final = "attention.json"
 """The file, in agentdash's state directory."""

@@ -7,12 +7,11 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from agentdash.model.attention import Attention
-from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import AttentionRecalled, Event, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
+from agentdash.model.states import Attention
 from agentdash.store.attention_file import AttentionFile
 
 SOURCE: Final = "acknowledgements"

@@ -9,12 +9,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.model.clock import Clock
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, argument_digests, digest
 from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import Snapshot, Worker

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ObservationsRecalled, PanesRecalled, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import PastWorker
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.store.memory import SOURCE, Memory, MemoryFileError
 
 _REREAD_INTERVAL_S: Final = 1.0

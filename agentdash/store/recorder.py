@@ -20,12 +20,11 @@ import msgspec
 
 from agentdash.config import journal_folder
 from agentdash.files import create_private_directory, ensure_private_directory
-from agentdash.model.clock import Clock
 from agentdash.model.events import RECORDED, Event, SourceSeen, encode
 from agentdash.model.fleet import Fleet, known_of
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.store.journal import PART_NAME, JournalHeader, JournalPacker
 
 _MAX_PENDING_EVENTS: Final = 20_000

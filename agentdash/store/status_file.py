@@ -23,13 +23,12 @@ from msgspec.structs import replace
 from agentdash import __version__
 from agentdash.config import state_folder
 from agentdash.files import read_bytes, untrusted, write_private
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.secrets import mask_fields
-from agentdash.model.source import Emit
+from agentdash.model.source import Clock, Emit
 from agentdash.model.states import State
 from agentdash.model.thread import Call
 from agentdash.model.times import ago, possible_time

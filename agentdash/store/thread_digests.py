@@ -8,11 +8,10 @@ from typing import Final
 
 import msgspec
 
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet, History, StatePeriod, ThreadRestored
 from agentdash.model.secrets import mask_fields
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.thread import Thread
 from agentdash.store.digests import DigestStore, FileState, file_states
 

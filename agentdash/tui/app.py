@@ -9,10 +9,10 @@ from textual import on
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from agentdash.model.clock import Clock
 from agentdash.model.fact import FactKind
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.worker import Worker
 from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.findings import FindingsScreen

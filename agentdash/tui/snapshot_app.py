@@ -13,9 +13,9 @@ from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
 from textual.screen import Screen
 from textual.timer import Timer
 
-from agentdash.model.clock import Clock
 from agentdash.model.conversation import Conversation
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker

@@ -16,7 +16,7 @@ from agentdash.agents.codex.command_rules import parse_rules
 from agentdash.collect.processes import linux
 from agentdash.config import Config
 from agentdash.model.command_rules import CommandRules
-from agentdash.model.mounts import MountTable
+from agentdash.model.state_paths import MountTable
 from agentdash.model.worker import Worker
 from tests.live.codex import UNTIL_LET_GO, Lab, install, new_root
 from tests.live.watched import Watched, watching_config

@@ -26,8 +26,8 @@ from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.engine.detect.denials import find_denials
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
+from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, Remedy
 from tests.live.codex import Lab, install, new_root
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until

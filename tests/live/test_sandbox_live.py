@@ -34,9 +34,8 @@ from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet
-from agentdash.model.mounts import MountTable
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.state_paths import resolve_path
+from agentdash.model.state_paths import MountTable, resolve_path
 from tests.live.codex import install, new_root, npm_install
 from tests.live.patience import until, wait_until, within
 

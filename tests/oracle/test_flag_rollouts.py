@@ -15,8 +15,7 @@ import pytest
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet
-from agentdash.model.observation import UNSET, SandboxObservation
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG, UNSET, SandboxObservation
 from tests.oracle.flag_probes import Probe, generate
 from tests.unit.rollout_files import THREAD, answer, call, meta, response
 

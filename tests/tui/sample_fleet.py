@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.state_paths import DenialPredictor
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, PathFacts, Remedy
 from agentdash.model.events import Escalation
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
@@ -18,7 +18,6 @@ from agentdash.model.fleet import SourceHealth
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.remote import HostLink, LinkState
 from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State

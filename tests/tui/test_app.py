@@ -11,8 +11,8 @@ from textual.geometry import Region
 from agentdash.demo.day import demo_events
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.attention import Group
 from agentdash.model.fleet import Fleet
+from agentdash.model.states import Group
 from agentdash.tui import base_app
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines

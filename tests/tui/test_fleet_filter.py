@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentdash.model.attention import Group
+from agentdash.model.states import Group
 from agentdash.tui.fleet.filter import BUCKETS, Filter, matches
 
 from . import sample_fleet

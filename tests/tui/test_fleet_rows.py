@@ -5,8 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.attention import Group
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.tui.fleet.rows import SORTS, Order, arrange, kept_in_place, same_places, tell_apart

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.attention import Group
+from agentdash.model.states import Group
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.held_rows import HeldRows
 from agentdash.tui.fleet.rows import Order

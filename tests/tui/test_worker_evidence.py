@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from agentdash.model.causes import causes
-from agentdash.model.remedies import Remedy
+from agentdash.model.denials import Remedy
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.findings import cause_details, remedies
 from agentdash.tui.worker.screen import why

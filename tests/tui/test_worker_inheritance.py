@@ -3,8 +3,7 @@
 from msgspec.structs import replace
 
 from agentdash.model.layers import DifferingField, LayerField
-from agentdash.model.mounts import WriteAccess
-from agentdash.model.state_paths import PathAccess, PredictedDenials
+from agentdash.model.state_paths import PathAccess, PredictedDenials, WriteAccess
 from agentdash.tui.worker.inheritance import inheritance
 
 from . import sample_fleet

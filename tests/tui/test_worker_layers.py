@@ -7,8 +7,15 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
-from agentdash.model.layer_words import FIELD_LABELS, difference, sides, value_in_words
+from agentdash.model.findings import (
+    FIELD_LABELS,
+    FINDING_KINDS,
+    Finding,
+    FindingKind,
+    difference,
+    sides,
+    value_in_words,
+)
 from agentdash.model.layers import (
     DifferingField,
     Layer,

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model.fleet import StatePeriod
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 from agentdash.model.states import State
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage

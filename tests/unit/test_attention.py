@@ -17,10 +17,9 @@ from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.attention import Acknowledgement, Attention, Group, fact_digest
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.fleet import Fleet
-from agentdash.model.states import NEEDS_YOU, State
+from agentdash.model.states import NEEDS_YOU, Acknowledgement, Attention, Group, State, fact_digest
 from agentdash.model.worker import Assessment
 from agentdash.replay.clock import VirtualClock
 from agentdash.store.attention_file import AttentionFile

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentdash.cli.status import status
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.fleet import SourceHealth
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.remedies import Remedy
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.brief import MAX_WORKER_BYTES, BriefReport, brief_json, brief_report, brief_worker

@@ -29,9 +29,9 @@ from agentdash.collect.sources.session_files import SessionFileSource
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.chat import Chat
-from agentdash.model.clock import Clock
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.unit.story import HOST, PANE, pane, polled, process, worker

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from agentdash.engine.denial_sums import CommonRemedy, common_remedies
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.model import events as e
-from agentdash.model.denials import LedgerEntry, stable_target
+from agentdash.model.denials import LedgerEntry, PathFacts, PathKind, Remedy, stable_target
 from agentdash.model.policy import Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.states import State
 from agentdash.report.audit import audit
 from agentdash.report.denials import denials_report

@@ -19,10 +19,10 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from agentdash.model.denials import PathKind
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.observation import UNSET, SandboxObservation
-from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
 from agentdash.report import audit_digest, diagnose, file_audit

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model import events as e
+from agentdash.model.denials import PathKind, Remedy
 from agentdash.model.layers import DifferingField
-from agentdash.model.mounts import Mount
 from agentdash.model.policy import Network, Policy, PolicyRule
 from agentdash.model.process import Kernel
-from agentdash.model.remedies import PathKind, Remedy
+from agentdash.model.state_paths import Mount
 from agentdash.model.worker import Sandbox, Worker
 from tests.unit.story import (
     CHILD,

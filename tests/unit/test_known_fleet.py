@@ -12,21 +12,18 @@ from msgspec.structs import replace
 
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.attention import Acknowledgement, Attention
+from agentdash.model.denials import PathKind
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetDraft, known_of
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
-from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.observation import SandboxObservation
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import Pane, PaneKey, ScreenLabel
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
-from agentdash.model.remedies import PathKind
 from agentdash.model.requested import Requested
-from agentdash.model.screen import ScreenLabel
-from agentdash.model.state_paths import PathAccess
-from agentdash.model.states import State
+from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
+from agentdash.model.states import Acknowledgement, Attention, State
 from agentdash.model.thread import RolloutFile
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 

@@ -9,8 +9,7 @@ import pytest
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.launchers import read_launcher as read_any_launcher
 from agentdash.collect.processes.env_filter import clean_arguments
-from agentdash.engine.link.commands import find_launcher
-from agentdash.engine.link.process_tree import ProcessTree
+from agentdash.engine.link.process_tree import ProcessTree, find_launcher
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
 

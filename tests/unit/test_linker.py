@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.link.commands import home_directory
 from agentdash.engine.link.linker import link_fleet, session_line
-from agentdash.engine.link.process_tree import ProcessTree
+from agentdash.engine.link.process_tree import ProcessTree, home_directory
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.model.state_paths import PathAccess
+from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread
 from tests.unit.story import (

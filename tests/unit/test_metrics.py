@@ -21,9 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from agentdash import __version__
 from agentdash.cli.metrics import _address, _is_local
 from agentdash.demo.play import demo_hub
-from agentdash.model.attention import Group
 from agentdash.model.fleet import SourceHealth
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
 from agentdash.report.metrics import metrics_text
 

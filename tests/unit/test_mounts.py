@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import Credentials, WriteAccessChecker, credentials_of
-from agentdash.model.mounts import Mount, MountTable
+from agentdash.model.state_paths import Mount, MountTable
 
 DATA = Path(__file__).parent.parent / "data" / "mountinfo"
 

@@ -16,11 +16,10 @@ from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, PathFacts, PathKind, Remedy
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.requested import Requested
 from agentdash.model.thread import Thread
 

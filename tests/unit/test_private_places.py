@@ -9,17 +9,16 @@ from msgspec.structs import replace
 
 from agentdash.collect.processes import linux
 from agentdash.engine.judge.findings.remedies import remedy_for
-from agentdash.engine.link.commands import with_tmpdir
+from agentdash.engine.link.process_tree import with_tmpdir
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, PathFacts
 from agentdash.model.fleet import Fleet
-from agentdash.model.mounts import Mount, MountTable
 from agentdash.model.observation import Applied
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
-from agentdash.model.remedies import PathFacts
+from agentdash.model.state_paths import Mount, MountTable
 from tests.unit.story import (
     CWD,
     HOST,

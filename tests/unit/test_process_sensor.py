@@ -20,8 +20,8 @@ from agentdash.model.events import (
     SourceSeen,
     StatePathsSeen,
 )
-from agentdash.model.mounts import Mount, WriteAccess
 from agentdash.model.process import Kernel, Process
+from agentdash.model.state_paths import Mount, WriteAccess
 
 BOOT = 1_000.0
 CODEX = "/opt/codex/bin/codex"

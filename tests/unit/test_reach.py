@@ -20,11 +20,10 @@ from agentdash.cli.reach import reach as reach_command
 from agentdash.collect.processes.linux import _translated
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.reach import reach_of, reach_targets
-from agentdash.model.attention import Group
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
-from agentdash.model.states import State
+from agentdash.model.states import Group, State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.reach import reach_by_policy, reach_report
 

@@ -20,11 +20,10 @@ from agentdash.engine.detect.denials.programs import AGENTS
 from agentdash.engine.judge.findings.remedies import remedy_for
 from agentdash.engine.judge.findings.remedy_places import place_of
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.denials import Denial, Operation
+from agentdash.model.denials import Denial, Operation, PathFacts, PathKind, Remedy
 from agentdash.model.events import PathsSeen, PolicyRequested, PolicySet, ThreadStarted
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, PathKind, Remedy
 from agentdash.model.requested import Requested
 from tests.unit.story import CWD, WORKSPACE, T, begun, called, ended, worker
 

@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.mounts import WriteAccess
 from agentdash.model.process import Kernel
-from agentdash.model.state_paths import PathAccess
+from agentdash.model.state_paths import PathAccess, WriteAccess
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.unit.story import HOST, PANE, SANDBOXED, pane, polled, process, worker

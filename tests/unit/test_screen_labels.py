@@ -7,8 +7,8 @@ import pytest
 from agentdash.agents.codex.screen_label import screen_label
 from agentdash.engine.judge.findings.screen_labels import label_findings
 from agentdash.model.events import LabelRead
+from agentdash.model.pane import ScreenLabel
 from agentdash.model.policy import Filesystem, Network
-from agentdash.model.screen import ScreenLabel
 from tests.unit.test_request_findings import FULL, READ_ONLY, WORKSPACE, thread
 
 THREAD = "01a20389-6dab-7641-822b-abdb43ebf893"

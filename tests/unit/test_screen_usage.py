@@ -9,7 +9,7 @@ import pytest
 
 from agentdash.agents.screen_reader import read_screen
 from agentdash.agents.screen_rules import RulesProblem, load_rules
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 
 PANES = Path(__file__).parent.parent / "data" / "panes"
 NOTHING = ScreenUsage()

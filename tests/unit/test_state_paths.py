@@ -10,10 +10,9 @@ import pytest
 from agentdash.agents.state_paths import paths_of, state_paths
 from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.engine.judge.findings.state_paths import DenialPredictor, denied_paths, paths_under_policy
-from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.state_paths import Installed, StatePath, resolve_path
+from agentdash.model.state_paths import Installed, StatePath, WriteAccess, resolve_path
 
 HOME = {"HOME": "/home/dev"}
 WORKSPACE = Policy(

@@ -22,8 +22,8 @@ from websockets.exceptions import ConnectionClosed
 from agentdash.agents.codex import app_server, status_feed
 from agentdash.agents.codex.app_server import ALLOWED_METHODS, ServerState
 from agentdash.agents.codex.status_feed import StatusFeed
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen, StatusPushed
+from agentdash.model.source import Clock
 from agentdash.replay.clock import VirtualClock
 
 MAIN = "01a1fb02-ccc5-7602-aebd-da70e407d204"

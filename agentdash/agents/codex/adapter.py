@@ -9,7 +9,7 @@ from agentdash.agents.adapter import Adapter
 from agentdash.agents.codex.config.reader import CodexRequests
 from agentdash.agents.codex.home import thread_id
 from agentdash.agents.codex.screen_label import screen_label
-from agentdash.model.screen import ScreenLabel
+from agentdash.model.pane import ScreenLabel
 
 
 class CodexAdapter(Adapter):

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from agentdash.model.pane import ScreenLabel
 from agentdash.model.policy import Filesystem, Network
-from agentdash.model.screen import ScreenLabel
 
 _RULE: Final = "--------"
 _HEADER_LINES: Final = 20

@@ -48,10 +48,9 @@ from agentdash.agents.codex.app_server import (
     RenamedError,
     ServerState,
 )
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import NO_APP_SERVER
+from agentdash.model.source import NO_APP_SERVER, Clock
 from agentdash.peers import UnprovenError, prove
 
 _SOCKET: Final = "app-server-control/app-server-control.sock"

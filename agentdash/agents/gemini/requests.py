@@ -19,10 +19,10 @@ import msgspec
 from agentdash.agents.adapter import RequestReader
 from agentdash.agents.gemini.family import GEMINI, QWEN, Family
 from agentdash.agents.gemini.settings import EnvFile, SettingsFile, env_file, is_trusted, settings_files
+from agentdash.model.observation import INHERITED
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import INHERITED
 from agentdash.model.sanitize import clean_line
 from agentdash.model.thread import Thread
 

@@ -18,8 +18,8 @@ from agentdash.agents.gemini.family import Family
 from agentdash.agents.json_comments import without_comments
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
+from agentdash.model.observation import INHERITED
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import INHERITED
 from agentdash.model.sanitize import clean_line
 
 _MAX_FILE_BYTES: Final = 1 << 20

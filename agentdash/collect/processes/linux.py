@@ -20,9 +20,9 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.model.mounts import Mount
 from agentdash.model.process import Kernel
 from agentdash.model.sanitize import clean_line
+from agentdash.model.state_paths import Mount
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BOOT_TIME_SAMPLES: Final = 5

@@ -21,8 +21,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.collect.processes import linux
-from agentdash.model.mounts import Mount, MountTable, WriteAccess
 from agentdash.model.reach import Action
+from agentdash.model.state_paths import Mount, MountTable, WriteAccess
 
 # Paths are strings here, as the process sees them; they are resolved below /proc/PID/root.
 # ruff: noqa: PTH115, PTH116

@@ -11,8 +11,8 @@ import psutil
 from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.collect.processes.linux import Stat
 from agentdash.macos import sandboxed
-from agentdash.model.mounts import Mount
 from agentdash.model.process import Kernel
+from agentdash.model.state_paths import Mount
 
 _T = TypeVar("_T")
 

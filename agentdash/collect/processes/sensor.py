@@ -31,10 +31,9 @@ from agentdash.model.events import (
     SourceSeen,
     StatePathsSeen,
 )
-from agentdash.model.mounts import Mount
 from agentdash.model.process import THREAD_VARIABLES, Kernel, Process, ProcessKey
 from agentdash.model.sanitize import clean_line
-from agentdash.model.state_paths import PathAccess
+from agentdash.model.state_paths import Mount, PathAccess
 
 if sys.platform == "linux":
     from agentdash.collect.processes import linux as system

@@ -27,9 +27,9 @@ from agentdash.collect.remote.documents import (
     parse_change,
 )
 from agentdash.collect.tail.line_splitter import LineSplitter
-from agentdash.model.clock import Clock
 from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.times import possible_time
 
 HEARTBEAT_S: Final = 4.0

@@ -8,12 +8,11 @@ from typing import Final
 
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.link import START_LIMIT_S, Link
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import LinkState, RemoteHost
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 _NO_SESSIONS: Final = "has no sessions yet"
 """The end of the detail of a Codex home without sessions (`agents/codex/home.py`)."""

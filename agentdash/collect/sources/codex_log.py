@@ -10,10 +10,9 @@ from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.log_database import CodexLog
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.polling import poll_repeatedly
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, ThreadEvent
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 _MAX_DEFERRED_EVENTS: Final = 200
 """Kept of threads that are not known yet; most of these become known within a poll or never."""

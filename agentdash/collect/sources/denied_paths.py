@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agentdash.model.clock import Clock
+from agentdash.model.denials import PathKind
 from agentdash.model.events import Event, PathsSeen
 from agentdash.model.fleet import Fleet
-from agentdash.model.remedies import PathKind
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.thread import Thread
 
 _MAX_TARGETS: Final = 200

@@ -10,13 +10,12 @@ from agentdash.agents.identify import identify
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.first_look import Glimpse, taken
 from agentdash.collect.tmux.servers import servers
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PanesRecalled
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import PastWorker, argument_digests
 from agentdash.model.pane import PaneKey, tmux_source
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 
 class FirstLookSource:

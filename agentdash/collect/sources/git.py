@@ -11,11 +11,10 @@ from typing import Final
 from agentdash.collect.git.repository import find_repository, read_repository
 from agentdash.collect.scheduler import QUIET_INTERVAL_S
 from agentdash.collect.sources.directories import working_directories
-from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import Event, RepositorySeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.git import Repository
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
 
 _MAX_DIRECTORIES: Final = 100
 _ONCE_S: Final = 0.05

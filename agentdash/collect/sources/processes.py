@@ -9,10 +9,9 @@ from agentdash.agents.codex.home import CodexHome, locks
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.polling import poll_repeatedly
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 
 class ProcessSource:

@@ -11,12 +11,11 @@ from typing import Final
 
 from agentdash.collect.scheduler import QUIET_INTERVAL_S
 from agentdash.collect.sources.directories import working_directories
-from agentdash.model.clock import Clock, until_beat
 from agentdash.model.events import Event, ReachSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.reach import Reach, ReachTarget, union
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
 
 _LOOK_AGAIN_S: Final = 10.0
 _CHECK_INTERVAL_S: Final = QUIET_INTERVAL_S

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from agentdash.agents.registry import adapters
 from agentdash.model.asked import MAY_START_S, asked_process
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PolicyRequested
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 from agentdash.model.requested import Requested
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.thread import Thread
 from agentdash.model.worker import nested_worker_id
 

@@ -17,7 +17,6 @@ from agentdash.agents.session_logs import LogReader, reader_of_log
 from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
 from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
-from agentdash.model.clock import Clock
 from agentdash.model.events import (
     CallStarted,
     Event,
@@ -32,7 +31,7 @@ from agentdash.model.fleet import Fleet, ThreadRestored
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.line_marks import NO_MARKS
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import NOT_READ, Emit, FleetChannel
+from agentdash.model.source import NOT_READ, Clock, Emit, FleetChannel
 from agentdash.model.times import possible_time
 
 _BATCH_BYTES: Final = 1 << 18

@@ -13,13 +13,11 @@ from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import ScreenReading, read_screen
 from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules, package_rules
 from agentdash.agents.user_patterns import SlowPatternError
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, LabelRead, ScreenRead, SourceSeen
 from agentdash.model.fleet import Fleet
-from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.pane import Pane, PaneKey, ScreenLabel
 from agentdash.model.sanitize import clean_line
-from agentdash.model.screen import ScreenLabel
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 
 class _Last(NamedTuple):

@@ -8,12 +8,11 @@ from typing import Final
 
 from agentdash.agents.adapter import SessionFiles, UnreadableSessionError
 from agentdash.agents.registry import adapters
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, SessionSeen, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 _POLL_INTERVAL_S: Final = 0.1
 """Between two readings while a worker has session files: they are small, and report an approval before the

@@ -11,10 +11,9 @@ from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.collect import inotify
 from agentdash.collect.notices import Notices
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 _NOTICED_INTERVAL_S: Final = 5.0
 """Between two searches for an app-server where changes of its directories are noticed."""

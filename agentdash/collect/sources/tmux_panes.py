@@ -10,10 +10,9 @@ from agentdash.collect.scheduler import BUSY_INTERVAL_S, PollScheduler, busy_int
 from agentdash.collect.sources.polling import poll_repeatedly
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.terminals import PaneTerminals
-from agentdash.model.clock import Clock
 from agentdash.model.events import Event, PaneDrawn, PaneSeen, SourceSeen
 from agentdash.model.fleet import Fleet
-from agentdash.model.source import Emit, FleetChannel
+from agentdash.model.source import Clock, Emit, FleetChannel
 
 _NOTICED_INTERVAL_S: Final = 5.0
 """Between two polls where output is noticed and there is none: names, modes and sizes may have changed."""

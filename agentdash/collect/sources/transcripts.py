@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from agentdash.agents.claude.home import LINE_MARKS, ClaudeHome, last_record_at, problem, thread_id
 from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.sources.rollouts import SessionLogSource
-from agentdash.model.clock import Clock
+from agentdash.model.source import Clock
 
 
 class TranscriptSource(SessionLogSource):

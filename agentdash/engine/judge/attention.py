@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from agentdash.model.attention import Acknowledgement, Group, fact_digest, group_of_state
 from agentdash.model.fact import Fact, FactKind
-from agentdash.model.states import NEEDS_YOU, State
+from agentdash.model.states import NEEDS_YOU, Acknowledgement, Group, State, fact_digest, group_of_state
 from agentdash.model.worker import Assessment
 
 _NEVER_LOOKED_S: Final = 3_600.0

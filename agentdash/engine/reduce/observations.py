@@ -14,22 +14,28 @@ from msgspec.structs import replace
 from agentdash.engine.detect.escalation import granted, rule_of
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
-from agentdash.engine.link.commands import (
+from agentdash.engine.link.process_tree import (
+    ProcessTree,
     find_launcher,
     is_below,
+    is_codex,
     is_command,
     runners,
     thread_of,
     with_tmpdir,
 )
-from agentdash.engine.link.process_tree import ProcessTree, is_codex
 from agentdash.engine.reduce.calls import add_observation, remove_observation
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import FleetDraft
-from agentdash.model.observation import UNSET, ProvisionalObservation, SandboxObservation
+from agentdash.model.observation import (
+    NETWORK_FLAG,
+    SANDBOX_FLAG,
+    UNSET,
+    ProvisionalObservation,
+    SandboxObservation,
+)
 from agentdash.model.policy import Policy
 from agentdash.model.process import THREAD_VARIABLES, Kernel, Process
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.thread import Call, Thread
 
 _PROXY_FLAG: Final = "CODEX_NETWORK_PROXY_ACTIVE"

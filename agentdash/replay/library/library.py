@@ -35,7 +35,6 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.clock import Clock
 from agentdash.model.events import (
     Event,
     FileGapSkipped,
@@ -50,6 +49,7 @@ from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
+from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread, without_record
 from agentdash.model.worker import Worker

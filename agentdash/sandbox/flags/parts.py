@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
 
 FLAGS: Final = (NETWORK_FLAG, SANDBOX_FLAG)
 STEM: Final = SANDBOX_FLAG

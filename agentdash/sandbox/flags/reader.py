@@ -7,8 +7,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from agentdash.model.observation import UNSET
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG, UNSET
 from agentdash.sandbox.flags import Flags
 from agentdash.sandbox.flags.parts import FLAGS, Hole, Other, Parts, Text, TooLongError, arrivals, literal
 from agentdash.sandbox.flags.state import ASSUMPTIONS, MAX_STEPS, OTHER, State, UnreadableError, World

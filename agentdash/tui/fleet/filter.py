@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from agentdash.model.attention import Group
+from agentdash.model.states import Group
 from agentdash.model.worker import Worker
 
 BUCKETS: Final = ("all", "needs-you", "running", "done", "past", "mismatch")

@@ -13,10 +13,9 @@ from textual.geometry import Size
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from agentdash.model.attention import Group
 from agentdash.model.causes import Cause, causes
-from agentdash.model.findings import DIRECTIONS
-from agentdash.model.layer_words import FIELD_LABELS, difference
+from agentdash.model.findings import DIRECTIONS, FIELD_LABELS, difference
+from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.format import date, elide, elide_object, pad, stamp

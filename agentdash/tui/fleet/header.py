@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.model.attention import Group
+from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot
 from agentdash.prices import cost, cost_text
 from agentdash.tui.fleet.filter import BUCKET_NAMES

@@ -14,7 +14,7 @@ from typing import Final
 
 from textual.message import Message
 
-from agentdash.model.attention import Group
+from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import (
     CARDS_BELOW_CELLS,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from agentdash.model.attention import Group
 from agentdash.model.limits import MAX_INDENT
-from agentdash.model.states import URGENCY, State
+from agentdash.model.states import URGENCY, Group, State
 from agentdash.model.worker import Worker
 from agentdash.prices import priced_usd
 

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.worker import Worker, get_current_worker
 
-from agentdash.model.clock import Clock
+from agentdash.model.source import Clock
 from agentdash.replay.library.entry import RECORDING, Entry, next_sort
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query, complete

@@ -8,8 +8,7 @@ from textual import getters, on
 from textual.app import ComposeResult
 from textual.widgets import DataTable
 
-from agentdash.model.findings import Finding
-from agentdash.model.layer_words import FIELD_LABELS, difference
+from agentdash.model.findings import FIELD_LABELS, Finding, difference
 from agentdash.model.worker import Snapshot
 from agentdash.tui.fleet.header import Header
 from agentdash.tui.format import elide, stamp

@@ -11,7 +11,7 @@ from textual import on
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from agentdash.model.clock import Clock
+from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
 from agentdash.replay.library.search import FoundTexts, find_texts
 from agentdash.replay.markers import members_only

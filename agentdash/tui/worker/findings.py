@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.model.causes import KIND_WORDS, Cause, ranked_findings
-from agentdash.model.findings import DIRECTIONS, Finding
-from agentdash.model.layer_words import FIELD_LABELS, Side, difference, sides
-from agentdash.model.remedies import Remedy
+from agentdash.model.denials import Remedy
+from agentdash.model.findings import DIRECTIONS, FIELD_LABELS, Finding, Side, difference, sides
 from agentdash.model.worker import Worker
 from agentdash.tui.format import pad, stamp
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph, width

@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from agentdash.model.layer_words import value_in_words
+from agentdash.model.findings import value_in_words
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, LayerField
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.observation import UNSET

@@ -13,8 +13,16 @@ from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
-from agentdash.model.findings import SEVERITIES, Direction, Finding, Severity
-from agentdash.model.layer_words import FIELD_LABELS, LAYERS, expected_label, value_in_words
+from agentdash.model.findings import (
+    FIELD_LABELS,
+    LAYERS,
+    SEVERITIES,
+    Direction,
+    Finding,
+    Severity,
+    expected_label,
+    value_in_words,
+)
 from agentdash.model.layers import (
     IN_SANDBOX,
     NO_SANDBOX,

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from agentdash.model.screen import ScreenUsage
+from agentdash.model.pane import ScreenUsage
 from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.model.worker import Worker

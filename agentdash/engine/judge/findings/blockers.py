@@ -9,11 +9,10 @@ from agentdash.engine.judge.findings.remedies import remedy_for, startup_remedy
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.judge.states.denied_calls import stopping_denial
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, PathFacts, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.observation import UNSET, SandboxObservation
-from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment

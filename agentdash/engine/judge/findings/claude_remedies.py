@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from agentdash.engine.judge.findings.overruled import instead_of_root
 from agentdash.engine.judge.findings.remedy_places import absolute, is_at_or_below, place_of
-from agentdash.model.denials import Denial, LedgerEntry
+from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy
 from agentdash.model.policy import Filesystem, Policy
-from agentdash.model.remedies import PathFacts, Remedy
 
 _INEXACT: Final = ("…", "\ufffd")
 """Marks of a text that was cut or could not be decoded."""

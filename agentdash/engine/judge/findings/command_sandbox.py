@@ -14,13 +14,13 @@ from typing import Final
 from agentdash.engine.judge.findings.comparison import Comparison
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.wording import at_line, policy_in_words
+from agentdash.model.denials import Remedy
 from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem
-from agentdash.model.remedies import Remedy
 from agentdash.model.requested import Requested, RequestField
 from agentdash.model.thread import Call, PolicyPeriod, Thread
 

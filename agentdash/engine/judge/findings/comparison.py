@@ -8,12 +8,12 @@ from typing import Final
 import msgspec
 
 from agentdash.engine.judge.findings.wording import kernel_in_words, period_in_words, policy_in_words
+from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind, Severity
 from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Network, Policy
-from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.thread import PolicyPeriod
 
 _DISABLED_VALUES: Final = ("1", "true", "yes")

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedies import remedy_for
-from agentdash.model.denials import LedgerEntry
+from agentdash.model.denials import LedgerEntry, PathFacts
 from agentdash.model.policy import Policy
-from agentdash.model.remedies import PathFacts
 from agentdash.model.thread import Thread
 
 

@@ -6,8 +6,8 @@ A setting that was typed or configured, and lost, is no remedy: what decides ins
 from __future__ import annotations
 
 from agentdash.engine.judge.findings.remedy_places import is_at_or_below
+from agentdash.model.denials import PathFacts, PathKind
 from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 
 

@@ -17,8 +17,8 @@ import msgspec
 from agentdash.engine.judge.findings.sandbox_author import SandboxAuthor
 from agentdash.engine.judge.states.sandboxed_pane import enclosing_sandbox
 from agentdash.model.fleet import FleetView
+from agentdash.model.observation import INHERITED
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Process
-from agentdash.model.sandbox_flags import INHERITED
 
 _PROGRAMS: Final = ("docker", "podman", "lxc")
 _MARK: Final = f"{INHERITED}="

@@ -19,14 +19,13 @@ from agentdash.engine.judge.states.sandboxed_pane import (
     screen_denial,
     state_path_denial,
 )
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, PathKind, Remedy
 from agentdash.model.evidence import Evidence
 from agentdash.model.findings import FINDING_KINDS, Finding
 from agentdash.model.fleet import FleetView, PaneOccupant
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
-from agentdash.model.remedies import PathKind, Remedy
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment, Sandbox, nested_worker_id

@@ -25,10 +25,9 @@ from agentdash.engine.judge.findings.remedy_places import (
     is_at_or_below,
     place_of,
 )
-from agentdash.model.denials import Denial, LedgerEntry, Operation
+from agentdash.model.denials import Denial, LedgerEntry, Operation, PathFacts, Remedy, with_directories
+from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.remedies import PathFacts, Remedy, with_directories
-from agentdash.model.sandbox_flags import NETWORK_FLAG
 
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
 """Programs of worker CLIs that `check --worker` does not know by this name."""

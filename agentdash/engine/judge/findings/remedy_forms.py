@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.policy import Policy
-from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.sandbox.shell import Simple, parse
 
 _WORKSPACE_WRITE: Final = "sandbox_workspace_write"

@@ -9,12 +9,11 @@ from typing import Final, NamedTuple
 
 from agentdash.engine.detect.home_paths import home_of
 from agentdash.engine.judge.findings.requests import newest_request
-from agentdash.engine.link.commands import home_directory
+from agentdash.engine.link.process_tree import home_directory
 from agentdash.model.command_rules import codex_home_of
-from agentdash.model.denials import Operation
+from agentdash.model.denials import Operation, PathFacts, PathKind
 from agentdash.model.fleet import FleetView
 from agentdash.model.process import Process
-from agentdash.model.remedies import PathFacts, PathKind
 from agentdash.model.requested import Requested
 from agentdash.model.thread import Thread
 

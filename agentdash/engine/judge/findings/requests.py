@@ -30,9 +30,9 @@ from agentdash.engine.judge.findings.wording import period_in_words, policy_in_w
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField, Reference
+from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.thread import PolicyPeriod, Thread
 
 _FLAG_KINDS: Final = {

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from agentdash.model.fleet import FleetView
+from agentdash.model.observation import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG
 from agentdash.model.policy import Policy
 from agentdash.model.process import AGENT_NAMES, Process
-from agentdash.model.sandbox_flags import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG
 
 _CODEX_LAUNCHERS: Final = ("codex-linux-sandbox", "codex-execve-wrapper")
 _CODEX_MARKS: Final = (NETWORK_FLAG, SANDBOX_FLAG, "CODEX_THREAD_ID")

@@ -10,9 +10,8 @@ from agentdash.engine.judge.findings.remedies import OUTSIDE, UNSET_FLAG
 from agentdash.engine.judge.findings.remedy_forms import exclude_flags
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import IN_SANDBOX, NO_SANDBOX, SECCOMP_MODES, DifferingField, LayerField
-from agentdash.model.observation import UNSET
+from agentdash.model.observation import SANDBOX_FLAG, UNSET
 from agentdash.model.policy import Network
-from agentdash.model.sandbox_flags import SANDBOX_FLAG
 
 _SEATBELT: Final = "seatbelt"
 """The one value that Codex gives `CODEX_SANDBOX`: on macOS, for commands that it sandboxes."""

@@ -13,8 +13,8 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
+from agentdash.model.pane import ScreenLabel
 from agentdash.model.policy import Network, Policy
-from agentdash.model.screen import ScreenLabel
 from agentdash.model.thread import PolicyPeriod, Thread
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
-from agentdash.model.mounts import WriteAccess
 from agentdash.model.policy import Policy
 from agentdash.model.state_paths import (
     Installed,
     PathAccess,
     PredictedDenials,
     StatePath,
+    WriteAccess,
     path_access,
     resolve_path,
 )

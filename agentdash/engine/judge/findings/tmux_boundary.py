@@ -18,6 +18,7 @@ from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE
 from agentdash.engine.judge.findings.remedy_forms import no_network_access
 from agentdash.engine.judge.findings.wording import policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree
+from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
@@ -25,7 +26,6 @@ from agentdash.model.observation import Escape
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Network, Policy
 from agentdash.model.process import Kernel, Process
-from agentdash.model.remedies import PathFacts, Remedy
 from agentdash.model.thread import Call, Thread
 
 _OPENING_COMMANDS: Final = frozenset(

@@ -28,13 +28,13 @@ from agentdash.engine.judge.findings.wording import (
     launcher_name,
     paths_in_words,
 )
+from agentdash.model.denials import PathFacts
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.layers import DifferingField
 from agentdash.model.observation import Applied, SandboxObservation
 from agentdash.model.policy import Filesystem, Policy
-from agentdash.model.remedies import PathFacts
 from agentdash.model.requested import Requested
 from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment, Got, Sandbox

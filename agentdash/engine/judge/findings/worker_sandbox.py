@@ -13,15 +13,14 @@ from typing import Final, Literal
 from agentdash.engine.judge.findings.own_container import OwnContainer, own_container
 from agentdash.engine.judge.findings.sandbox_author import SandboxAuthor, processes_above, sandbox_author
 from agentdash.engine.judge.states.sandboxed_pane import SandboxInfo, enclosing_sandbox
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind, Verdict
 from agentdash.model.fleet import FleetView
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
-from agentdash.model.observation import UNSET
+from agentdash.model.observation import INHERITED, NETWORK_FLAG, SANDBOX_FLAG, UNSET
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process
-from agentdash.model.remedies import Remedy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sandbox_flags import INHERITED, NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.worker import Got, Sandbox
 
 _NAMED_BY_CLI: Final = re.compile(rf"{INHERITED}=(?:sandbox-exec|\S+-[\w.]+)$")

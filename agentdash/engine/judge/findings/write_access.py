@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agentdash.model.mounts import Mount, MountTable
 from agentdash.model.policy import Filesystem, Policy
+from agentdash.model.state_paths import Mount, MountTable
 
 
 class MountTables:

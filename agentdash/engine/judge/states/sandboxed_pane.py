@@ -17,10 +17,10 @@ from agentdash.engine.judge.states.activity import pane_last_sign
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import FleetView, PaneOccupant
+from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.pane import Pane
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Kernel, Process
-from agentdash.model.sandbox_flags import NETWORK_FLAG
 from agentdash.model.states import State
 from agentdash.model.worker import Assessment
 
