@@ -6,8 +6,7 @@ from typing import Final
 
 from agentdash.demo import day
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.engine.worker_cache import WorkerCache
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Snapshot, Worker
 

@@ -22,8 +22,7 @@ from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, NotificationSettings
 
 if TYPE_CHECKING:
-    from agentdash.engine.hub import Hub
-    from agentdash.engine.runner import Service
+    from agentdash.engine.hub import Hub, Service
     from agentdash.model.pane import PaneKey
     from agentdash.model.source import Clock
     from agentdash.model.worker import Worker

@@ -31,9 +31,8 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.collect.sources.first_look import FirstLookSource
 from agentdash.config import Config, state_folder
-from agentdash.engine.hub import Hub
+from agentdash.engine.hub import Hub, running, sound, sound_snapshots
 from agentdash.engine.link.linker import session_line
-from agentdash.engine.runner import running, sound, sound_snapshots
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.events import PaneSessionRead, ProcessesCounted
 from agentdash.model.fleet import SourceHealth

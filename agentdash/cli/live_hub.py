@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from agentdash.agents.codex.home import default_home
 from agentdash.config import Config, state_folder
-from agentdash.engine.hub import Hub
-from agentdash.engine.runner import Service
+from agentdash.engine.hub import Hub, Service
 from agentdash.model.events import Event
 from agentdash.model.source import Clock, Source
 from agentdash.store.attention_file import AttentionFile

@@ -12,7 +12,7 @@ from agentdash.cli.allocator import return_freed_memory
 from agentdash.cli.live_hub import LiveHub, live_hub
 from agentdash.cli.options import FLEET_OPTIONS, config_of, options
 from agentdash.collect.clock import SystemClock
-from agentdash.engine.runner import running, sound
+from agentdash.engine.hub import running, sound
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
 from agentdash.store.status_file import Publisher

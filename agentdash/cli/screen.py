@@ -14,8 +14,7 @@ from agentdash.cli import termination
 from agentdash.tui.terminal import NoTerminalError, own_terminal
 
 if TYPE_CHECKING:
-    from agentdash.engine.hub import Hub
-    from agentdash.engine.runner import Service
+    from agentdash.engine.hub import Hub, Service
     from agentdash.tui.base_app import BaseApp
 
 _T = TypeVar("_T")
@@ -82,7 +81,7 @@ def run_app(app: BaseApp[_T], hub: Hub | None = None, services: Sequence[Service
 
 def _fed(app: BaseApp[Any], hub: Hub, services: Sequence[Service]) -> AbstractAsyncContextManager[None]:
     """Run the hub of an app, with its services, after the first picture."""
-    from agentdash.engine.runner import running
+    from agentdash.engine.hub import running
 
     async def freeze() -> None:
         await hub.wait_for_snapshot(None)

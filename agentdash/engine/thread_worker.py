@@ -23,8 +23,7 @@ from agentdash.model.denials import PathFacts
 from agentdash.model.events import LabelRead, ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, PaneOccupant
-from agentdash.model.links import ThreadPane
+from agentdash.model.fleet import Fleet, PaneOccupant, ThreadPane
 from agentdash.model.pane import Pane, ScreenUsage
 from agentdash.model.process import THREAD_VARIABLES, Process
 from agentdash.model.requested import Requested

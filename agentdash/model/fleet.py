@@ -6,7 +6,9 @@ All structs are frozen. The mappings of a `Fleet` are never changed in place eit
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, Sequence, ValuesView
+from enum import StrEnum, auto
+from functools import cached_property
 from typing import Any, Final, TypeVar, overload
 
 import msgspec
@@ -25,7 +27,6 @@ from agentdash.model.events import (
 )
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.git import Repository
-from agentdash.model.links import FleetLinks
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import ProvisionalObservation
 from agentdash.model.pane import Pane, PaneKey
@@ -36,6 +37,82 @@ from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess
 from agentdash.model.states import Attention
 from agentdash.model.thread import Thread
+
+# ------------------------------------------------------------
+# Links between threads, processes and panes: the result of `engine.link`. Each names its evidence (`by`)
+
+
+class ThreadOwner(msgspec.Struct, frozen=True):
+    """The process that has a thread loaded."""
+
+    pid: int
+    by: str
+    """The evidence, in words."""
+    source: EvidenceSource
+    """`lock`: it holds the writer lock (Codex 0.148+). `process`: it holds the rollout open."""
+    key: ProcessKey | None = None
+    """Its identity, where it is among the tracked processes."""
+
+
+class PaneLink(StrEnum):
+    """The kind of evidence that links a thread to a pane, the strongest first."""
+
+    OWNER = auto()
+    """Its Codex runs in the pane, or did."""
+    ARGUMENTS = auto()
+    PROMPT = auto()
+    ONLY_ONE = auto()
+
+
+class ThreadPane(msgspec.Struct, frozen=True):
+    """The pane of a thread."""
+
+    key: PaneKey
+    by: str
+    """The evidence, in words."""
+    own: bool = False
+    """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
+    how: PaneLink = PaneLink.OWNER
+
+
+class FleetLinks(msgspec.Struct, frozen=True, dict=True):
+    """All links of a fleet at one moment."""
+
+    owners: dict[str, ThreadOwner] = {}
+    orphans: dict[str, float] = {}
+    """Threads whose owner was seen to have ended, and when (unix seconds); until they have an owner again."""
+    commands: dict[str, tuple[Process, ...]] = {}
+    """Live processes that are commands of a thread: they name it, and descend from its owner, or did."""
+    claims: dict[str, tuple[Process, ...]] = {}
+    """Live processes that name a thread, and were not seen below its owner: anybody may do that."""
+    panes: dict[str, ThreadPane] = {}
+    below: dict[PaneKey, tuple[Process, ...]] = {}
+    """Live processes below each pane, by pid."""
+    parents: dict[str, str] = {}
+    """The parent thread of each child thread."""
+    servers: dict[PaneKey, Process] = {}
+    """The tmux server of each pane, where it is among the tracked processes."""
+
+    nested: dict[ProcessKey, str] = {}
+    """The thread whose command started a worker CLI that lives, and has no pane of its own."""
+
+    outer: dict[str, str] = {}
+    """The thread whose command started the Codex that runs a thread."""
+
+    def threads_in(self, pane: PaneKey) -> Sequence[str]:
+        """Return the threads that are linked to a pane."""
+        return self._threads_by_pane.get(pane, ())
+
+    @cached_property
+    def _threads_by_pane(self) -> dict[PaneKey, list[str]]:
+        found: dict[PaneKey, list[str]] = {}
+        for thread, link in self.panes.items():
+            found.setdefault(link.key, []).append(thread)
+        return found
+
+
+# ------------------------------------------------------------
+
 
 NOT_RECORDED: Final = "not recorded any more"
 """Detail of a source from the end of its recording on."""
@@ -411,3 +488,44 @@ class FleetDraft:
 
 FleetView = Fleet | FleetDraft
 """What linking and judging read: a fleet, or the state of one in the middle of a batch of events."""
+
+
+# ------------------------------------------------------------
+# The process that was asked to run a thread, and whether what it was asked for is still to be read
+
+
+MAY_START_S: Final = 3.0
+"""Age up to which a thread without a process may get one: it has just been started."""
+_IS_READ_S: Final = 10.0
+"""Age of a process at which its request has been read, or cannot be: it takes a tenth of a second on a quiet
+machine."""
+_CLOCK_TOLERANCE_S: Final = 0.1
+"""The start of a process is known to one tick of the kernel's clock."""
+
+
+def asked_process(fleet: Fleet, thread: Thread) -> Process | None:
+    """Return the process that was asked to run a thread: its owner, or where that is a shared server the
+    program in its pane, or that of its parent."""
+    owner = fleet.links.owners.get(thread.id)
+    process = fleet.processes.get(owner.key) if owner and owner.key else None
+    if process is not None and process.agent is not None:
+        return process
+    placed = fleet.links.panes.get(thread.id)
+    occupant = fleet.occupants.get(placed.key) if placed else None
+    return fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
+
+
+def awaits_request(fleet: Fleet, thread: Thread) -> bool:
+    """Return whether what a thread was asked for is still to be read: it has just started, or its process."""
+    if fleet.processes_at is None or not fleet.processes:  # read from files
+        return False
+    if thread.parent is not None and thread.role is None:
+        return False
+    process = asked_process(fleet, thread)
+    if process is None:
+        is_new = fleet.processes_at - (thread.created_at or 0.0) <= MAY_START_S
+        return is_new and not fleet.requests.get(thread.id)  # else it has ended already
+    if fleet.processes_at - process.key.started > _IS_READ_S:
+        return False
+    since = max((each.since or 0.0 for each in fleet.requests.get(thread.id, ())), default=0.0)
+    return since < process.key.started - _CLOCK_TOLERANCE_S

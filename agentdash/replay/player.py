@@ -18,13 +18,10 @@ from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
 from agentdash.model.source import Emit, FleetChannel
 from agentdash.replay.clock import VirtualClock, parse_time
-from agentdash.replay.cursor import Cursor
+from agentdash.replay.cursor import Cursor, last_time, skim, time_at
 from agentdash.replay.family import Family
-from agentdash.replay.index import StreamIndex
-from agentdash.replay.line_reader import stop_reading_on
-from agentdash.replay.markers import Mark
-from agentdash.replay.skim import last_time, skim, time_at
-from agentdash.replay.streams import FileStream, MergedStream, family_stream
+from agentdash.replay.index import Mark, StreamIndex
+from agentdash.replay.streams import FileStream, MergedStream, family_stream, stop_reading_on
 from agentdash.replay.worker_thread import WorkerThread
 
 _MAX_STEPS_PER_EMIT: Final = 200

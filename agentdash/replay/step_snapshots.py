@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, parent_policy
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.engine.worker_cache import WorkerCache
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.events import Event, ThreadEvent
 from agentdash.model.worker import Snapshot
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.markers import members_only
+from agentdash.replay.index import members_only
 
 
 class StepSnapshots:

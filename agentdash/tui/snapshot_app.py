@@ -56,7 +56,7 @@ def _open_conversation(path: Path) -> Callable[[float], Conversation]:
 
 def _open_usage(path: Path) -> Callable[[float], tuple[ModelUsage, ...]]:
     """Return a function that counts the tokens of a session file."""
-    from agentdash.replay.token_file import TokenFile  # noqa: PLC0415 - the first picture comes first
+    from agentdash.replay.conversation import TokenFile  # noqa: PLC0415 - the first picture comes first
 
     file = TokenFile(path)
     return lambda _: file.read()

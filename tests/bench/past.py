@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.engine.hub import Hub
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.engine.worker_cache import WorkerCache
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
 from agentdash.replay.player import Player

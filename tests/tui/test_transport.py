@@ -14,7 +14,7 @@ from agentdash.config import Config
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
-from agentdash.replay.markers import Mark
+from agentdash.replay.index import Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
 from agentdash.tui.keys import BY_ID, KEYS

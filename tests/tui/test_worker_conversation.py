@@ -13,7 +13,7 @@ from agentdash.model.events import Escalation
 from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.conversation import ConversationFile
-from agentdash.replay.markers import Mark
+from agentdash.replay.index import Mark
 from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width

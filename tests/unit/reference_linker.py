@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from agentdash.engine.link.candidates import Loaded, Tui
-from agentdash.model.links import PaneLink, ThreadPane
+from agentdash.model.fleet import PaneLink, ThreadPane
 from agentdash.model.thread import Thread
 
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.engine.worker_cache import WorkerCache
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy

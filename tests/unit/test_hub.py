@@ -14,9 +14,8 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.screen_readings import ScreenReadingSource
 from agentdash.engine import hub as hub_module
 from agentdash.engine import snapshot as snapshot_module
-from agentdash.engine.hub import Hub, LatestValue
+from agentdash.engine.hub import Hub, LatestValue, running, sound_snapshots
 from agentdash.engine.reduce import fleet as fleet_module
-from agentdash.engine.runner import running, sound_snapshots
 from agentdash.model import events as e
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.fleet import Fleet

@@ -26,10 +26,10 @@ from agentdash.model.process import Process, ProcessKey
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
+from agentdash.replay.index import Mark
 from agentdash.replay.journal import JournalReader, find_overlapping, find_parts, journal_streams
 from agentdash.replay.library.library import Library
 from agentdash.replay.library.query import Query
-from agentdash.replay.markers import Mark
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.timeline_builder import build_report

@@ -10,8 +10,7 @@ from agentdash.engine.link.candidates import Loaded, Tui, link_by_candidates
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet
-from agentdash.model.links import FleetLinks, ThreadPane
+from agentdash.model.fleet import Fleet, FleetLinks, ThreadPane
 from agentdash.model.memory import PastWorker
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey

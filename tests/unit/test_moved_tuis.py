@@ -9,8 +9,7 @@ import pytest
 
 from agentdash.engine.link.linker import link_fleet
 from agentdash.model import events as e
-from agentdash.model.fleet import Fleet
-from agentdash.model.links import FleetLinks
+from agentdash.model.fleet import Fleet, FleetLinks
 from agentdash.model.pane import Pane, PaneKey
 from tests.unit.story import CWD, PANE, T, begun, fleet, pane, process
 

@@ -27,14 +27,11 @@ from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, enco
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock, parse_time
-from agentdash.replay.cursor import Cursor
+from agentdash.replay.cursor import Cursor, last_time, skim
 from agentdash.replay.family import Family, find_family
-from agentdash.replay.index import StreamIndex
-from agentdash.replay.line_reader import LineReader
-from agentdash.replay.markers import Mark
+from agentdash.replay.index import Mark, StreamIndex
 from agentdash.replay.player import Player
-from agentdash.replay.skim import last_time, skim
-from agentdash.replay.streams import FileStream, family_stream
+from agentdash.replay.streams import FileStream, LineReader, family_stream
 from screenshots.make import EventLineReader
 from tests.bench.home import make_home
 from tests.unit.test_recordings import RECORDINGS, scenarios
@@ -389,7 +386,7 @@ def test_line_reader_from_any_offset(
     path = tmp_path_factory.mktemp("lines") / ("x.zst" if packed else "x")
     path.write_bytes(zstandard.compress(text) if packed else text + b"not yet")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agentdash.replay.line_reader._BLOCK_BYTES", block)
+        patch.setattr("agentdash.replay.streams._BLOCK_BYTES", block)
         offset = 0
         for number in range(len(lines) + 1):
             read = LineReader(path, offset)
@@ -400,8 +397,8 @@ def test_line_reader_from_any_offset(
 
 
 def test_line_reader_cuts_oversized_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.replay.line_reader.MAX_LINE_BYTES", 100)
-    monkeypatch.setattr("agentdash.replay.line_reader._BLOCK_BYTES", 7)
+    monkeypatch.setattr("agentdash.replay.streams.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("agentdash.replay.streams._BLOCK_BYTES", 7)
     (tmp_path / "x").write_bytes(b"a\n" + b"b" * 1000 + b"\nc\n")
     lines = LineReader(tmp_path / "x")
     assert [lines.next(), lines.next(), lines.next(), lines.next()] == [b"a", b"b" * 101, b"c", None]

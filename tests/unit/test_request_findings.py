@@ -10,11 +10,9 @@ from agentdash.engine.judge.findings.requests import newest_request, request_fin
 from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
-from agentdash.model.asked import awaits_request
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import Fleet
-from agentdash.model.links import FleetLinks, ThreadOwner
+from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner, awaits_request
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process, ProcessKey

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.link.ssh_sessions import SshSessions
 from agentdash.engine.snapshot import build_snapshot
-from agentdash.model.fleet import Fleet
-from agentdash.model.links import FleetLinks
+from agentdash.model.fleet import Fleet, FleetLinks
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.remote import HostLink, LinkState, RemoteHost, RemoteWorker

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from agentdash.engine.judge.states.state_history import MAX_STATE_PERIODS, SETTLING_S, STARTUP_GRACE_S
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
-from agentdash.engine.worker_cache import WorkerCache
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane

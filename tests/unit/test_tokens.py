@@ -17,7 +17,7 @@ from agentdash.agents.codex.rollout.usage import tokens_by_model
 from agentdash.agents.session_logs import reader_of_log
 from agentdash.model import events as e
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
-from agentdash.replay.token_file import TokenFile
+from agentdash.replay.conversation import TokenFile
 from tests.unit.rollout_files import PARENT, THREAD, event, line, meta, only, read
 
 DATA = Path(__file__).parents[1] / "data"

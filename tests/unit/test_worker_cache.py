@@ -13,9 +13,8 @@ from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.engine.thread_worker import FIELDS_OF_TALK
-from agentdash.engine.worker_cache import WorkerCache
 from agentdash.model.fleet import Fleet
 from agentdash.model.thread import Thread
 from tests.unit.test_recordings import LATER, RECORDINGS, scenarios

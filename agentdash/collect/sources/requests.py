@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentdash.agents.registry import adapters
-from agentdash.model.asked import MAY_START_S, asked_process
 from agentdash.model.events import Event, PolicyRequested
-from agentdash.model.fleet import Fleet
+from agentdash.model.fleet import MAY_START_S, Fleet, asked_process
 from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.source import Clock, Emit, FleetChannel

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agentdash.model.links import PaneLink, ThreadPane
+from agentdash.model.fleet import PaneLink, ThreadPane
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
 from agentdash.model.thread import Thread

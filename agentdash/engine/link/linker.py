@@ -43,8 +43,7 @@ from agentdash.engine.link.process_tree import (
     thread_of,
 )
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import FleetView
-from agentdash.model.links import FleetLinks, PaneLink, ThreadOwner, ThreadPane
+from agentdash.model.fleet import FleetLinks, FleetView, PaneLink, ThreadOwner, ThreadPane
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, THREAD_VARIABLES, Process, ProcessKey
 from agentdash.model.thread import Thread

@@ -8,8 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.detect.home_paths import home_of
-from agentdash.model.fleet import FleetView
-from agentdash.model.links import ThreadOwner
+from agentdash.model.fleet import FleetView, ThreadOwner
 from agentdash.model.observation import Applied
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import TMPDIR, Policy

@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentdash.engine.link.process_tree import ProcessTree, is_daemon, is_multiplexer
-from agentdash.model.fleet import Fleet
-from agentdash.model.links import FleetLinks
+from agentdash.model.fleet import Fleet, FleetLinks
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process
 

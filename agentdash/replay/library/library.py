@@ -53,12 +53,11 @@ from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread, without_record
 from agentdash.model.worker import Worker
+from agentdash.replay.conversation import TokenFile
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import find_recording, recordings
-from agentdash.replay.library.digests import EntryDigests
-from agentdash.replay.library.entry import RECORDING, Depth, Entry, denials_of
+from agentdash.replay.library.entry import RECORDING, Depth, Entry, EntryDigests, denials_of
 from agentdash.replay.streams import past_requests
-from agentdash.replay.token_file import TokenFile
 from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20

@@ -14,7 +14,7 @@ from textual.events import MouseDown, MouseMove, MouseUp
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from agentdash.replay.markers import Mark
+from agentdash.replay.index import Mark
 from agentdash.replay.player import Player
 from agentdash.tui.format import clock, date
 from agentdash.tui.keys import bindings

@@ -9,8 +9,7 @@ import msgspec
 
 from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import FleetView, ProviderTrouble
-from agentdash.model.links import FleetLinks, ThreadOwner
+from agentdash.model.fleet import FleetLinks, FleetView, ProviderTrouble, ThreadOwner
 from agentdash.model.process import AGENT_NAMES, Process
 from agentdash.model.states import Liveness
 from agentdash.model.thread import Call, Thread, Turn
