@@ -44,7 +44,6 @@ from agentdash.model.states import URGENCY, Attention, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import (
     Assessment,
-    PastPane,
     Sandbox,
     Snapshot,
     Worker,
@@ -55,7 +54,7 @@ from agentdash.model.worker import (
 
 
 _MAX_FORMER_WORKERS: Final = 20
-"""Workers that are gone, at most, besides as many as there are: looking for them takes time."""
+"""Workers that are gone are forgotten when there are this many more of them than present ones."""
 
 
 class WorkerCache:
@@ -70,8 +69,6 @@ class WorkerCache:
         self._reaches: dict[str, tuple[Reach, Policy, Reach]] = {}
         """What each worker could reach by its policy, with what that follows from."""
         self._predictor: DenialPredictor | None = None
-        self._past: tuple[PastPane, ...] = ()
-        self._idle: tuple[PaneKey, ...] = ()
         self.remote = RemoteRows()
         self.shared_homes = SharedHomes()
 
@@ -97,18 +94,6 @@ class WorkerCache:
         if self._predictor is None or self._predictor.installed != installed:
             self._predictor = DenialPredictor(installed)
         return self._predictor
-
-    def same_past(self, past: tuple[PastPane, ...]) -> tuple[PastPane, ...]:
-        """Return the cached past panes if they are equal: comparing snapshots is then cheap."""
-        if past != self._past:
-            self._past = past
-        return self._past
-
-    def same_idle(self, idle: tuple[PaneKey, ...]) -> tuple[PaneKey, ...]:
-        """Return the cached panes without a worker if they are equal."""
-        if idle != self._idle:
-            self._idle = idle
-        return self._idle
 
     def worker(self, inputs: RowInputs) -> Worker:
         """Return the masked worker of these inputs: the cached one, or else a new one."""
@@ -250,7 +235,7 @@ class _SnapshotBuilder:
                 self._add_thread(thread, parents.get(thread.id))
 
     def add_panes(self) -> None:
-        """Add the workers that are panes, but for those of threads."""
+        """Add the workers that are panes, except those of threads."""
         linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
         self._occupied = linked | (self._fleet.occupants.keys() & self._fleet.panes.keys())
         for key, occupant in self._fleet.occupants.items():
@@ -306,8 +291,8 @@ class _SnapshotBuilder:
             sources=tuple(sorted(self._fleet.sources.values(), key=lambda source: source.name)),
             due=min((due for due in self._dues if due > self._now), default=None),
             installed=host.installed if host else None,
-            past=self._cache.same_past(past_panes(self._fleet, self._occupied)),
-            idle_panes=self._cache.same_idle(tuple(sorted(self._fleet.panes.keys() - self._occupied))),
+            past=past_panes(self._fleet, self._occupied),
+            idle_panes=tuple(sorted(self._fleet.panes.keys() - self._occupied)),
             hosts=tuple(host.link for host in self._fleet.remotes.values()),
         )
 

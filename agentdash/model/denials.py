@@ -25,9 +25,9 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
     """Lines of a configuration file to paste, or a command, or words."""
     where: str | None = None
-    """The file and the place in it for the lines; None where `text` is no configuration."""
+    """The file and the place in it for the lines, or None if `text` is not configuration."""
     once: str | None = None
-    """The shell command that starts Codex with this change for one run; None where there is none."""
+    """The shell command that starts Codex with this change for one run, or None."""
 
 
 _BEFORE: Final = "; before that, `mkdir -p "
@@ -117,7 +117,7 @@ Operation = Literal[
 _ASIDE: Final = Pattern(
     r"^(?:npm )?warn(?:ing)?\b.*(?:cache|\blogs?\b)|^npm \S+ Log files were not written", re.IGNORECASE
 )
-"""Other warnings are no asides: pip has one for each failed attempt, curl for a file that it cannot write."""
+"""Other warnings don't count: pip has one for each failed attempt, curl for a file that it cannot write."""
 _RANDOM: Final = r"(?=[A-Za-z_]*(?:\d|[a-z][A-Z]))\w"
 """A character of a random name: such a name has digits, or capitals within."""
 _RANDOM_PARTS: Final = Pattern(

@@ -126,7 +126,7 @@ class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
     """
 
     policy: Policy | None = None
-    """None where the line has no policy that can be read (then only the other fields count)."""
+    """None if the line has no readable policy (then only the other fields count)."""
     origin: Literal[
         "turn_context",
         "thread_settings_applied",
@@ -369,7 +369,7 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     key: PaneKey
     agent: str
     state: str | None
-    """The name of a `State`; None where no rule matched."""
+    """The name of a `State`, or None if no rule matched."""
     rule: str | None = None
     """The rule's id, `codex.approval-command`."""
     text: str = ""
@@ -455,7 +455,7 @@ class SessionSeen(Event, frozen=True, kw_only=True, tag="session-seen"):
     """The process that wrote it."""
     agent: str
     status: Literal["busy", "idle", "waiting"] | None
-    """None where the file has none (`claude -p`)."""
+    """None if the file states none (`claude -p`)."""
     waiting_for: str | None = None
     """`permission prompt`, for questions as well."""
     since: float
@@ -596,6 +596,6 @@ def decode(line: bytes) -> Event:
     """Parse a line that `encode` wrote.
 
     Raises:
-        msgspec.DecodeError: the line is torn, or is no event of this version.
+        msgspec.DecodeError: the line is torn, or unknown to this version.
     """
     return _decoder.decode(line)

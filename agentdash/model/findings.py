@@ -92,7 +92,7 @@ DENIAL_KINDS: Final[frozenset[str]] = frozenset(
         FindingKind.SANDBOX_CANNOT_START,
     )
 )
-"""Kinds that are no difference between layers, so that they name no fields."""
+"""Kinds that don't compare layers, and so name no fields."""
 
 
 class KindInfo(NamedTuple):
@@ -270,7 +270,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     calls: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     fields: tuple[DifferingField, ...] = ()
-    """The cells of the layers that differ; empty for a denial, which is no difference between layers."""
+    """The cells of the layers that differ; empty for a denial."""
 
 
 # ------------------------------------------------------------

@@ -196,10 +196,10 @@ class Fleet(msgspec.Struct, frozen=True):
     """Those of these observations that are made again when more of the log has been read."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: Locks | None = None
-    """None where locks were never looked at."""
+    """None if locks were never read."""
     processes_at: float | None = None
-    """When the newest pass over processes ended; None where there is none (replay of bare files): then a
-    missing process means nothing."""
+    """When the newest pass over processes ended, or None (replay of bare files): then a missing process
+    means nothing."""
     files_at: float | None = None
     """When the open files of processes were read last, in that pass or before."""
     sources: dict[str, SourceHealth] = {}
@@ -233,7 +233,7 @@ class Fleet(msgspec.Struct, frozen=True):
     past_workers: dict[PaneKey, PastWorker] = {}
     """The newest worker of each pane that an earlier look, or another agentdash, saw in it."""
     attention: Attention | None = None
-    """What the user has looked at and acknowledged; None where that is not known."""
+    """What the user has looked at and acknowledged, or None if not known."""
     histories: dict[str, History] = {}
     """By worker: thread id or pane."""
     remotes: dict[str, RemoteHost] = {}

@@ -36,7 +36,7 @@ class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
     by: str
     """`codex-linux-sandbox`, `bwrap`, `sandbox-exec`; `nothing` where the command is Codex's own child."""
     policy: Policy | None = None
-    """The policy in the launcher's arguments; None where there is none, or it cannot be read."""
+    """The policy in the launcher's arguments, or None if it cannot be read."""
 
 
 class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,7 +48,7 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: int
     """Index into the thread's policies; -1 before the first."""
     network_flag: str | None = None
-    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where it was not looked for."""
+    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None if it was not read."""
     sandbox_flag: str | None = None
     """`CODEX_SANDBOX`, likewise."""
     granted: Granted | None = None

@@ -60,7 +60,7 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     active: bool = False
     dead: bool = False
     dead_status: int | None = None
-    """Exit code; None where tmux has none (signals, or a child it has not reaped)."""
+    """Exit code, or None (a signal, or a child that tmux has not reaped)."""
     dead_signal: int | None = None
     dead_at: float | None = None
     """When it was first seen dead (unix seconds); tmux draws a note of that on the screen at once and again

@@ -2,7 +2,7 @@
 
 A secret is found by its own form (the prefix of a known kind of token, a JSON Web Token, a private key) or by
 what stands before it (an option, a variable, a header, the user part of a URL). References such as `$TOKEN`,
-counts, paths and expressions are no secrets. `secret_shapes.py` has the shapes.
+counts, paths and expressions don't count. `secret_shapes.py` has the shapes.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def _literals_in(lower: str) -> frozenset[str]:
 
 @cache
 def _search() -> BytesAhoCorasick | None:
-    """Return the search for all literals at once; None where there is no wheel: it is then much slower."""
+    """Return the search for all literals at once, or None without the library: much slower."""
     try:
         from ahocorasick_rs import BytesAhoCorasick, Implementation  # noqa: PLC0415
     except ImportError:
@@ -384,7 +384,7 @@ def _mask_item(key: object, item: Any) -> Any:
 
 # ------------------------------------------------------------
 # Names of directories and files that look like tokens: `/srv/pypi-server-mirror`, `/tmp/lab-ghr_1a2b`
-# They are no secrets, and have to be known exactly: logs, settings and policies are found by paths.
+# They are not masked: logs, settings and policies are found by their exact paths.
 
 
 _ROOTS: Final = (
@@ -397,7 +397,7 @@ _CHARACTERS: Final = f"{string.ascii_letters}{string.digits}_.+~/-"
 _BEGINNING: Final = re.compile(rf"(?:~\w*|/(?:{_ROOTS}))(?:/.*)?/[^/]*")
 """What stands before the rest of a name in a path."""
 _URL_SIGNS: Final = ("@", "?", "#", "%", "&")
-"""What comes before a path in an address that is none of a file."""
+"""What comes before a path in an address other than `file:`."""
 _MAX_CHARS: Final = 1_000
 _LONG_WORD: Final = re.compile(r"[A-Za-z0-9]{16,}")
 """Longer than the random part in the names of temporary directories."""

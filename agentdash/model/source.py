@@ -11,7 +11,7 @@ from agentdash.model.fleet import Fleet
 NOT_READ: Final = "not read: --all reads them"
 """In the detail of a source that has left out sessions at the start: tables show such a detail."""
 NO_APP_SERVER: Final = "no app-server is running"
-"""Detail of the feed of Codex where there is none, which is no failure."""
+"""Detail of Codex's feed without an app-server, which is not a failure."""
 Emit = Callable[[Sequence[Event]], None]
 """Hand events to the engine."""
 

@@ -92,7 +92,7 @@ class Group(StrEnum):
 
 
 def group_of_state(state: State) -> Group:
-    """Return the group of a worker of which nothing but its state is known."""
+    """Return the group of a worker if only its state is known."""
     if state in NEEDS_YOU:
         return Group.NEEDS_YOU
     if state is State.RUNNING:

@@ -160,12 +160,12 @@ def advance_skimming(cursor: Cursor, at: float, tail_bytes: int) -> None:
 
 
 def time_at(path: Path, offset: int) -> float | None:
-    """Return the time of the first line after an offset; None if there is none or the file is compressed."""
+    """Return the time of the first line after an offset, or None (also of a compressed file)."""
     return next((at for _, at in _timed_lines(path, offset)), None)
 
 
 def last_time(path: Path) -> float | None:
-    """Return the time of the last line; None if there is none or the file is compressed."""
+    """Return the time of the last line, or None (also of a compressed file)."""
     if path.suffix == ".zst":
         return None
     try:

@@ -244,7 +244,7 @@ class StreamIndex:
         self.open = True
         """Whether more may still be written."""
         self.error: str | None = None
-        """The error that ended indexing; None while there is none."""
+        """The error that ended indexing, or None."""
 
     @property
     def progress(self) -> float:

@@ -70,7 +70,7 @@ def find_parts(folder: Path) -> Iterator[JournalPart]:
 
 
 def _read_begin(path: Path) -> float | None:
-    """Return the time in a part's header; None where it is damaged."""
+    """Return the time in a part's header, or None if it is damaged."""
     with open_stream(path) as file:
         header = file.readline(_MAX_HEADER_BYTES)
     try:
@@ -177,7 +177,7 @@ class JournalReader:
     Args:
         since: events before this time (unix seconds) are summed up in one `FleetKnown`.
         follows: whether the part before it is read as well: then what it repeats is left out.
-        last_line: number of the line with which the recording ends; None where it goes on.
+        last_line: number of the line with which the recording ends, or None if it goes on.
         torn: whether an incomplete line follows that one.
     """
 

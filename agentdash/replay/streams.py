@@ -254,13 +254,13 @@ class FileStream:
         self._newline_due = False
         """Whether the newline of the line that ends at the offset is still to come."""
         self.problem: str | None = None
-        """Why the file cannot be read on; None where it can."""
+        """Why the file cannot be read on, or None."""
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_lines": None}
 
     def next(self) -> Step | None:
-        """Return the next step; None if there is none (yet)."""
+        """Return the next step, or None."""
         if self.problem is not None:
             return None
         events: Sequence[Event] = ()
@@ -350,7 +350,7 @@ class MergedStream:
         self.streams = (*streams, *recorded)
         self._recalls = recalls
         self._logs = len(streams)
-        """Number of streams that are no recordings."""
+        """Number of streams of session logs."""
         self._heads: list[tuple[float, int, Step]] = []
         """A heap of the next step of each stream: due time, number of the stream, step."""
         self._exhausted = list(range(len(self.streams)))
@@ -416,7 +416,7 @@ class MergedStream:
         return len(self._exhausted) < before
 
     def _add(self, number: int, step: Step | None) -> None:
-        """Add the next step of a stream; None where it has none (yet)."""
+        """Add the next step of a stream; None: it has no more (yet)."""
         if step is None:
             self._exhausted.append(number)
         else:

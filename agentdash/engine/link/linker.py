@@ -230,7 +230,7 @@ def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessT
 
 
 def _loaded_by_daemon(fleet: FleetView, tree: ProcessTree) -> Loaded | None:
-    """Return what Codex's daemon has loaded; None where it has nothing, or none runs."""
+    """Return what Codex's daemon has loaded, or None."""
     holders = fleet.locks.holders if fleet.locks else {}
     loaded = [id_ for id_, pid in holders.items() if (owner := tree.get(pid)) and is_daemon(owner)]
     if not loaded:
@@ -367,7 +367,7 @@ def _is_left(fleet: FleetView, key: PaneKey) -> bool:
 
 
 def living_tuis(fleet: FleetView, taken: Container[PaneKey]) -> list[Tui]:
-    """Return the Codex processes that are the workers of panes, but for those of `taken` panes."""
+    """Return the Codex processes that are the workers of panes, except `taken` panes."""
     tuis: list[Tui] = []
     for key, occupant in fleet.occupants.items():
         if occupant.agent != "codex" or occupant.gone_at is not None or key in taken:

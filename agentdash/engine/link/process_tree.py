@@ -37,7 +37,7 @@ class ProcessTree:
         """The pane of each pid that was looked up, and of the first processes."""
 
     def server(self, pane: PaneKey) -> Process | None:
-        """Return the tmux server of a pane; None where it is not among the tracked processes."""
+        """Return the tmux server of a pane, or None if it is not tracked."""
         return self._servers.get(pane.server)
 
     def first_in(self, pane: PaneKey) -> Process | None:
@@ -159,10 +159,11 @@ def thread_of(process: Process, tree: ProcessTree) -> str | None:
 
 
 def runners(process: Process, thread: str, tree: ProcessTree) -> Iterator[Process]:
-    """Yield the processes above one that names a thread, of which one may run it, nearest first.
+    """Yield the processes above one that names a thread, nearest first: one of them may run the thread.
 
     Ends at one that names another thread: a CLI gives its commands their variables, and what these start may
-    have any others. So with a daemon, the command of one thread is none of another. Ends at a tmux server.
+    have any others. So with a daemon, the command of one thread does not count as another's. Ends at a tmux
+    server.
     """
     names = [name for name in THREAD_VARIABLES.values() if (process.env or {}).get(name) == thread]
     for parent in tree.above(process):
@@ -207,7 +208,7 @@ _CODEX_HOME = "/.codex/"
 
 
 def home_directory(fleet: FleetView, thread: Thread) -> str | None:
-    """Return the home directory of a thread's commands, by the best evidence; None where there is none.
+    """Return the home directory of a thread's commands, by the best evidence, or None.
 
     That is `HOME` of its processes; else the home that its working directory lies in by custom; else the
     directory that has its `.codex`; else the one that its commands have printed; else that of this machine's
@@ -241,7 +242,7 @@ it."""
 
 
 def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:
-    """Return what stands between a command and its Codex; None where no Codex is found above the command."""
+    """Return what stands between a command and its Codex, or None if no Codex is above the command."""
     found: Applied | None = None
     for parent in tree.above(process):
         if is_codex(parent):

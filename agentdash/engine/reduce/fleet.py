@@ -95,8 +95,6 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             draft.pushed[event.thread] = recall.with_known_since(draft, event)
         case e.PaneSessionRead():
             recall.recall_session(draft, event)
-        case e.ObservationsRecalled() | e.PanesRecalled() | e.AttentionRecalled():
-            recall.reduce_recalled(draft, event)
         case e.SessionSeen():
             _reduce_session(draft, event)
         case e.PolicyRequested():
@@ -124,12 +122,18 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.SourceSeen():
             _reduce_source(draft, event)
         case _:
-            _reduce_unrecorded(draft, event)
+            _reduce_earlier(draft, event)
 
 
-def _reduce_unrecorded(draft: FleetDraft, event: e.Event) -> None:
-    """Apply an event that no source of facts emits."""
+def _reduce_earlier(draft: FleetDraft, event: e.Event) -> None:
+    """Apply what an earlier agentdash, a recording or another host knows."""
     match event:
+        case e.ObservationsRecalled(memory=memory):
+            recall.recall_observations(draft, memory)
+        case e.PanesRecalled(workers=workers):
+            recall.recall_panes(draft, workers)
+        case e.AttentionRecalled(attention=attention):
+            draft.attention = attention
         case RemoteSeen():
             draft.remotes[event.host.link.name] = event.host
         case ThreadRestored(thread=thread, history=history):
@@ -158,7 +162,7 @@ def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
 def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:
     if event.name == STATUS_FEED and not event.ok:
         draft.pushed.clear()  # what it pushed holds no longer
-        if event.detail == NO_APP_SERVER:  # it ends with its last client, which is no failure
+        if event.detail == NO_APP_SERVER:  # it ends with its last client, which is not a failure
             draft.sources.discard(STATUS_FEED)
             return
     draft.sources[event.name] = SourceHealth(event.name, event.ok, event.detail, event.at)
@@ -204,7 +208,7 @@ def _is_just_started(draft: FleetDraft, event: e.ThreadStarted) -> bool:
 
 
 def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
-    """Forget the live processes, of which nothing is known from here on.
+    """Forget the live processes: nothing is known of them from here on.
 
     Panes stay, as they were seen last, and threads keep theirs.
     """
