@@ -62,7 +62,7 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return min(source.read for source in self.sources.values())
 
     def find(self, model: str) -> Price | None:
-        """Return the price of a model; None where it has none."""
+        """Return the price of a model, or None."""
         return self.models.get(model) or self.models.get(_VERSION_SUFFIX.sub("", model, count=1))
 
 
@@ -70,7 +70,7 @@ class Cost(msgspec.Struct, frozen=True):
     """What tokens cost at list prices."""
 
     usd: float | None
-    """US dollars; None where a part of the tokens has no price."""
+    """US dollars, or None if a part of the tokens has no price."""
     priced_usd: float
     """The same of those tokens that have a price."""
     unpriced: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ def price_list() -> PriceList:
 
 
 def cost(usages: Iterable[ModelUsage], prices: PriceList | None = None) -> Cost | None:
-    """Return what tokens cost; None where there are none.
+    """Return what tokens cost, or None without any.
 
     Args:
         prices: the prices; None: those that come with agentdash.
@@ -106,7 +106,7 @@ def cost(usages: Iterable[ModelUsage], prices: PriceList | None = None) -> Cost 
 
 
 def priced_usd(usages: Iterable[ModelUsage]) -> float | None:
-    """Return the cost of those tokens that have a price, in US dollars; None where none has one."""
+    """Return the cost of those tokens that have a price, in US dollars, or None."""
     found = cost(usages)
     return found.priced_usd if found and (found.usd is not None or found.priced_usd) else None
 

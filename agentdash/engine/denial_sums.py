@@ -55,7 +55,7 @@ def sum_denials(denied: Iterable[DeniedCalls]) -> list[DenialSum]:
 
 _JOINED_LISTS: Final = frozenset(("writable_roots",))
 _JOINED_TABLES: Final = frozenset(("filesystem", "domains"))
-"""Tables of which each entry opens one path, or one host."""
+"""Tables whose entries each open one path, or one host."""
 _ADDS: Final = "add the path to"
 """Where the present entries are not known, the place states that (`remedy_forms.table`)."""
 _IF_IT_EXISTS: Final = ", if that directory exists"
@@ -76,7 +76,7 @@ class Denied(Protocol):
 
     @property
     def remedy(self) -> str | None:
-        """Lines of a configuration file, or words; None where nothing narrow enough is known."""
+        """Lines of a configuration file, or words, or None if nothing narrow enough is known."""
 
     @property
     def remedy_where(self) -> str | None:
@@ -144,7 +144,7 @@ def _where(places: list[str]) -> str | None:
 
 
 def _tables(text: str) -> _Tables:
-    """Return the tables of a configuration, the outer ones first; none of a text that is none."""
+    """Return the tables of a configuration, the outer ones first; of other texts, none."""
     try:
         settings = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -3,37 +3,176 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.attention import judge_attention
+from agentdash.engine.judge.attention import Standing, judge_attention
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
+from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
-from agentdash.engine.judge.states.state_history import settle, startup_grace_until
+from agentdash.engine.judge.states.state_history import SettledState, settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts
+from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.ssh_sessions import SshSessions
-from agentdash.engine.snapshot import WorkerCache
-from agentdash.engine.thread_worker import RowInputs, nested_worker, pane_worker
+from agentdash.engine.remote_rows import RemoteRows, SharedHomes
+from agentdash.engine.thread_worker import (
+    RowInputs,
+    nested_worker,
+    pane_worker,
+    thread_sandbox,
+    thread_worker,
+)
 from agentdash.model.events import LabelRead
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, ThreadPane, awaits_request
 from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
+from agentdash.model.policy import Policy
 from agentdash.model.process import ProcessKey
 from agentdash.model.reach import Reach
+from agentdash.model.secrets import mask_fields
+from agentdash.model.state_paths import Installed
 from agentdash.model.states import URGENCY, Attention, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import (
+    Assessment,
+    Sandbox,
     Snapshot,
     Worker,
 )
+
+# ------------------------------------------------------------
+# The workers of the snapshot before, reused while nothing that they are derived from has changed
+
+
+_MAX_FORMER_WORKERS: Final = 20
+"""Workers that are gone are forgotten when there are this many more of them than present ones."""
+
+
+class WorkerCache:
+    """What snapshots of one fleet share."""
+
+    def __init__(self) -> None:
+        self._judged: dict[str, tuple[RowInputs, Worker]] = {}
+        self._sandboxes: dict[str, tuple[RowInputs, State, Sandbox]] = {}
+        self._masked: dict[str, tuple[Worker, Worker]] = {}
+        self._shown: dict[str, tuple[Worker, Worker]] = {}
+        self._reaches: dict[str, tuple[Reach, Policy, Reach]] = {}
+        """What each worker could reach by its policy, with what that follows from."""
+        self._predictor: DenialPredictor | None = None
+        self.remote = RemoteRows()
+        self.shared_homes = SharedHomes()
+
+    def forget_others(self, workers: Mapping[str, Worker]) -> None:
+        """Forget workers that are not among these any more, where they have become many."""
+        known: dict[str, Any]
+        for known in (
+            self._judged,
+            self._sandboxes,
+            self._masked,
+            self._shown,
+            self._reaches,
+        ):
+            if len(known) > 2 * len(workers) + _MAX_FORMER_WORKERS:
+                for former in known.keys() - workers.keys():
+                    del known[former]
+
+    def predictor(self, installed: Installed | None) -> DenialPredictor | None:
+        """Return the predictor for these worker CLIs: the cached one while they are the same."""
+        if installed is None:
+            return None
+        if self._predictor is None or self._predictor.installed != installed:
+            self._predictor = DenialPredictor(installed)
+        return self._predictor
+
+    def worker(self, inputs: RowInputs) -> Worker:
+        """Return the masked worker of these inputs: the cached one, or else a new one."""
+        thread = inputs.case.thread.id
+        cached = self._judged.get(thread)
+        if cached is not None and cached[0].is_same(inputs):
+            return cached[1]
+        assessment = judge_thread(inputs.case)
+        worker = self.masked(thread_worker(inputs, assessment, self._sandbox(inputs, assessment)))
+        self._judged[thread] = (inputs, worker)
+        return worker
+
+    def _sandbox(self, inputs: RowInputs, assessment: Assessment) -> Sandbox:
+        """Return the sandbox of a thread: most lines of a session change nothing of it."""
+        thread = inputs.case.thread.id
+        cached = self._sandboxes.get(thread)
+        if cached is not None and cached[1] is assessment.state and cached[0].has_same_sandbox(inputs):
+            return cached[2]
+        sandbox = thread_sandbox(inputs, assessment)
+        self._sandboxes[thread] = inputs, assessment.state, sandbox
+        return sandbox
+
+    def masked(self, worker: Worker) -> Worker:
+        """Return a worker with secrets masked in its name and in what agentdash concludes and quotes.
+
+        Its moments, its calls and its screen stay as they are, for the eyes of its user. What is as before is
+        not masked again.
+        """
+        before, masked = self._masked.get(worker.id, (None, None))
+        changes = {
+            name: getattr(masked, name)
+            if before is not None and getattr(before, name) == getattr(worker, name)
+            else mask_fields(getattr(worker, name))
+            for name in ("name", "assessment", "sandbox", "line", "links", "notes")
+        }
+        known = replace(worker, **changes)
+        self._masked[worker.id] = (worker, known)
+        return known
+
+    def reach_by_policy(self, worker: str, own: Reach, policy: Policy) -> Reach:
+        """Return what a worker could reach by its policy: the identical object as before, if that is so."""
+        cached = self._reaches.get(worker)
+        if cached is None or cached[0] is not own or cached[1] != policy:
+            cached = self._reaches[worker] = own, policy, reach_by_policy(own, policy).compact()
+        return cached[2]
+
+    def shown(
+        self,
+        worker: Worker,
+        settled: SettledState,
+        stalled: float | None,
+        standing: Standing,
+        session: str | None = None,
+        around: tuple[Repository | None, Reach | None] = (None, None),
+    ) -> Worker:
+        """Return the worker as it is shown: the identical object as before, if it is equal."""
+        cached = self._shown.get(worker.id)
+        if cached is not None and (cached[0] is worker or cached[0] == worker):
+            before, assessment = cached[1], settled.assessment
+            is_same_state = before.assessment is assessment or before.assessment == assessment
+            is_same_place = (before.standing, before.is_new) == (standing.group, standing.is_new)
+            is_same = is_same_state and is_same_place and before.history == settled.periods
+            is_same = is_same and before.ssh_connection == session
+            if is_same and before.stalled == stalled and (before.git, before.reach) == around:
+                return before
+        shown = replace(
+            worker,
+            assessment=settled.assessment,
+            history=settled.periods,
+            stalled=stalled,
+            standing=standing.group,
+            is_new=standing.is_new,
+            ssh_connection=session,
+            git=around[0],
+            reach=around[1],
+        )
+        self._shown[worker.id] = (worker, shown)
+        return shown
+
+
+# ------------------------------------------------------------
+
 
 _EMPTY_HISTORY: Final = History()
 
@@ -92,7 +231,7 @@ class _SnapshotBuilder:
                 self._add_thread(thread, parents.get(thread.id))
 
     def add_panes(self) -> None:
-        """Add the workers that are panes, but for those of threads."""
+        """Add the workers that are panes, except those of threads."""
         linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
         self._occupied = linked | (self._fleet.occupants.keys() & self._fleet.panes.keys())
         for key, occupant in self._fleet.occupants.items():
@@ -148,8 +287,8 @@ class _SnapshotBuilder:
             sources=tuple(sorted(self._fleet.sources.values(), key=lambda source: source.name)),
             due=min((due for due in self._dues if due > self._now), default=None),
             installed=host.installed if host else None,
-            past=self._cache.same_past(past_panes(self._fleet, self._occupied)),
-            idle_panes=self._cache.same_idle(tuple(sorted(self._fleet.panes.keys() - self._occupied))),
+            past=past_panes(self._fleet, self._occupied),
+            idle_panes=tuple(sorted(self._fleet.panes.keys() - self._occupied)),
             hosts=tuple(host.link for host in self._fleet.remotes.values()),
         )
 

@@ -190,7 +190,7 @@ def _command_line(process: Process) -> str:
 
 
 def _last_activity(thread: Thread) -> float | None:
-    """Return the time of the newest line; of a file of which only a bare header was read, its mtime."""
+    """Return the time of the newest line; if only a bare header was read, the file's mtime."""
     if thread.version or thread.last_at != thread.created_at:
         return thread.last_at
     return thread.file.modified if thread.file else None
@@ -328,7 +328,7 @@ def _pane_links(occupant: PaneOccupant, by: str, session: SessionSeen | None) ->
 
 
 def _usage_on_screen(reading: ScreenRead | None, agent: str) -> ScreenUsage | None:
-    """Return what a screen states of model, context and cost; None where it states nothing."""
+    """Return what a screen states of model, context and cost, or None."""
     if reading is None or reading.agent != agent or reading.usage == ScreenUsage():
         return None
     return reading.usage

@@ -13,7 +13,7 @@ class Chat(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest facts of a session. None: the log has none, or does not decide it."""
 
     by: str
-    """How the session was found, of which other ones could be meant."""
+    """How the session was found among others that could be meant."""
     name: str | None = None
     """Its title; without one the first prompt."""
     model: str | None = None

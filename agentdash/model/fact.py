@@ -1,6 +1,6 @@
 """The short fact of a worker: what it does or needs, with the object it is about, whole.
 
-A row shows a fact in few cells, a document as fields. It is no sentence: what may be cut from a path, a
+A row shows a fact in few cells, a document as fields. It is not a sentence: what may be cut from a path, a
 command or a question differs, so the object is a field of its own, with its form.
 """
 
@@ -73,7 +73,7 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
     what: str
     """In a few words, to be read before the object: `wants to run`, `write denied`."""
     object: str = ""
-    """The command, path, host, question or message, whole; empty where there is none."""
+    """The command, path, host, question or message, whole; may be empty."""
     form: ObjectForm = ObjectForm.TEXT
     why: str = ""
     """In a few words, to be read after the object: `read-only file system`."""

@@ -1,14 +1,18 @@
 """Everything known at one moment: the result of reducing events, the input of judging.
 
-All structs are frozen. The mappings of a `Fleet` are never changed in place either: `engine.reduce` copies
-them (`model.fleet_draft`).
+All structs are frozen. The mappings of a `Fleet` are never changed in place either: `engine.reduce` changes a
+`FleetDraft`, which copies them.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, Sequence, ValuesView
+from enum import StrEnum, auto
+from functools import cached_property
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.model.denials import PathKind
 from agentdash.model.events import (
@@ -22,9 +26,8 @@ from agentdash.model.events import (
     ViolationLogged,
 )
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import FleetLinks
 from agentdash.model.git import Repository
-from agentdash.model.memory import PastWorker, ThreadMemory
+from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import ProvisionalObservation
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
@@ -34,6 +37,82 @@ from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess
 from agentdash.model.states import Attention
 from agentdash.model.thread import Thread
+
+# ------------------------------------------------------------
+# Links between threads, processes and panes: the result of `engine.link`. Each names its evidence (`by`)
+
+
+class ThreadOwner(msgspec.Struct, frozen=True):
+    """The process that has a thread loaded."""
+
+    pid: int
+    by: str
+    """The evidence, in words."""
+    source: EvidenceSource
+    """`lock`: it holds the writer lock (Codex 0.148+). `process`: it holds the rollout open."""
+    key: ProcessKey | None = None
+    """Its identity, where it is among the tracked processes."""
+
+
+class PaneLink(StrEnum):
+    """The kind of evidence that links a thread to a pane, the strongest first."""
+
+    OWNER = auto()
+    """Its Codex runs in the pane, or did."""
+    ARGUMENTS = auto()
+    PROMPT = auto()
+    ONLY_ONE = auto()
+
+
+class ThreadPane(msgspec.Struct, frozen=True):
+    """The pane of a thread."""
+
+    key: PaneKey
+    by: str
+    """The evidence, in words."""
+    own: bool = False
+    """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
+    how: PaneLink = PaneLink.OWNER
+
+
+class FleetLinks(msgspec.Struct, frozen=True, dict=True):
+    """All links of a fleet at one moment."""
+
+    owners: dict[str, ThreadOwner] = {}
+    orphans: dict[str, float] = {}
+    """Threads whose owner was seen to have ended, and when (unix seconds); until they have an owner again."""
+    commands: dict[str, tuple[Process, ...]] = {}
+    """Live processes that are commands of a thread: they name it, and descend from its owner, or did."""
+    claims: dict[str, tuple[Process, ...]] = {}
+    """Live processes that name a thread, and were not seen below its owner: anybody may do that."""
+    panes: dict[str, ThreadPane] = {}
+    below: dict[PaneKey, tuple[Process, ...]] = {}
+    """Live processes below each pane, by pid."""
+    parents: dict[str, str] = {}
+    """The parent thread of each child thread."""
+    servers: dict[ProcessKey, Process] = {}
+    """The tmux server that each worker CLI descends from, where it is among the tracked processes."""
+
+    nested: dict[ProcessKey, str] = {}
+    """The thread whose command started a worker CLI that lives, and has no pane of its own."""
+
+    outer: dict[str, str] = {}
+    """The thread whose command started the Codex that runs a thread."""
+
+    def threads_in(self, pane: PaneKey) -> Sequence[str]:
+        """Return the threads that are linked to a pane."""
+        return self._threads_by_pane.get(pane, ())
+
+    @cached_property
+    def _threads_by_pane(self) -> dict[PaneKey, list[str]]:
+        found: dict[PaneKey, list[str]] = {}
+        for thread, link in self.panes.items():
+            found.setdefault(link.key, []).append(thread)
+        return found
+
+
+# ------------------------------------------------------------
+
 
 NOT_RECORDED: Final = "not recorded any more"
 """Detail of a source from the end of its recording on."""
@@ -117,10 +196,10 @@ class Fleet(msgspec.Struct, frozen=True):
     """Those of these observations that are made again when more of the log has been read."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: Locks | None = None
-    """None where locks were never looked at."""
+    """None if locks were never read."""
     processes_at: float | None = None
-    """When the newest pass over processes ended; None where there is none (replay of bare files): then a
-    missing process means nothing."""
+    """When the newest pass over processes ended, or None (replay of bare files): then a missing process
+    means nothing."""
     files_at: float | None = None
     """When the open files of processes were read last, in that pass or before."""
     sources: dict[str, SourceHealth] = {}
@@ -154,7 +233,7 @@ class Fleet(msgspec.Struct, frozen=True):
     past_workers: dict[PaneKey, PastWorker] = {}
     """The newest worker of each pane that an earlier look, or another agentdash, saw in it."""
     attention: Attention | None = None
-    """What the user has looked at and acknowledged; None where that is not known."""
+    """What the user has looked at and acknowledged, or None if not known."""
     histories: dict[str, History] = {}
     """By worker: thread id or pane."""
     remotes: dict[str, RemoteHost] = {}
@@ -196,7 +275,7 @@ class RecordingEnded(Event, frozen=True, kw_only=True, tag="recording-ended"):
 class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     """Everything known that no rollout contains, as a journal repeats it: it adds to what is known.
 
-    Its fields are those of `Fleet` whose origin is the journal (`model.registry`), with items in place of
+    Its fields are those of `Fleet` that can be read again from no other file, with items in place of
     mappings, since JSON has no structs as keys.
     """
 
@@ -225,3 +304,228 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     attention: Attention | None = None
     logged: tuple[ViolationLogged | TroubleLogged, ...] = ()
     """What Codex logged of threads."""
+
+
+RESTORED_FIELDS: Final = tuple(
+    name for name in Fleet.__struct_fields__ if name in FleetKnown.__struct_fields__
+)
+"""The fields of a `Fleet` that a journal restores."""
+
+
+def memory_of(thread: Thread) -> ThreadMemory:
+    """Return what is known of a thread's live processes, which no rollout contains."""
+    return ThreadMemory(
+        thread=thread.id,
+        observations=tuple(
+            RememberedObservation(
+                observation=replace(observation, policy=-1),
+                policy_since=thread.policies[observation.policy].since if observation.policy >= 0 else None,
+            )
+            for observation in thread.observations
+            if observation.source is EvidenceSource.ENVIRONMENT and not observation.provisional
+        ),
+        escapes=thread.escapes,
+    )
+
+
+def known_of(fleet: Fleet, at: float) -> FleetKnown:
+    """Return the event that restores all facts of a fleet that no rollout contains.
+
+    Args:
+        at: the time of the event (unix seconds).
+    """
+    fields: dict[str, Any] = {}
+    for name in RESTORED_FIELDS:
+        value = getattr(fleet, name)
+        fields[name] = tuple(value.items()) if isinstance(value, dict) else value
+    logged = [
+        event
+        for thread in fleet.threads.values()
+        for event in (*thread.violations, thread.trouble)
+        if event is not None
+    ]
+    return FleetKnown(at=at, logged=tuple(logged), **fields)
+
+
+# ---------------------------------------------------------------- a fleet under construction
+
+K = TypeVar("K")
+V = TypeVar("V")
+D = TypeVar("D")
+
+
+class CopyOnWrite(MutableMapping[K, V]):
+    """A mapping that shares its dict until it is first changed; the shared dict itself never changes.
+
+    Reading costs what a dict costs. The first change after `__init__` or `freeze` copies the dict, the
+    following ones do not; changes of constant cost need another implementation of this class alone.
+    """
+
+    __slots__ = ("_data", "_shared")
+
+    def __init__(self, data: dict[K, V]) -> None:
+        self._data = data
+        self._shared = True
+
+    def freeze(self) -> dict[K, V]:
+        """Return the dict as it is now; later changes do not reach it."""
+        self._shared = True
+        return self._data
+
+    def discard(self, key: K) -> None:
+        """Remove a key, if present."""
+        if key in self._data:
+            del self[key]
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        self._data = {}
+        self._shared = False
+
+    def _writable(self) -> dict[K, V]:
+        if self._shared:
+            self._data = dict(self._data)
+            self._shared = False
+        return self._data
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self._writable()[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        del self._writable()[key]
+
+    def __getitem__(self, key: K) -> V:
+        return self._data[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._data
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    # the inherited versions of these are correct, and ten times as slow
+
+    @overload
+    def get(self, key: K, default: None = None, /) -> V | None: ...
+    @overload
+    def get(self, key: K, default: V | D, /) -> V | D: ...
+    def get(self, key: K, default: V | D | None = None, /) -> V | D | None:
+        """Return the value of a key, or the default."""
+        return self._data.get(key, default)
+
+    def keys(self) -> KeysView[K]:
+        """Return a view of the keys."""
+        return self._data.keys()
+
+    def values(self) -> ValuesView[V]:
+        """Return a view of the values."""
+        return self._data.values()
+
+    def items(self) -> ItemsView[K, V]:
+        """Return a view of the items."""
+        return self._data.items()
+
+
+class FleetDraft:
+    """The fields of a `Fleet`, changeable; neither the fleet it starts from nor any fleet it froze changes
+    with it.
+
+    Args:
+        fleet: what is known before the changes.
+    """
+
+    threads: CopyOnWrite[str, Thread]
+    panes: CopyOnWrite[PaneKey, Pane]
+    processes: CopyOnWrite[ProcessKey, Process]
+    readings: CopyOnWrite[PaneKey, ScreenRead]
+    pushed: CopyOnWrite[str, StatusPushed]
+    observed: CopyOnWrite[ProcessKey, float]
+    provisional: CopyOnWrite[ProcessKey, ProvisionalObservation]
+    occupants: CopyOnWrite[PaneKey, PaneOccupant]
+    locks: Locks | None
+    processes_at: float | None
+    files_at: float | None
+    sources: CopyOnWrite[str, SourceHealth]
+    host: HostSeen | None
+    mounts: CopyOnWrite[int, tuple[Mount, ...]]
+    state_paths: CopyOnWrite[ProcessKey, tuple[PathAccess, ...]]
+    repositories: CopyOnWrite[str, Repository]
+    reaches: CopyOnWrite[str, Reach]
+    paths: CopyOnWrite[str, PathKind]
+    links: FleetLinks
+    busy: CopyOnWrite[ProcessKey, float]
+    labels: CopyOnWrite[str, LabelRead]
+    troubles: CopyOnWrite[str, ProviderTrouble]
+    sessions: CopyOnWrite[ProcessKey, SessionSeen]
+    requests: CopyOnWrite[str, tuple[Requested, ...]]
+    recalled: CopyOnWrite[str, ThreadMemory]
+    past_workers: CopyOnWrite[PaneKey, PastWorker]
+    attention: Attention | None
+    histories: CopyOnWrite[str, History]
+    remotes: CopyOnWrite[str, RemoteHost]
+
+    def __init__(self, fleet: Fleet) -> None:
+        for name in Fleet.__struct_fields__:
+            value = getattr(fleet, name)
+            setattr(self, name, CopyOnWrite(value) if isinstance(value, dict) else value)
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """Return agentdash's own kernel facts."""
+        return self.host.kernel if self.host else None
+
+    def freeze(self) -> Fleet:
+        """Return the fleet as it is now. Mappings that did not change are those of the fleet before."""
+        fields: dict[str, Any] = {}
+        for name in Fleet.__struct_fields__:
+            value = getattr(self, name)
+            fields[name] = value.freeze() if isinstance(value, CopyOnWrite) else value
+        return Fleet(**fields)
+
+
+FleetView = Fleet | FleetDraft
+"""What linking and judging read: a fleet, or the state of one in the middle of a batch of events."""
+
+
+# ------------------------------------------------------------
+# The process that was asked to run a thread, and whether what it was asked for is still to be read
+
+
+MAY_START_S: Final = 3.0
+"""Age up to which a thread without a process may get one: it has just been started."""
+_IS_READ_S: Final = 10.0
+"""Age of a process at which its request has been read, or cannot be: it takes a tenth of a second on a quiet
+machine."""
+_CLOCK_TOLERANCE_S: Final = 0.1
+"""The start of a process is known to one tick of the kernel's clock."""
+
+
+def asked_process(fleet: Fleet, thread: Thread) -> Process | None:
+    """Return the process that was asked to run a thread: its owner, or where that is a shared server the
+    program in its pane, or that of its parent."""
+    owner = fleet.links.owners.get(thread.id)
+    process = fleet.processes.get(owner.key) if owner and owner.key else None
+    if process is not None and process.agent is not None:
+        return process
+    placed = fleet.links.panes.get(thread.id)
+    occupant = fleet.occupants.get(placed.key) if placed else None
+    return fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
+
+
+def awaits_request(fleet: Fleet, thread: Thread) -> bool:
+    """Return whether what a thread was asked for is still to be read: it has just started, or its process."""
+    if fleet.processes_at is None or not fleet.processes:  # read from files
+        return False
+    if thread.parent is not None and thread.role is None:
+        return False
+    process = asked_process(fleet, thread)
+    if process is None:
+        is_new = fleet.processes_at - (thread.created_at or 0.0) <= MAY_START_S
+        return is_new and not fleet.requests.get(thread.id)  # else it has ended already
+    if fleet.processes_at - process.key.started > _IS_READ_S:
+        return False
+    since = max((each.since or 0.0 for each in fleet.requests.get(thread.id, ())), default=0.0)
+    return since < process.key.started - _CLOCK_TOLERANCE_S

@@ -19,7 +19,7 @@ class Repository(msgspec.Struct, frozen=True, omit_defaults=True):
     dirty: bool | None = None
     """Whether tracked files differ from the last commit. Untracked files are not looked at."""
     upstream: str | None = None
-    """`origin/main`; None where the branch follows none."""
+    """`origin/main`, or None."""
     ahead: int | None = None
     """Commits that the upstream has not."""
     behind: int | None = None

@@ -59,7 +59,7 @@ class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):
     reference: Reference = "configured"
     """Where the expected value comes from."""
     expected_at: float | None = None
-    """Since when the expected value was in force (unix seconds); None where the file states no time."""
+    """Since when the expected value was in force (unix seconds), or None if the file states no time."""
     actual_at: float | None = None
     """When the actual value was found (unix seconds)."""
 

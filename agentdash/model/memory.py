@@ -66,7 +66,7 @@ class PastWorker(msgspec.Struct, frozen=True, omit_defaults=True):
     started: float | None = None
     """When its process started (unix seconds)."""
     arguments: tuple[str, ...] = ()
-    """Digests of its arguments, by one of which its session is known: they may hold its prompt."""
+    """Digests of its arguments: one may be its prompt, by which its session is found."""
 
     @property
     def is_thread(self) -> bool:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.policy import Policy
 from agentdash.model.process import ProcessKey
+
+NETWORK_FLAG: Final = "CODEX_SANDBOX_NETWORK_DISABLED"
+"""`1` where the policy turns the network off (all versions, also where no sandbox could be built)."""
+SANDBOX_FLAG: Final = "CODEX_SANDBOX"
+"""`seatbelt` in the sandbox of macOS."""
+RUNTIME_FLAG: Final = "SANDBOX_RUNTIME"
+"""`1` for everything in the sandbox of Anthropic's sandbox runtime (`srt`, Claude Code)."""
+INHERITED: Final = "SANDBOX"
+"""Set by Gemini CLI and Qwen Code inside of their sandboxes: `sandbox-exec`, or a container's name. Where it
+is inherited from elsewhere, they start none."""
+
 
 UNSET = "unset"
 """The value of a variable that was looked for and is not set. (None: not looked for.)"""
@@ -25,7 +36,7 @@ class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
     by: str
     """`codex-linux-sandbox`, `bwrap`, `sandbox-exec`; `nothing` where the command is Codex's own child."""
     policy: Policy | None = None
-    """The policy in the launcher's arguments; None where there is none, or it cannot be read."""
+    """The policy in the launcher's arguments, or None if it cannot be read."""
 
 
 class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,7 +48,7 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: int
     """Index into the thread's policies; -1 before the first."""
     network_flag: str | None = None
-    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None where it was not looked for."""
+    """`CODEX_SANDBOX_NETWORK_DISABLED`: its value, `unset`, or None if it was not read."""
     sandbox_flag: str | None = None
     """`CODEX_SANDBOX`, likewise."""
     granted: Granted | None = None

@@ -41,7 +41,7 @@ AccessMode = Literal["read", "write", "deny"]
 TMPDIR: Final = "$TMPDIR"
 """Stands for the directory that a command's own `TMPDIR` names."""
 _SANDBOX_PATHS: Final = ("/dev", "/proc", "/sys")
-"""Paths of which every sandbox has its own: no policy decides about them."""
+"""Paths that every sandbox has for itself: no policy decides about them."""
 
 
 class PolicyRule(msgspec.Struct, frozen=True, omit_defaults=True):

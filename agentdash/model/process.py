@@ -75,7 +75,7 @@ class Launcher(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     """`codex-linux-sandbox`, `bwrap`, `sandbox-exec`."""
     policy: Policy | None = None
-    """The policy in its arguments; None where there is none, or it cannot be read."""
+    """The policy in its arguments, or None if it cannot be read."""
 
 
 class Process(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -90,7 +90,7 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     exe: str | None = None
     cwd: str | None = None
     env: dict[str, str] | None = None
-    """The kept part of the environment at exec time; None where it cannot be read (other users, macOS)."""
+    """The kept part of the environment at exec time, or None if it cannot be read (other users, macOS)."""
     kernel: Kernel | None = None
     agent: str | None = None
     """The worker CLI this process is the main process of: `codex`, `opencode`, `claude` ... (rules:

@@ -108,7 +108,7 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     then; None: at the start of the process."""
 
     files_written: float | None = None
-    """When the newest of the configuration files was written (unix seconds); None: there is none."""
+    """When the newest of the configuration files was written (unix seconds), or None."""
     changed_files: tuple[str, ...] = ()
     """Configuration files that were written after `since`: what they set then is not known. (Codex writes its
     own file as it starts.)"""
@@ -141,7 +141,7 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.read_at is not None and not self.are_arguments_known
 
     def origin(self, field: RequestField) -> RequestOrigin | None:
-        """Return where a part was set; None where nothing asked for it."""
+        """Return where a part was set, or None."""
         return next((origin for origin in self.origins if origin.field is field), None)
 
     def given_origin(self, field: RequestField) -> RequestOrigin | None:

@@ -73,7 +73,7 @@ _ASKING: Final = Pattern(
     rf"{_BEGIN}(?:(?:mysql|mariadb)\w*\b[^|;&\n]{{0,200}}?\s-p(?=\s|\Z)|psql\b[^|;&\n]{{0,200}}?\s-W\b"
     r"|base64\b(?!\s+-[-dD]))"
 )
-"""A program that may read a password: a word with a digit is one; prose, and a statement in SQL, are none."""
+"""A program that may read a password: a word with a digit counts as one; prose and SQL don't."""
 _PASSWORD: Final = Pattern(r"[\"'\\]*(?=[^\s\d]*\d)(?=[^\sA-Za-z]*[A-Za-z])\S{6,}")
 _PIPELINE: Final = Pattern(rf"(?:{_quoted('mark')}|[^;&\n\"'\\>]++|\\[\s\S]|&>|>&?)*")
 """The rest of a pipeline."""

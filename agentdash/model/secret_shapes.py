@@ -80,12 +80,12 @@ _OPENED: Final = r"(?=\\*[\"'][^\s\"'\\)\],;:][^\"'\\\n]{2})"
 """Before a quotation mark that opens a text, and closes none: `getpass('Password: ')`."""
 _VALUE: Final = rf"(?:\$?{_QUOTED}|[^\s;&|'\"\\,)}}\]<>]+)"
 _MIXED: Final = r"(?=[^\s'\"\\]{0,80}\d)(?=[^\s'\"\\]{0,80}[A-Za-z])[^\s;&|'\"\\,(){}\]\[]{8,}"
-"""A value that is no word: it has digits and letters."""
+"""A value with both digits and letters."""
 _RANDOM: Final = (
     r"(?=[0-9]*[A-Za-z])(?=[A-Za-z]*\d)"
     r"(?:[0-9a-f]{32,}|(?-i:(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24,}))(?![\w/-]|\.\w)"
 )
-"""A value that nobody would write by hand, all of which is one word."""
+"""A single word that nobody would write by hand."""
 _TYPE: Final = (
     r"(?!(?:string|str|secretstr|secretbytes|bool|boolean|int|integer|number|object|bytes|any|required"
     r"|optional|unknown)\b"

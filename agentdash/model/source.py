@@ -11,7 +11,7 @@ from agentdash.model.fleet import Fleet
 NOT_READ: Final = "not read: --all reads them"
 """In the detail of a source that has left out sessions at the start: tables show such a detail."""
 NO_APP_SERVER: Final = "no app-server is running"
-"""Detail of the feed of Codex where there is none, which is no failure."""
+"""Detail of Codex's feed without an app-server, which is not a failure."""
 Emit = Callable[[Sequence[Event]], None]
 """Hand events to the engine."""
 
@@ -54,3 +54,26 @@ class ClosableSource(Protocol):
     async def close(self) -> None:
         """End it."""
         ...
+
+
+class Clock(Protocol):
+    """A source of time, and of waiting for a time."""
+
+    def now(self) -> float:
+        """Return the time (unix seconds, UTC)."""
+        ...
+
+    async def sleep_until(self, at: float) -> None:
+        """Return when `now()` has reached `at`."""
+        ...
+
+
+def until_beat(interval_s: float, monotonic_s: float) -> float:
+    """Return the seconds until the next multiple of an interval: polls that rest until then share one
+    wakeup.
+
+    Args:
+        interval_s: of the polls.
+        monotonic_s: now, by `time.monotonic`.
+    """
+    return interval_s - monotonic_s % interval_s

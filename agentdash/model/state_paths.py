@@ -1,16 +1,126 @@
 """The paths of worker CLIs' state: sessions, databases, locks. A sandbox that forbids to write these stops
-the CLI early."""
+the CLI early.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
 
-from agentdash.model.state_paths import WriteAccess
+# ------------------------------------------------------------
+# The mount table of a namespace, which decides without touching the disk whether mounts let a path be
+# written
+
+
+class Mount(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of `/proc/PID/mountinfo`."""
+
+    id: int
+    parent: int
+    """The id of the mount it is mounted on. The parent of the root mount is not in the table, or is
+    itself."""
+    point: str
+    """Where it is mounted, absolute, as the process sees it."""
+    read_only: bool = False
+    """By an option of this mount (`mount --bind -o ro`), or because its filesystem is."""
+    fstype: str = ""
+    """`ext4`, `tmpfs` ..."""
+    root: str = "/"
+    """Which directory of its filesystem is mounted."""
+    mask: bool = False
+    """Whether it is an empty tmpfs that hides what the disk has: read-only, and made with a mode without
+    write permission.
+
+    Codex mounts one over `.git`, `.codex` ... where these are missing (mode 555) and over what is hidden from
+    reading (mode 000).
+    """
+    device: str = ""
+    """`254:0`: the device of its filesystem; empty in journals of 0.1.0."""
+    private: bool = False
+    """Whether it is a filesystem in memory, or an overlay, that is mounted nowhere in agentdash's namespace:
+    what is written there reaches no file of the user, and is lost with the namespace."""
+
+
+class WriteAccess(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether a process may write a path, and what refuses it."""
+
+    verdict: Literal["allowed", "read-only-mount", "mode", "policy", "unknown"]
+    """Of a living process: `allowed` as far as mounts, modes and owners go; Landlock cannot be read. `mode`:
+    owner and mode refuse it. `policy`: there is no process yet, and the policy refuses it."""
+    mount: Mount | None = None
+    """The mount that refuses it."""
+    missing: bool = False
+    """Whether the path does not exist yet: then it, or the directories above it, would have to be created."""
+
+
+class MountTable:
+    """All mounts of a namespace, resolved as the kernel does: component by component, from mount to mount.
+
+    Args:
+        mounts: in the order of mountinfo. Of several on the same place the last one counts.
+    """
+
+    def __init__(self, mounts: Iterable[Mount]) -> None:
+        mounts = tuple(mounts)
+        ids = {mount.id for mount in mounts}
+        self._on = {(mount.parent, mount.point): mount for mount in mounts if mount.parent != mount.id}
+        # a mount stacked on "/" covers it only for a process that changes its root to it; the table of a
+        # process
+        # in a chroot has no root mount
+        roots = (
+            mount
+            for mount in mounts
+            if mount.point == "/" and (mount.parent == mount.id or mount.parent not in ids)
+        )
+        self._root = next(roots, None)
+        self.devices = frozenset(mount.device for mount in mounts)
+        """Those of all its filesystems."""
+
+    def of(self, path: str) -> Mount | None:
+        """Return the mount that a path lies on, existing or not; None where the table does not show it
+        (relative paths, a chroot).
+
+        Args:
+            path: absolute, free of symlinks as far as it exists.
+        """
+        if self._root is None or not path.startswith("/"):
+            return None
+        mount, walked = self._root, ""
+        for name in posixpath.normpath(path).strip("/").split("/"):
+            walked = f"{walked}/{name}"
+            while (on := self._on.get((mount.id, walked))) is not None:
+                mount = on
+        return mount
+
+    def may_write(self, path: str) -> bool | None:
+        """Return whether mounts let this path be written; None: not known. Modes, owners and Landlock may
+        still forbid it.
+
+        Args:
+            path: absolute, free of symlinks as far as it exists.
+        """
+        mount = self.of(path)
+        return None if mount is None else not mount.read_only
+
+    def is_lost(self, path: str, host: MountTable | None) -> bool:
+        """Return whether what is written to a path stays in the namespace, and is lost with it.
+
+        Args:
+            path: absolute, free of symlinks as far as it exists.
+            host: the mounts that the program outside has; None: they are agentdash's own.
+        """
+        mount = self.of(path)
+        if mount is None or mount.read_only or not mount.private:
+            return False
+        return host is None or mount.device not in host.devices
+
+
+# ------------------------------------------------------------
+
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "XDG_DATA_HOME": "$HOME/.local/share",

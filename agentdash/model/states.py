@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 from typing import Final
+
+import msgspec
+
+from agentdash.model.fact import Fact
 
 
 class State(StrEnum):
@@ -66,3 +71,69 @@ class Liveness(StrEnum):
     ALIVE = "alive"
     GONE = "gone"
     UNKNOWN = "unknown"
+
+
+# ------------------------------------------------------------
+# What the user has looked at and acknowledged, and the groups of workers that follow from it
+
+
+class Group(StrEnum):
+    """The groups of the fleet list, in their order."""
+
+    NEEDS_YOU = "needs-you"
+    """Waiting, blocked or failed now, or ended so since the last look; not acknowledged."""
+    RUNNING = "running"
+    UNCLEAR = "unclear"
+    """Unreachable, or the evidence does not decide."""
+    DONE = "done"
+    """At rest, or acknowledged: its process, lock or pane lives, or it ended since the last look."""
+    PAST = "past"
+    """No process, lock or pane holds it, and it ended before the last look."""
+
+
+def group_of_state(state: State) -> Group:
+    """Return the group of a worker if only its state is known."""
+    if state in NEEDS_YOU:
+        return Group.NEEDS_YOU
+    if state is State.RUNNING:
+        return Group.RUNNING
+    if state in (State.UNREACHABLE, State.UNKNOWN):
+        return Group.UNCLEAR
+    return Group.DONE
+
+
+class Acknowledgement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A state of a worker that the user has acknowledged: it does not need the user until it changes."""
+
+    worker: str
+    """Thread id, or pane."""
+    state: State
+    at: float
+    """When it was acknowledged (unix seconds)."""
+    fact: str = ""
+    """Digest of the fact: it may quote prompts and commands, which are not kept."""
+
+
+class Attention(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the user has looked at and acknowledged."""
+
+    looked_at: float | None = None
+    """When the user last looked (unix seconds), before the present look; None: never."""
+    acknowledged: tuple[Acknowledgement, ...] = ()
+    """At most one of a worker."""
+
+    def added(self, new: Acknowledgement) -> Attention:
+        """Return it with an acknowledgement, in place of that worker's last one."""
+        others = (each for each in self.acknowledged if each.worker != new.worker)
+        return msgspec.structs.replace(self, acknowledged=(*others, new))
+
+    def removed(self, worker: str) -> Attention:
+        """Return it without the acknowledgement of a worker."""
+        kept = tuple(each for each in self.acknowledged if each.worker != worker)
+        return msgspec.structs.replace(self, acknowledged=kept)
+
+
+def fact_digest(fact: Fact) -> str:
+    """Return a short digest of a fact, by which two can be compared later."""
+    words = "\0".join((fact.kind, fact.what, fact.object))
+    return hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=6).hexdigest()

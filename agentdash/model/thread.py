@@ -153,7 +153,7 @@ class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Token counts of a thread; None where the file has none."""
+    """Token counts of a thread. None: not in the file."""
 
     total: int | None = None
     """Without those of the thread that it was forked from."""
@@ -178,7 +178,7 @@ class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def without_record(size: int) -> str:
-    """Return what is wrong with a session file of this many bytes of which no line is understood."""
+    """Say what is wrong with a session file of this many bytes if none of its lines was understood."""
     return f"no session log: {'not a line of it is understood' if size else 'it is empty'}"
 
 
@@ -286,7 +286,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     def policy_index_at(self, at: float) -> int:
         """Return the index of the policy in force at a time (unix seconds); -1 before the first.
 
-        A policy that was stated later is no measure of what ran before it, so nothing is in force then.
+        A policy that was stated later does not apply to earlier calls.
         """
         index = -1
         for number, period in enumerate(self.policies):

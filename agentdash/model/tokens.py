@@ -64,7 +64,7 @@ class ModelUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The tokens of one model."""
 
     model: str | None
-    """As the CLI names it; None where the file does not state it, or that part was not read."""
+    """As the CLI names it, or None if the file does not state it, or that part was not read."""
     usage: TokenUsage
     tier: str | None = None
     """A service tier with prices of its own, where the CLI states one (`fast`, `priority`, `flex`)."""

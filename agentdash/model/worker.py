@@ -45,11 +45,11 @@ class Assessment(msgspec.Struct, frozen=True, omit_defaults=True):
     why: str
     evidence: tuple[Evidence, ...] = ()
     fact: Fact | None = None
-    """The same in short, with its object; None where an earlier state is shown on."""
+    """The same in short, with its object, or None while an earlier state is still shown."""
 
 
 class Got(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The facts of the newest command of which the sandbox was observed. None: not observed."""
+    """The facts of the newest command whose sandbox was observed. None: not observed."""
 
     network_flag: str | None = None
     sandbox_flag: str | None = None
@@ -251,7 +251,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """When the next snapshot differs even without events: a state settles, or a worker has been silent for
     too long."""
     installed: Installed | None = None
-    """The worker CLIs that could be started here; None where these were not looked for."""
+    """The worker CLIs that could be started here, or None if nobody looked."""
 
     failure: EngineFailure | None = None
     """The engine's own failure, where there was one: `workers` may be old or incomplete."""

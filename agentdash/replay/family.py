@@ -175,7 +175,7 @@ def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]
 
 
 def _thread(path: Path) -> str:
-    """Return the thread of a log, by its name or its content; empty where it is none."""
+    """Return the thread of a log, by its name or its content; empty if it is not a log."""
     if (thread := thread_id(path)) is not None:
         return thread
     log = log_of(path)

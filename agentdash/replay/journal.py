@@ -15,13 +15,11 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.session_logs import log_begun_at
-from agentdash.engine.detect.denials.sources import Origin
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.files import open_stream
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, RecordingEnded, known_of
 from agentdash.model.limits import READ_BLOCK_BYTES
-from agentdash.model.registry import EVENT_ORIGINS
 from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.times import possible_time
 from agentdash.replay.family import Family
@@ -72,7 +70,7 @@ def find_parts(folder: Path) -> Iterator[JournalPart]:
 
 
 def _read_begin(path: Path) -> float | None:
-    """Return the time in a part's header; None where it is damaged."""
+    """Return the time in a part's header, or None if it is damaged."""
     with open_stream(path) as file:
         header = file.readline(_MAX_HEADER_BYTES)
     try:
@@ -179,7 +177,7 @@ class JournalReader:
     Args:
         since: events before this time (unix seconds) are summed up in one `FleetKnown`.
         follows: whether the part before it is read as well: then what it repeats is left out.
-        last_line: number of the line with which the recording ends; None where it goes on.
+        last_line: number of the line with which the recording ends, or None if it goes on.
         torn: whether an incomplete line follows that one.
     """
 
@@ -230,7 +228,7 @@ class JournalReader:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._damaged += 1
             return self._health(self._damage(), ok=False)
-        if EVENT_ORIGINS.get(type(event)) is Origin.ROLLOUT:
+        if isinstance(event, e.ThreadEvent) and not isinstance(event, e.RECORDED):
             return None
         unpacked = self._unpacker.unpack(event)
         return _add_launcher(unpacked) if isinstance(unpacked, e.ProcessSeen) else unpacked

@@ -34,7 +34,7 @@ _OPEN_FOR_S: Final = 60.0
 """Seconds after its last line for which a session without a lock may continue: Codex before 0.148 takes no
 locks."""
 _INDEX_END_S: Final = 0.2
-"""For the index to end, when the player does: one block is read in milliseconds, but for a dead disk."""
+"""For the index to end, when the player does: one block is read in milliseconds, unless the disk is dead."""
 
 
 class Player:
@@ -343,7 +343,7 @@ class Player:
         self.seek_time(at)
 
     def time_of(self, text: str) -> float | None:
-        """Return a time as typed by the user (unix seconds); None if it is none."""
+        """Parse a time as typed by the user (unix seconds), or return None."""
         return parse_time(text, self.begin, self.end)
 
     # ---------------------------------------------------------------- helpers

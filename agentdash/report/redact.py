@@ -4,7 +4,7 @@ Replaced are prompts, messages, outputs, errors, screens and names, and every wo
 quoted, unless a command or one of agentdash's own sentences contains it as well; of words in a row that all
 of these contain, those that stand side by side in none of them. Commands, directories,
 policies, times, states and kinds of findings stay; in all of them homes, their owners and host names are
-replaced (`scrub.py`). `model.registry.TEXTS` has the treatment of each field.
+replaced (`scrub.py`). `model.text_uses` has the treatment of each field.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Union
 
 import msgspec
 from msgspec.structs import replace
@@ -75,8 +75,8 @@ class ProcessWorked(e.Event, frozen=True, kw_only=True, tag="process-worked"):
 
 
 HEADER_DECODER: Final = JsonDecoder(JournalHeader)
-LINE_DECODER: Final[JsonDecoder[e.AnyEvent | FleetKnown | ScreenChanged | ProcessWorked]] = JsonDecoder(
-    e.AnyEvent | FleetKnown | ScreenChanged | ProcessWorked
+LINE_DECODER: Final[JsonDecoder[e.Event]] = JsonDecoder(
+    Union[(*e.EVENTS, FleetKnown, ScreenChanged, ProcessWorked)]
 )
 
 

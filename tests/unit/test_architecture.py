@@ -176,7 +176,7 @@ def test_foreign_files_are_opened_in_one_place() -> None:
     [
         ("engine/snapshot.py", "agentdash.collect.clock"),
         ("engine/snapshot.py", "time"),
-        ("model/events/threads.py", "agentdash.engine.hub"),
+        ("model/events.py", "agentdash.engine.hub"),
         ("report/status.py", "textual.app"),
         ("cli/status.py", "psutil"),
         ("tui/worker/layers.py", "agentdash.engine.judge.findings.verdict"),

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from agentdash.engine.detect.denials.sources import Origin
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import CodexHome
@@ -21,11 +20,9 @@ from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.events import RECORDED
-from agentdash.model.fleet import Fleet, FleetKnown, FleetReplaced, RecordingEnded, known_of
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetKnown, FleetReplaced, RecordingEnded, known_of
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.registry import FLEET_FIELDS
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
@@ -126,7 +123,7 @@ def without_journal(events: Iterable[e.Event]) -> list[e.Event]:
 
 def restorable(fleet: Fleet) -> dict[str, object]:
     """Return the fields that a journal restores."""
-    fields = {name: getattr(fleet, name) for name, origin in FLEET_FIELDS.items() if origin is Origin.JOURNAL}
+    fields = {name: getattr(fleet, name) for name in RESTORED_FIELDS}
     fields["sources"] = {name: health for name, health in fleet.sources.items() if name != "journal"}
     del fields["locks"]  # the time of equal locks is not recorded
     return fields
@@ -135,7 +132,7 @@ def restorable(fleet: Fleet) -> dict[str, object]:
 async def test_recorded_events_restore_the_fleet(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "journal")
     await bench.record(STORY)
-    expected = reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
+    expected = reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED)])
     assert restorable(reduce(Fleet(), without_journal(bench.read()))) == restorable(expected)
 
 
@@ -174,10 +171,10 @@ async def test_reading_from_the_middle_begins_with_what_was_known(tmp_path: Path
     bench = Bench(tmp_path)
     await bench.record(STORY)
     since = NOW + at - 0.5
-    later = [x for x in STORY if isinstance(x, RECORDED) and x.at >= since]
+    later = [x for x in STORY if isinstance(x, e.RECORDED) and x.at >= since]
     upto = later[0].at
     back = reduce(Fleet(), [x for x in without_journal(bench.read(since=since)) if x.at <= upto])
-    expected = reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED) and x.at <= upto])
+    expected = reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED) and x.at <= upto])
     assert restorable(back) == restorable(expected)
 
 
@@ -191,12 +188,12 @@ async def test_parts_are_readable_alone_and_together(tmp_path: Path) -> None:
         type(x) for x in STORY if isinstance(x, e.PaneDrawn)
     ]
     assert restorable(reduce(Fleet(), whole)) == restorable(
-        reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
+        reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED)])
     )
     for path in sorted(tmp_path.iterdir())[:-3]:
         path.unlink()
     assert restorable(reduce(Fleet(), without_journal(bench.read()))) == restorable(
-        reduce(Fleet(), [x for x in STORY if isinstance(x, RECORDED)])
+        reduce(Fleet(), [x for x in STORY if isinstance(x, e.RECORDED)])
     )
 
 

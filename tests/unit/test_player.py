@@ -397,7 +397,7 @@ def test_line_reader_from_any_offset(
 
 
 def test_line_reader_cuts_oversized_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.replay.line_reader.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("agentdash.replay.streams.MAX_LINE_BYTES", 100)
     monkeypatch.setattr("agentdash.replay.streams._BLOCK_BYTES", 7)
     (tmp_path / "x").write_bytes(b"a\n" + b"b" * 1000 + b"\nc\n")
     lines = LineReader(tmp_path / "x")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pytest
-from agentdash.model.text_uses import TEXTS, TextUse
 from msgspec import inspect
 
 from agentdash.model import events as e
 from agentdash.model.fleet import FleetKnown
 from agentdash.model.secrets import mask_fields
+from agentdash.model.text_uses import TEXTS, TextUse
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.redact import Redaction, Replacements, Scrubber, texts_of
 from agentdash.report.schemas import DOCUMENTS
@@ -106,10 +106,71 @@ class Canaries:
         return {self.paths[canary] for canary in re.findall(r"canary\d{3}", text)}
 
 
+PLAIN_NAMES = frozenset(
+    """
+    agent approval arguments argv by call calls child clients command commit connection cwd device
+    effort env error_kind exe exposed fact flags forked_from fstype holders home host how id labels
+    limits lost may_ask model names network_flag nickname originator pane parent path platform point
+    prefix_rule profile provider pushed quote reaches recalled repositories requests reviewer role
+    rollouts root roots rule rules_of sandbox_flag server session shell source sources state terminal
+    thread tier tool troubles turn unreadable unwritable version waiting_for what window words worker
+    workers
+    """.split()  # noqa: SIM905 - eighty lines otherwise
+)
+"""Text fields that are kept: identifiers, kinds, versions, paths, command lines of processes."""
+
+
+def text_fields(struct: type[msgspec.Struct]) -> set[str]:
+    """Return the fields of a struct that hold text themselves, not in a struct below."""
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return {
+        field.name for field in info.fields if any(isinstance(t, inspect.StrType) for t in leaves(field.type))
+    }
+
+
+def leaves(found: inspect.Type) -> Iterator[inspect.Type]:
+    match found:
+        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
+            for item in types:
+                yield from leaves(item)
+        case inspect.VarTupleType(item_type=item):
+            yield from leaves(item)
+        case inspect.DictType(key_type=key, value_type=value):
+            yield from (*leaves(key), *leaves(value))
+        case _:
+            yield found
+
+
+def reachable_structs() -> set[type[msgspec.Struct]]:
+    """Return every struct that an event can contain, and the events."""
+    found: set[type[msgspec.Struct]] = set()
+    waiting: list[type[msgspec.Struct]] = [*e.EVENTS, FleetKnown]
+    while waiting:
+        struct = waiting.pop()
+        if struct in found:
+            continue
+        found.add(struct)
+        info = inspect.type_info(struct)
+        assert isinstance(info, inspect.StructType)
+        below = (leaf for field in info.fields for leaf in leaves(field.type))
+        waiting += [leaf.cls for leaf in below if isinstance(leaf, inspect.StructType)]
+    return found
+
+
+def test_every_text_field_has_a_use() -> None:
+    fields = {(struct, name) for struct in reachable_structs() for name in text_fields(struct)}
+    listed = {(struct, name) for struct, uses in TEXTS.items() for name in uses}
+    assert len(fields) > 100
+    assert {field for field in fields - listed if field[1] not in PLAIN_NAMES} == set()
+    assert listed <= fields
+    assert {name for _, name in fields - listed} == PLAIN_NAMES
+
+
 def uses(struct: type[msgspec.Struct], path: str = "") -> Iterator[tuple[str, TextUse]]:
     """Yield the path and the use of every text field in a struct and below."""
-    for name, use in TEXTS.get(struct, {}).items():
-        yield f"{path}{name}", use
+    for name in text_fields(struct):
+        yield f"{path}{name}", TEXTS.get(struct, {}).get(name, TextUse.PLAIN)
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
     for field in info.fields:
@@ -128,7 +189,7 @@ def nested(found: inspect.Type) -> Iterator[type[msgspec.Struct]]:
             yield cls
 
 
-@pytest.mark.parametrize("event_type", get_args(e.AnyEvent), ids=lambda event: event.__name__)
+@pytest.mark.parametrize("event_type", e.EVENTS, ids=lambda event: event.__name__)
 def test_redacted_event_keeps_the_texts_of_its_uses(event_type: type[e.Event]) -> None:
     canaries = Canaries()
     event = canaries.make(event_type)
@@ -140,7 +201,7 @@ def test_redacted_event_keeps_the_texts_of_its_uses(event_type: type[e.Event]) -
     assert canaries.found_in(redacted) == expected & set(canaries.paths.values())
 
 
-@pytest.mark.parametrize("event_type", [*get_args(e.AnyEvent), FleetKnown], ids=lambda event: event.__name__)
+@pytest.mark.parametrize("event_type", [*e.EVENTS, FleetKnown], ids=lambda event: event.__name__)
 def test_words_of_an_event_are_removed_from_texts(event_type: type[e.Event]) -> None:
     canaries = Canaries()
     event = canaries.make(event_type)
@@ -179,7 +240,7 @@ def test_every_text_of_a_worker_is_redacted_or_meant_to_be_shown() -> None:
     assert {path for path in shown if not path.startswith(KEPT_BELOW)} == KEPT_OF_WORKER
 
 
-STRUCTS = [*get_args(e.AnyEvent), FleetKnown, Snapshot, *TEXTS, *DOCUMENTS.values()]
+STRUCTS = [*e.EVENTS, FleetKnown, Snapshot, *TEXTS, *DOCUMENTS.values()]
 
 
 @pytest.mark.parametrize("struct", dict.fromkeys(STRUCTS), ids=lambda struct: struct.__name__)

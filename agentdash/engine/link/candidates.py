@@ -100,7 +100,7 @@ def only_one(tui: Tui, *, loaded: bool = False) -> ThreadPane:
 
 
 def is_of(thread: Thread, cwd: str | None) -> bool:
-    """Return whether a TUI in this directory may have started a thread, but for the time."""
+    """Return whether a TUI in this directory may have started a thread, whenever that was."""
     return thread.cwd == cwd and (thread.originator or "").startswith(_TUI_ORIGINATORS)
 
 

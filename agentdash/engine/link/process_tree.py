@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
+from msgspec.structs import replace
+
+from agentdash.model.fleet import FleetView, ThreadOwner
+from agentdash.model.observation import Applied
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.process import THREAD_AGENTS, Process
+from agentdash.model.policy import TMPDIR, Policy
+from agentdash.model.process import THREAD_AGENTS, THREAD_VARIABLES, Process, ProcessKey
+from agentdash.model.thread import Thread
+from agentdash.sandbox.home_paths import home_of
 
 
 class ProcessTree:
@@ -74,3 +82,220 @@ def is_daemon(process: Process) -> bool:
     """Return whether this is Codex's shared background server (0.160+) rather than the Codex of one
     terminal."""
     return "app-server" in process.argv[:4]
+
+
+# ------------------------------------------------------------
+# Recognize the processes that are commands of a thread, their home directory and their sandbox launcher
+
+
+_SERVED_FOR: Final = "CLAUDE_PROJECT_DIR"
+"""Claude Code gives it to hooks and MCP servers, which run in no sandbox, and not to commands (2.1.197 to
+2.1.330)."""
+_CODEX_VARIABLE: Final = THREAD_VARIABLES["codex"]
+
+
+def thread_of(process: Process, tree: ProcessTree) -> str | None:
+    """Return the thread that the process's environment names, by the variable of the CLI above it.
+
+    CLIs start each other, and environments are inherited: a command of Claude Code may have the variables of
+    Codex as well. Without a CLI above it, the only variable that it has counts.
+    """
+    if not process.env:
+        return None
+    for parent in tree.above(process):
+        if (variable := _variable_of(parent)) is not None:
+            return process.env.get(variable)
+        if is_multiplexer(parent):
+            break
+    named = [value for name in THREAD_VARIABLES.values() if (value := process.env.get(name))]
+    return named[0] if len(named) == 1 else process.env.get(_CODEX_VARIABLE)
+
+
+def runners(process: Process, thread: str, tree: ProcessTree) -> Iterator[Process]:
+    """Yield the processes above one that names a thread, nearest first: one of them may run the thread.
+
+    Ends at one that names another thread: a CLI gives its commands their variables, and what these start may
+    have any others. So with a daemon, the command of one thread does not count as another's. Ends at a tmux
+    server.
+    """
+    names = [name for name in THREAD_VARIABLES.values() if (process.env or {}).get(name) == thread]
+    for parent in tree.above(process):
+        inherited = parent.env or {}
+        is_another = any(inherited.get(name, thread) != thread for name in names)
+        if is_multiplexer(parent) or (is_another and not is_codex(parent)):
+            return
+        yield parent
+
+
+def is_below(process: Process, thread: str, owner: ThreadOwner | None, tree: ProcessTree) -> bool:
+    """Return whether a process that names a thread descends from the one that runs it."""
+    return owner is not None and any(each.key == owner.key for each in runners(process, thread, tree))
+
+
+def is_command(process: Process, tree: ProcessTree) -> bool:
+    """Return whether this process is (part of) a command that the thread in its environment ran.
+
+    Agents, sandbox launchers and tmux servers are not, nor are processes that merely inherited the variables:
+    panes of a tmux server that a command started, and the servers and hooks of a CLI that was itself started
+    by a command.
+    """
+    if process.agent or is_daemon(process) or process.launcher or is_multiplexer(process):
+        return False
+    for parent in tree.above(process):
+        if is_multiplexer(parent):
+            return False
+        if (variable := THREAD_VARIABLES.get(parent.agent or "")) is not None:
+            own, inherited = process.env or {}, parent.env or {}
+            is_served = parent.agent == "claude" and _SERVED_FOR in own
+            return not is_served and own.get(variable) != inherited.get(variable)
+    return _SERVED_FOR not in (process.env or {})
+
+
+def _variable_of(process: Process) -> str | None:
+    """Return the variable by which a CLI names the thread to its commands; None for other processes."""
+    return _CODEX_VARIABLE if is_daemon(process) else THREAD_VARIABLES.get(process.agent or "")
+
+
+_CODEX_HOME = "/.codex/"
+"""The usual place of Codex's own files in a home directory."""
+
+
+def home_directory(fleet: FleetView, thread: Thread) -> str | None:
+    """Return the home directory of a thread's commands, by the best evidence, or None.
+
+    That is `HOME` of its processes; else the home that its working directory lies in by custom; else the
+    directory that has its `.codex`; else the one that its commands have printed; else that of this machine's
+    user, where its rollout lies in it.
+    """
+    for process in _processes(fleet, thread.id):
+        home = (process.env or {}).get("HOME", "")
+        if home.startswith("/"):
+            return home.rstrip("/") or None
+    if customary := home_of(thread.cwd):
+        return customary
+    rollout = thread.file.path if thread.file else thread.path or ""
+    if rollout.startswith("/") and _CODEX_HOME in rollout:
+        return rollout.partition(_CODEX_HOME)[0] or None
+    if thread.home is not None:
+        return thread.home
+    own = fleet.host.home if fleet.host else None
+    return own if own and rollout.startswith(own.rstrip("/") + "/") else None
+
+
+def _processes(fleet: FleetView, thread: str) -> Iterator[Process]:
+    yield from fleet.links.commands.get(thread, ())
+    owner = fleet.links.owners.get(thread)
+    if owner is not None and owner.key is not None and owner.key in fleet.processes:
+        yield fleet.processes[owner.key]
+
+
+_HELPER: Final = "codex-linux-sandbox"
+"""Launcher whose arguments contain the policy itself; a `bwrap` below it has what the helper derived from
+it."""
+
+
+def find_launcher(process: Process, tree: ProcessTree) -> Applied | None:
+    """Return what stands between a command and its Codex, or None if no Codex is above the command."""
+    found: Applied | None = None
+    for parent in tree.above(process):
+        if is_codex(parent):
+            return found or Applied("nothing")
+        launcher = parent.launcher
+        if launcher is None or (found and found.policy):
+            continue
+        if found is None or (launcher.policy and found.by != _HELPER):
+            found = Applied(launcher.name, launcher.policy)
+    return found
+
+
+def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str]) -> Applied | None:
+    """Return a launcher's policy in which the temporary directory is named as in the policy in force.
+
+    bubblewrap gets the target of a symbolic link: where `TMPDIR` is not among its arguments, the only
+    directory that the policy does not name is taken for it, unless a root of the policy lies in it.
+
+    Args:
+        temporary: the directories that it may be, the likeliest first.
+    """
+    if applied is None or applied.policy is None or not temporary or TMPDIR not in policy.writable_roots:
+        return applied
+    gained = policy.grants_less_than(applied.policy)
+    found = set(gained).intersection(temporary)
+    if not found:
+        if len(gained) != 1 or policy.may_write(temporary[0]):
+            return applied
+        if any(root.startswith(f"{gained[0].rstrip('/')}/") for root in policy.writable_roots):
+            return applied
+        found = set(gained)
+    rules = tuple(replace(rule, path=TMPDIR) if rule.path in found else rule for rule in applied.policy.rules)
+    return replace(applied, policy=replace(applied.policy, rules=rules))
+
+
+# ------------------------------------------------------------
+# Recognize the worker CLIs that a command of a thread has started, and that have no pane of their own
+
+
+def link_nested_workers(
+    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
+) -> dict[ProcessKey, str]:
+    """Return the thread that each nested worker CLI belongs to.
+
+    One that runs a thread of its own is left out: that thread is a worker already.
+    """
+    busy = {owner.key for owner in owners.values()} | {
+        occupant.key for occupant in fleet.occupants.values() if occupant.gone_at is None
+    }
+    for runs in owners.values():
+        busy |= {wrapper.key for wrapper in _wrappers(fleet, tree, runs)}
+    found: dict[ProcessKey, str] = {}
+    for process in fleet.processes.values():
+        env = process.env or {}
+        if not process.agent or process.zombie or process.key in busy:
+            continue
+        if not any(name in env for name in THREAD_VARIABLES.values()):
+            continue
+        thread = thread_of(process, tree)
+        if thread is None or thread not in fleet.threads:
+            continue
+        if is_below(process, thread, owners.get(thread), tree) and _is_outermost(process, thread, tree):
+            found[process.key] = thread
+    return found
+
+
+def _wrappers(fleet: FleetView, tree: ProcessTree, owner: ThreadOwner) -> Iterator[Process]:
+    """Yield the processes of the same worker CLI above the owner of a thread: Node runs Codex' program."""
+    process = fleet.processes.get(owner.key) if owner.key else None
+    for parent in tree.above(process) if process is not None else ():
+        if process is None or parent.agent != process.agent:
+            return
+        yield parent
+
+
+def link_nested_threads(
+    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
+) -> dict[str, str]:
+    """Return the thread whose command started the Codex that runs a thread of its own."""
+    found: dict[str, str] = {}
+    for thread, owner in owners.items():
+        process = fleet.processes.get(owner.key) if owner.key else None
+        if process is None or not any(name in (process.env or {}) for name in THREAD_VARIABLES.values()):
+            continue
+        outer = thread_of(process, tree)
+        if outer is None or outer == thread or (above := owners.get(outer)) is None:
+            continue
+        if is_below(process, outer, above, tree):
+            found[thread] = outer
+    return found
+
+
+def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:
+    """Return whether a worker CLI descends from the one that runs a thread, with no other worker and no tmux
+    server between them."""
+    for parent in tree.above(process):
+        if is_multiplexer(parent):
+            return False
+        if parent.agent and thread_of(parent, tree) == thread:
+            return False  # its wrapper, or a worker that started it
+        if is_codex(parent):
+            return True
+    return False

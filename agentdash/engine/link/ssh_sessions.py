@@ -2,7 +2,7 @@
 
 Both ends of a connection name it alike: the ssh client by its socket, the session by `SSH_CONNECTION` (sshd);
 the mosh client by its arguments, the session by the socket of the `mosh-server` that it descends from. The
-number of that port is no random one (from 60001 on), and an address may be that of several machines: a mosh
+number of that port is not random (from 60001 on), and an address may be that of several machines: a mosh
 session is known only on a host that is proven to be reached by that address.
 
 A worker is in the session whose terminal it has, or whose terminal a tmux client has that shows its pane.
@@ -35,7 +35,7 @@ class SshSessions:
                 terminal = process.terminal if known else (process.env or {}).get("SSH_TTY")
                 self._tmux_clients.setdefault(terminal or "", set()).add(connection)
         self._panes: dict[str, PaneKey | None] = {}
-        """The pane here in which a client runs, by its connection; None where there are several."""
+        """The pane here in which a client runs, by its connection; None: there are several."""
         for key, processes in links.below.items():
             for process in processes:
                 connection = process.connection

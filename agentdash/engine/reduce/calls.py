@@ -114,7 +114,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
 
 
 def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
-    """Add calls of which nothing is known but that they ended by themselves."""
+    """Add calls that ended by themselves; nothing else is known of them."""
     call = Call(
         id="",
         at=event.at,
@@ -193,7 +193,7 @@ def remove_observation(thread: Thread, old: SandboxObservation) -> Thread:
 
 
 def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
-    """Return the index of the observation that shows the same; None where there is none."""
+    """Return the index of the observation that shows the same, or None."""
     shown = without_occasions(new)
     equal = (n for n, old in enumerate(thread.observations) if without_occasions(old) == shown)
     return next(equal, None)

@@ -46,7 +46,7 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
 
 
 def words_of_past(thread: Thread) -> tuple[str, ...] | None:
-    """Return words one of which is in every script that may get past an open denial; None: it may be any.
+    """Return words such that every script that may get past an open denial has one; None: it may be any.
 
     They are found in scripts as written, and in JSON strings of these.
     """

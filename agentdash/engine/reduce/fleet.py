@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
 from agentdash.engine.link.linker import link_fleet, link_started
 from agentdash.engine.link.process_tree import ProcessTree, home_directory
 from agentdash.engine.reduce import panes, processes, recall
-from agentdash.engine.reduce.fleet import end_recording, restore_known
 from agentdash.engine.reduce.observations import observe_processes
+from agentdash.engine.reduce.panes import remove_pane
+from agentdash.engine.reduce.recall import merge_recalled
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
 from agentdash.model.fleet import (
+    NOT_RECORDED,
+    RESTORED_FIELDS,
+    CopyOnWrite,
     Fleet,
     FleetDraft,
     FleetKnown,
@@ -28,6 +34,7 @@ from agentdash.model.fleet import (
     SourceHealth,
     ThreadRestored,
 )
+from agentdash.model.pane import tmux_source
 from agentdash.model.source import NO_APP_SERVER
 from agentdash.model.thread import Thread
 
@@ -45,7 +52,7 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
     """Return `fleet` after `events`, in their order.
 
     Raises:
-        TypeError: an event that is none of `AnyEvent`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
+        TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
             `ThreadRestored`.
     """
     draft = FleetDraft(fleet)
@@ -88,8 +95,6 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             draft.pushed[event.thread] = recall.with_known_since(draft, event)
         case e.PaneSessionRead():
             recall.recall_session(draft, event)
-        case e.ObservationsRecalled() | e.PanesRecalled() | e.AttentionRecalled():
-            recall.reduce_recalled(draft, event)
         case e.SessionSeen():
             _reduce_session(draft, event)
         case e.PolicyRequested():
@@ -117,12 +122,18 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.SourceSeen():
             _reduce_source(draft, event)
         case _:
-            _reduce_unrecorded(draft, event)
+            _reduce_earlier(draft, event)
 
 
-def _reduce_unrecorded(draft: FleetDraft, event: e.Event) -> None:
-    """Apply an event that is none of `AnyEvent`."""
+def _reduce_earlier(draft: FleetDraft, event: e.Event) -> None:
+    """Apply what an earlier agentdash, a recording or another host knows."""
     match event:
+        case e.ObservationsRecalled(memory=memory):
+            recall.recall_observations(draft, memory)
+        case e.PanesRecalled(workers=workers):
+            recall.recall_panes(draft, workers)
+        case e.AttentionRecalled(attention=attention):
+            draft.attention = attention
         case RemoteSeen():
             draft.remotes[event.host.link.name] = event.host
         case ThreadRestored(thread=thread, history=history):
@@ -151,7 +162,7 @@ def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
 def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:
     if event.name == STATUS_FEED and not event.ok:
         draft.pushed.clear()  # what it pushed holds no longer
-        if event.detail == NO_APP_SERVER:  # it ends with its last client, which is no failure
+        if event.detail == NO_APP_SERVER:  # it ends with its last client, which is not a failure
             draft.sources.discard(STATUS_FEED)
             return
     draft.sources[event.name] = SourceHealth(event.name, event.ok, event.detail, event.at)
@@ -190,3 +201,55 @@ def _names_a_thread(draft: FleetDraft, event: e.SessionSeen) -> bool:
 
 def _is_just_started(draft: FleetDraft, event: e.ThreadStarted) -> bool:
     return draft.processes_at is not None and event.at > draft.processes_at - _STARTUP_TOLERANCE_S
+
+
+# ------------------------------------------------------------
+# Reduce what a recording states of a whole fleet: what was known when a part of it began, and its end
+
+
+def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
+    """Forget the live processes: nothing is known of them from here on.
+
+    Panes stay, as they were seen last, and threads keep theirs.
+    """
+    at, links = event.at, draft.links
+    draft.sources.update(
+        {name: SourceHealth(name, ok=False, detail=NOT_RECORDED, at=at) for name in draft.sources}
+    )
+    # until it is known that they have ended, `processes_at` is None: then these times do not count
+    orphans = dict.fromkeys((*links.commands, *links.owners), at) | links.orphans
+    if event.threads_ended:
+        orphans = {thread.id: thread.written_at or at for thread in draft.threads.values()} | orphans
+    draft.links = replace(links, owners={}, orphans=orphans, commands={}, below={}, nested={})
+    for known in (draft.processes, draft.readings, draft.pushed, draft.sessions, draft.busy):
+        known.clear()
+    draft.locks = Locks(at, {}, readable=event.threads_ended)
+    draft.processes_at = draft.files_at = at if event.threads_ended else None
+
+
+def drop_ended_panes(draft: FleetDraft) -> None:
+    """Remove the panes of servers that are not recorded any more: another recording states what there is."""
+    for key in list(draft.panes):
+        server = draft.sources.get(tmux_source(key.server))
+        if server is not None and server.detail == NOT_RECORDED:
+            remove_pane(draft, e.PaneGone(at=server.at, key=key))
+
+
+def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
+    """Add the facts that `known_of` saved to the draft."""
+    drop_ended_panes(draft)
+    for name in RESTORED_FIELDS:
+        value, current = getattr(event, name), getattr(draft, name)
+        if isinstance(current, CopyOnWrite):
+            if value:
+                current.update(value)
+        elif value is not None:
+            setattr(draft, name, value)
+    if event.files_at is None and event.processes_at is not None:  # recordings of 0.1.0
+        draft.files_at = event.processes_at
+    for memory in draft.recalled.values():
+        if (known := draft.threads.get(memory.thread)) is not None:
+            draft.threads[memory.thread] = merge_recalled(known, memory)
+    for logged in event.logged:
+        thread = draft.threads.get(logged.thread) or Thread(logged.thread)
+        draft.threads[logged.thread] = reduce_thread(thread, logged)

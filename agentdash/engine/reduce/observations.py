@@ -92,7 +92,7 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
 
 
 def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
-    """Return the thread of a process. Of Codex, it may be one of which nothing has been read yet."""
+    """Return the thread of a process. A Codex thread may not have been read yet."""
     thread = thread_of(process, tree)
     if thread is None or thread in draft.threads:
         return draft.threads.get(thread or "")
@@ -179,7 +179,7 @@ def _call_by_script(
     """Return the call that a process of a session belongs to, and its thread: the session, or a sub-agent.
 
     Their commands have the same variables; but Claude Code runs `bash -c "... eval SCRIPT ..."`, and a shell
-    above a process shows the script. None where that fits no call, or several.
+    above a process shows the script. None if that fits no call, or several.
     """
     shells = [process, *takewhile(lambda parent: not parent.agent, tree.above(process))]
     text = "\n".join(" ".join(shell.argv) for shell in shells).translate(_SHELL_WORDS)
@@ -295,7 +295,7 @@ def _call_of(thread: Thread, call_id: str | None, at: float) -> Call | None:
 
 
 def _call_with_id(thread: Thread, call_id: str | None) -> Call | None:
-    """Return the open or ended call with an id; None where it has not been read."""
+    """Return the open or ended call with an id, or None if it has not been read."""
     calls = (*thread.open_calls, *reversed(thread.calls))
     return next((call for call in calls if call.id == call_id), None)
 
@@ -309,7 +309,7 @@ def _has_own_network(kernel: Kernel | None, baseline: Kernel) -> bool | None:
 def _is_sandboxed(kernel: Kernel | None, baseline: Kernel) -> bool | None:
     """Return whether a process is restricted where its Codex is not; None: not known.
 
-    A container around both restricts both, and is no sandbox of Codex.
+    A container around both restricts both, and is not Codex's sandbox.
     """
     if kernel is None:
         return None

@@ -22,7 +22,7 @@ from agentdash.model.thread import Thread
 MAX_PAST_WORKERS: Final = 500
 """Past workers kept, the newest ones: those of some days."""
 MAX_REQUESTS: Final = 16
-"""Processes of one worker of which it is kept what they were asked for, the newest ones."""
+"""Requests kept of one worker, one for each process that ran it, the newest."""
 _START_S: Final = 30.0
 """Within which a worker CLI begins its session file, on a busy machine."""
 _CLOCKS_DIFFER_S: Final = 1.0
@@ -32,19 +32,6 @@ _UNWATCHED_S: Final = 60.0
 
 
 # ---------------------------------------------------------------- observations
-
-
-def reduce_recalled(
-    draft: FleetDraft, event: e.ObservationsRecalled | e.PanesRecalled | e.AttentionRecalled
-) -> None:
-    """Apply what the state directory has."""
-    match event:
-        case e.ObservationsRecalled(memory=memory):
-            recall_observations(draft, memory)
-        case e.PanesRecalled():
-            recall_panes(draft, event)
-        case e.AttentionRecalled(attention=attention):
-            draft.attention = attention
 
 
 def recall_observations(draft: FleetDraft, memory: ThreadMemory) -> None:
@@ -111,12 +98,12 @@ def _merge_observation(
 # ---------------------------------------------------------------- panes
 
 
-def recall_panes(draft: FleetDraft, event: e.PanesRecalled) -> None:
+def recall_panes(draft: FleetDraft, workers: tuple[PastWorker, ...]) -> None:
     """Add the workers of past panes; a screen that has been read may have shown its state since then."""
-    for past in event.workers:
+    for past in workers:
         _add_past_worker(draft, past)
     tie_past_workers(draft)
-    for past in event.workers:
+    for past in workers:
         reading = draft.readings.get(past.pane)
         if reading is not None and (since := known_since(draft, reading)) is not None:
             draft.readings[past.pane] = replace(reading, at=min(since, reading.at))
@@ -188,7 +175,7 @@ def _may_be_of(thread: Thread, past: PastWorker) -> bool:
 
 
 def known_since(draft: FleetDraft, reading: e.ScreenRead) -> float | None:
-    """Return since when a screen has shown what it shows, by an earlier look; None where that is not known.
+    """Return since when a screen has shown what it shows, by an earlier look, or None.
 
     It is known if the same words of the same process were seen then, and the pane has drawn nothing since, or
     the look was a moment ago.

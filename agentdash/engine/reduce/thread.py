@@ -259,7 +259,7 @@ def _add_prompt(thread: Thread, event: e.MessageLogged) -> Thread:
 
 
 def _add_message(thread: Thread, event: e.MessageLogged) -> Thread:
-    """Add a message of the model. One that repeats while requests are unanswered is no new answer."""
+    """Add a message of the model. One that repeats while requests are unanswered is not an answer."""
     thread = add_moment(thread, Moment(event.at, "message", event.text))
     turn = thread.turn
     if turn is not None:

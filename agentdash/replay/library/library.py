@@ -112,7 +112,7 @@ class Library:
 
     @property
     def problem(self) -> str | None:
-        """Why there are no sessions, in one line; None if there are some."""
+        """Why no sessions are listed, in one line, or None."""
         return problem(self.home)
 
     def entries(self) -> Iterator[Entry]:
@@ -322,7 +322,7 @@ class Library:
         return [self._memories[thread] for thread in threads if thread and thread in self._memories]
 
     def _parent(self, thread: Thread) -> Thread | None:
-        """Return the parent of a thread, as far as it is compared with it; None where it has none."""
+        """Return the parent of a thread, as far as it is compared with it, or None."""
         parent = thread.parent
         if parent is None or parent == thread.id or parent not in self._paths:
             return None

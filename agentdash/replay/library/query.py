@@ -155,7 +155,7 @@ def _predicate(key: str, value: str, now: float, text_of: Callable[[Entry], str]
         text_of: returns the text in which words are searched.
 
     Raises:
-        ValueError: there is no such key or value; the message has what there is.
+        ValueError: the key or the value is unknown; the message lists the known ones.
     """
     if key and key not in KEYS:
         if _KEY.fullmatch(key) and not value.startswith(_NO_VALUE):
@@ -316,7 +316,7 @@ def parse_period(text: str, now: float) -> tuple[float, float]:
 
 
 def _days_ago(text: str, today: datetime) -> int | None:
-    """Return how many days ago a named day was; None if the text is no name of a day."""
+    """Return how many days ago a named day was, or None if the text does not name a day."""
     if text in ("today", "yesterday"):
         return int(text == "yesterday")
     for number, name in enumerate(_WEEKDAYS):

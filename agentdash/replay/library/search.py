@@ -37,7 +37,7 @@ _ESCAPED_LETTER: Final = re.compile(rb"\\u(?!00[0-7])")
 """A letter beyond ASCII as some JSON encoders write it; control characters have escapes as well."""
 _CALL_ID: Final = re.compile(rb'"call_id":"([^"]{1,200})"')
 _SURROGATES: Final = (0xD800, 0xE000, 0x10000)
-"""First of the code points that are no letters, first behind them, and the end of those that fold to ASCII
+"""First surrogate, first code point behind them, and the end of those that fold to ASCII
 (Unicode 15)."""
 _ASCII: Final = bytes(range(0x80))
 _UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]+')

@@ -1,14 +1,10 @@
-"""The registry names every fact, and what it promises of journals and redaction holds for all of them."""
+"""What a journal restores of a fleet, and the draft of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
-import msgspec
 import pytest
-from agentdash.engine.detect.denials.sources import Origin
-from agentdash.model.text_uses import TEXTS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import inspect
@@ -17,85 +13,19 @@ from msgspec.structs import replace
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.denials import PathKind
-from agentdash.model.events import RECORDED
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetDraft, FleetKnown, known_of
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetDraft, known_of
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import Pane, PaneKey, ScreenLabel
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
-from agentdash.model.registry import EVENT_ORIGINS, FLEET_FIELDS
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import Acknowledgement, Attention, State
 from agentdash.model.thread import RolloutFile
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
-
-EVENT_TYPES = get_args(e.AnyEvent)
-
-
-# ---------------------------------------------------------------- the lists are complete
-
-
-def test_every_fleet_field_has_an_origin() -> None:
-    assert set(FLEET_FIELDS) == set(Fleet.__struct_fields__)
-
-
-def test_every_event_type_has_an_origin() -> None:
-    assert set(EVENT_ORIGINS) == set(EVENT_TYPES)
-    assert Origin.DERIVED not in EVENT_ORIGINS.values()
-
-
-def test_known_fleet_has_every_field_of_the_journal() -> None:
-    assert set(FleetKnown.__struct_fields__) == {"at", "logged", *RESTORED_FIELDS}
-
-
-def text_fields(struct: type[msgspec.Struct]) -> set[str]:
-    """Return the fields of a struct that hold text themselves, not in a struct below."""
-    info = inspect.type_info(struct)
-    assert isinstance(info, inspect.StructType)
-    return {
-        field.name for field in info.fields if any(isinstance(t, inspect.StrType) for t in leaves(field.type))
-    }
-
-
-def leaves(found: inspect.Type) -> Iterator[inspect.Type]:
-    match found:
-        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
-            for item in types:
-                yield from leaves(item)
-        case inspect.VarTupleType(item_type=item):
-            yield from leaves(item)
-        case inspect.DictType(key_type=key, value_type=value):
-            yield from (*leaves(key), *leaves(value))
-        case _:
-            yield found
-
-
-def reachable_structs() -> set[type[msgspec.Struct]]:
-    """Return every struct that an event can contain, and the events."""
-    found: set[type[msgspec.Struct]] = set()
-    waiting: list[type[msgspec.Struct]] = [*EVENT_TYPES, FleetKnown]
-    while waiting:
-        struct = waiting.pop()
-        if struct in found:
-            continue
-        found.add(struct)
-        info = inspect.type_info(struct)
-        assert isinstance(info, inspect.StructType)
-        below = (leaf for field in info.fields for leaf in leaves(field.type))
-        waiting += [leaf.cls for leaf in below if isinstance(leaf, inspect.StructType)]
-    return found
-
-
-def test_every_text_field_has_a_use() -> None:
-    expected = {struct: text_fields(struct) for struct in reachable_structs()}
-    assert len(expected) > 40
-    assert {struct: set(TEXTS.get(struct, {})) for struct in expected} == expected
-    assert set(TEXTS) <= set(expected)
-
 
 # ---------------------------------------------------------------- what a journal restores
 
@@ -268,7 +198,7 @@ def restorable(fleet: Fleet) -> dict[str, object]:
 
 
 def test_stories_have_every_recorded_event() -> None:
-    assert set(RECORDED_EVENTS) == set(RECORDED)
+    assert set(RECORDED_EVENTS) == set(e.RECORDED)
 
 
 def test_a_story_reaches_every_restored_field() -> None:
@@ -338,7 +268,9 @@ def test_draft_shares_what_does_not_change() -> None:
     frozen = draft.freeze()
     assert frozen.panes == {"panes": "panes", "another": "pane"}
     assert fleet.panes == {"panes": "panes"}
-    assert all(getattr(frozen, name) is getattr(fleet, name) for name in FLEET_FIELDS if name != "panes")
+    assert all(
+        getattr(frozen, name) is getattr(fleet, name) for name in Fleet.__struct_fields__ if name != "panes"
+    )
 
 
 def test_frozen_fleet_does_not_change_with_its_draft() -> None:
@@ -372,7 +304,7 @@ REQUIRED: dict[str, Any] = {
 """Values of required fields that are more than a text."""
 
 
-@pytest.mark.parametrize("event_type", EVENT_TYPES, ids=lambda event: event.__name__)
+@pytest.mark.parametrize("event_type", e.EVENTS, ids=lambda event: event.__name__)
 def test_every_event_type_is_reduced(event_type: type[e.Event]) -> None:
     info = inspect.type_info(event_type)
     assert isinstance(info, inspect.StructType)
