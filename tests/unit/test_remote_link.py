@@ -313,7 +313,7 @@ async def test_a_poll_waits_for_every_host(fake: FakeHost, monkeypatch: pytest.M
         "b": LinkState.LOST,
     }
     assert hosts["b"].detail == "no answer within 0.5 s"
-    await source._end()
+    await source.close()
 
 
 # ---------------------------------------------------------------- carriers
