@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.live.codex import new_root
 from tests.live.endless_app_server import serving
 from tests.live.terminal import READY, Terminal
 from tests.torture.faults import make_place
@@ -302,10 +303,9 @@ def _in_terminal(argv: Sequence[str], env: Mapping[str, str], keys: Sequence[byt
         terminal.close()
 
 
-def _add_ssh(root: Path, env: dict[str, str]) -> None:
+def _add_ssh(folder: Path, env: dict[str, str]) -> None:
     """Add an ssh that reaches no host: what the real one reads and writes is its own."""
-    program = root / "bin/ssh"
-    program.parent.mkdir()
+    program = folder / "ssh"
     program.write_text("#!/bin/false\n")
     program.chmod(0o755)
     env["PATH"] = f"{program.parent}:{env['PATH']}"
@@ -314,6 +314,7 @@ def _add_ssh(root: Path, env: dict[str, str]) -> None:
 def main() -> int:
     """Print the rows; return the exit code."""
     root = Path(tempfile.mkdtemp(prefix="readonly-"))
+    programs = new_root()  # none is started below /tmp
     try:
         place = make_place(root)
         (place.home / "auth.json").write_text('{"OPENAI_API_KEY": "secret"}')
@@ -333,7 +334,7 @@ def main() -> int:
         around = Surroundings(home=place.home, state=place.state, own=own, sockets=sockets)
         (root / "export").mkdir()
         (root / "export/out.md").touch()
-        _add_ssh(root, env)
+        _add_ssh(programs, env)
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing
         with panes(3, env), serving(place.home):
@@ -344,3 +345,4 @@ def main() -> int:
         return int(not all(allowed))
     finally:
         shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(programs)
