@@ -10,8 +10,8 @@ exit code 1 where one
 - takes a lock outside of its own directories, but for the read locks of SQLite,
 - connects to anything but the sockets of tmux and Codex, sends a signal to a process that it has not started,
   or traces one,
-- starts another program than tmux, or tmux with a command that changes something (`split` splits a window,
-  `remote` starts ssh).
+- starts another program than tmux (`remote` starts ssh), or gives the server a command that changes something
+  (`split` splits a window), by the server's own log.
 """
 
 # ruff: noqa: T201 - it prints its rows
@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.live.codex import new_root
 from tests.live.endless_app_server import serving
 from tests.live.terminal import READY, Terminal
 from tests.torture.faults import make_place
@@ -60,7 +61,11 @@ _TERMINALS: Final = re.compile(r"/dev/(?:null|tty|pts/\d+)$")
 _TMUX_READS: Final = frozenset(
     ("list-panes", "list-windows", "list-sessions", "list-clients", "capture-pane")
 )
-_TMUX_OPTIONS_WITH_VALUE: Final = ("-L", "-S", "-f")
+_PROVEN: Final = re.compile(r"/proc/\d+/fd/(\d+)$")
+"""How a proven socket, and the program that listens on it, are reached: by a descriptor that was opened."""
+_LOG: Final = ("attach-session", "show-messages", "detach-client")
+"""The commands of tmux that print what its server was given."""
+_RESULT: Final = re.compile(r" = (\d+)<([^>]*)>")
 _NAME_SERVICE: Final = "/var/run/nscd/socket"
 """The C library's cache of user names: `tmux` looks up its user."""
 _REFUSED_LOCK: Final = re.compile(r"= -1 EBADF")
@@ -94,6 +99,8 @@ class Trace:
         self.calls = 0
         self._started: set[str] = set()
         """Processes and threads that the trace shows."""
+        self._proven: dict[str, str] = {}
+        """The files that were opened to be examined only, by their descriptors."""
 
     def violations(self, lines: Sequence[str]) -> Iterator[str]:
         """Yield the calls that are not allowed."""
@@ -111,6 +118,9 @@ class Trace:
                 self._is_own(path) or _is_of_sqlite(name, path)
             ):
                 yield shown
+            elif "O_PATH" in arguments:
+                if (found := _RESULT.search(arguments)) is not None:
+                    self._proven[found[1]] = found[2]
             elif self._is_foreign_oddity(path):
                 yield f"{shown}: not to be opened"
         elif name == "execve":
@@ -131,9 +141,8 @@ class Trace:
         elif name in _FORBIDDEN:
             yield shown
         elif name == "connect":
-            if not any(
-                f'sun_path="{socket}' in arguments for socket in (*self._around.sockets, _NAME_SERVICE)
-            ):
+            socket = self._examined(next(_paths(arguments), ""))
+            if not socket.startswith((*self._around.sockets, _NAME_SERVICE)):
                 yield shown
         elif name in _SIGNALS:
             target, number = arguments.partition(",")[0], arguments.rpartition(",")[2]
@@ -141,29 +150,15 @@ class Trace:
                 yield shown
 
     def _check_program(self, arguments: str, shown: str) -> Iterator[str]:
-        program, *argv = _QUOTED.findall(arguments)
-        if program == sys.executable or Path(program).name.startswith("python"):
-            return
-        if Path(program).name not in self._command.programs:
+        program = Path(self._examined(_path(arguments)))
+        is_python = str(program) == sys.executable or program.name.startswith("python")
+        if not is_python and program.name not in self._command.programs:
             yield shown
-            return
-        if Path(program).name != "tmux":
-            return
-        words = iter(argv[1:])
-        commands: list[str] = []
-        new = True
-        for word in words:
-            if word in _TMUX_OPTIONS_WITH_VALUE and not commands:
-                next(words, None)
-            elif word == ";":
-                new = True
-            elif new and not word.startswith("-"):
-                commands.append(word)
-                new = False
-        allowed = (*_TMUX_READS, *self._command.tmux, *(("display-message",) if "-p" in argv else ()))
-        for command in commands:
-            if command not in allowed:
-                yield f"{shown}: tmux {command}"
+
+    def _examined(self, path: str) -> str:
+        """Return the file that a path leads to which may be that of a descriptor."""
+        found = _PROVEN.match(path)
+        return self._proven.get(found[1], path) if found else path
 
     def _is_own(self, path: str) -> bool:
         if _TERMINALS.match(path):
@@ -204,7 +199,11 @@ def _is_of_sqlite(name: str, path: str) -> bool:
     It opens the `-wal` with O_RDWR|O_CREAT (it exists, else the database is opened as immutable); as root it
     sets the owner of `-wal` and `-shm` to that of the database.
     """
-    return path.endswith(("sqlite-wal", "sqlite-shm")) and name in ("open", "openat", "fchown")
+    return path.endswith(("sqlite-wal", "sqlite-shm", ".db-wal", ".db-shm")) and name in (
+        "open",
+        "openat",
+        "fchown",
+    )
 
 
 def _is_tmux_directory(name: str, path: str) -> bool:
@@ -223,7 +222,42 @@ def _paths(arguments: str) -> Iterator[str]:
         yield os.path.join(directory[1], quoted) if directory else quoted  # noqa: PTH118 - strings
 
 
-def trace(command: Command, env: Mapping[str, str], around: Surroundings) -> bool:
+class Server:
+    """The log of the tmux server.
+
+    Args:
+        env: by which the server is found.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        limit = ["tmux", "set-option", "-s", "message-limit", "1000000"]
+        subprocess.run(limit, env=env, check=True)
+        self._seen = len(self._given())
+
+    def violations(self, command: Command) -> Iterator[str]:
+        """Yield the commands since the last call that are not allowed."""
+        given = self._given()
+        allowed = (*_TMUX_READS, "source-file", *command.tmux)
+        for each in given[self._seen + 1 : -2]:  # but for what reads the log: the last one follows it
+            name, *arguments = each.split()
+            if name not in allowed and not (name == "display-message" and "-p" in arguments):
+                yield f"tmux {each}"
+        self._seen = len(given)
+
+    def _given(self) -> list[str]:
+        """Return all commands, in order: the last ones are those by which the log is read."""
+        client = ["tmux", "-C", *" ; ".join(_LOG).split()]
+        # a client whose input has ended is not shown the log
+        with subprocess.Popen(
+            client, env=self._env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            lines = process.stdout.read().splitlines()
+        return [line.partition(" command: ")[2] for line in reversed(lines) if " command: " in line]
+
+
+def trace(command: Command, env: Mapping[str, str], around: Surroundings, server: Server) -> bool:
     """Run a command under strace and print its row; return whether all it did is allowed."""
     with tempfile.NamedTemporaryFile("r", errors="backslashreplace") as log:
         traced = ["strace", "-f", "-y", "-qq", "-s", "400", "-e", f"trace={_TRACED}", "-o", log.name]
@@ -236,6 +270,7 @@ def trace(command: Command, env: Mapping[str, str], around: Surroundings) -> boo
             subprocess.run(argv, env=env, check=False, capture_output=True, input=command.stdin)
         checked = Trace(around, command)
         found = list(dict.fromkeys(checked.violations(log.read().splitlines())))
+        found += server.violations(command)
     outcome = f"{len(found)} VIOLATIONS" if found else "reads only"
     name = " ".join(command.arguments).replace(str(around.state.parent), "")
     print(f"  {name:60} {checked.calls:7} calls: {outcome}", flush=True)
@@ -268,10 +303,9 @@ def _in_terminal(argv: Sequence[str], env: Mapping[str, str], keys: Sequence[byt
         terminal.close()
 
 
-def _add_ssh(root: Path, env: dict[str, str]) -> None:
+def _add_ssh(folder: Path, env: dict[str, str]) -> None:
     """Add an ssh that reaches no host: what the real one reads and writes is its own."""
-    program = root / "bin/ssh"
-    program.parent.mkdir()
+    program = folder / "ssh"
     program.write_text("#!/bin/false\n")
     program.chmod(0o755)
     env["PATH"] = f"{program.parent}:{env['PATH']}"
@@ -280,6 +314,7 @@ def _add_ssh(root: Path, env: dict[str, str]) -> None:
 def main() -> int:
     """Print the rows; return the exit code."""
     root = Path(tempfile.mkdtemp(prefix="readonly-"))
+    programs = new_root()  # none is started below /tmp
     try:
         place = make_place(root)
         (place.home / "auth.json").write_text('{"OPENAI_API_KEY": "secret"}')
@@ -299,13 +334,15 @@ def main() -> int:
         around = Surroundings(home=place.home, state=place.state, own=own, sockets=sockets)
         (root / "export").mkdir()
         (root / "export/out.md").touch()
-        _add_ssh(root, env)
+        _add_ssh(programs, env)
         runs = list(commands(root))
         assert not (missing := missing_commands(runs)), missing
         with panes(3, env), serving(place.home):
             pane = {"TMUX": f"{root}/tmux-{os.getuid()}/default,1,0", "TMUX_PANE": "%0"}
-            allowed = [trace(run, env | pane if run.in_pane else env, around) for run in runs]
+            server = Server(env)
+            allowed = [trace(run, env | pane if run.in_pane else env, around, server) for run in runs]
         database.close()
         return int(not all(allowed))
     finally:
         shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(programs)

@@ -77,7 +77,7 @@ def commands(root: Path) -> Iterator[Command]:
     yield Command(arguments=("check", "--worker", "opencode"), writes=MEMORY)
     yield Command(arguments=("check", "--json", "--no-cache"))
     export = root / "export"
-    for suffix in ("md", "html", "cast", "json"):
+    for suffix in ("md", "html"):
         yield Command(arguments=("replay", GOOD, "--export", str(export / f"out.{suffix}"), "--force"))
     yield Command(arguments=("replay", GOOD, "--redact", "--preview"))
     lines = (json.dumps({"jsonrpc": "2.0", "id": number, **each}) for number, each in enumerate(_REQUESTS))
