@@ -38,7 +38,7 @@ NOT_DENIED = lacks(" [[denied]] go  files: ")
 
 def in_list(hands: Hands) -> bool:
     """Return whether the list has the focus."""
-    return bool(_HINTS_OF_LIST(hands) and UNCOVERED(hands))
+    return bool(_HINTS_OF_LIST(hands) and UNCOVERED(hands) and not PALETTE(hands))
 
 
 def in_panel(hands: Hands) -> bool:
@@ -221,7 +221,7 @@ OPENS: Walk = (
     ("ctrl+z", shows("Cannot be suspended")),
     ("t", shows("Theme: light")),
     *JUMP,
-    ("g", at(0)),
+    ("a", at(0)),
     ("d", acknowledged),
     ("d", not_acknowledged),
 )
@@ -349,7 +349,7 @@ IN_BOXES: Walk = (
         '"tmux pane"',
         lambda hands: shows("Go to the worker's tmux pane")(hands) and lacks("Next row, or")(hands),
     ),
-    ("escape", HELP),
+    ("escape", shows("A permission prompt is open.")),
     ("?", UNCOVERED),
     ("w", WHY),
     ("y", copied_id),
@@ -359,11 +359,11 @@ IN_BOXES: Walk = (
 CLICKS: Walk = (
     ("click need you", shows(" Needs you  2 of")),
     ("escape", whole),
-    ("click running  ", shows(" Running  1 of")),
+    ("click 1 running ", shows(" Running  1 of")),
     ("escape", whole),
     ("click 4 done", shows(" Done  4 of")),
     ("escape", whole),
-    ("click 4 past", shows(" Past  4 of")),
+    ("click ◂ 4 past", shows(" Past  4 of")),
     ("escape", whole),
     ("click mismatch", shows(" Mismatch  1 of")),
     ("escape", whole),

@@ -75,9 +75,10 @@ DENIAL: Walk = (
     ("$", shows("turn: completed")),
     ("V", None),
     ("V", lacks("turn: completed")),
+    ("p", shows("No later wait")),  # no recorded session has one: `tests/tui/test_transport.py` goes there
+    ("P", shows("No earlier wait")),
     ("q", None),
 )
-WAIT: Walk = (*OPENED, *both_ways("p", "P"), ("q", None))
 
 
 def row(number: int) -> Seen:

@@ -15,7 +15,7 @@ from tests.live.conftest import Screens
 from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole
 from tests.live.hands.fleet import Fleet, real_fleet
 from tests.live.hands.hands import AGENTDASH, Hands, PrivateServer, Walk, lacks, shows
-from tests.live.hands.replay import DENIAL, DENIED, FAMILY, LIBRARY, REPLAY, WAIT
+from tests.live.hands.replay import DENIAL, DENIED, FAMILY, LIBRARY, REPLAY
 
 END = {"q", "ctrl+q"}
 """They end the program, and so have tests of their own."""
@@ -34,9 +34,9 @@ def pressed(walk: Walk) -> set[object]:
 
 
 def test_every_key_is_pressed() -> None:
-    walks = (*WALKS.values(), REPLAY, DENIAL, WAIT, LIBRARY)
+    walks = (*WALKS.values(), REPLAY, DENIAL, LIBRARY)
     assert {part for key in KEYS for part in key.keys.split(",")} <= END.union(*map(pressed, walks))
-    replay = (*WALKS["moves"], *WALKS["opens"], *REPLAY, *DENIAL, *WAIT)
+    replay = (*WALKS["moves"], *WALKS["opens"], *REPLAY, *DENIAL)
     library = (*LIBRARY_HINTS, *set(LIBRARY_KEYS) - {"page-down", "page-up", "back"})
     for hints, walk in (*FOOTERS, (REPLAY_HINTS, replay), (library, LIBRARY)):
         for hint in hints:
@@ -55,19 +55,6 @@ def test_dashboard(
         hands.until(shows("≠ 1 mismatch", "! 2 need you", "4 past", "4 done"), "their states")
         hands.walk(walk)
         assert "ERROR" not in log.read_text()
-
-
-def test_replay_of_an_approval(fleet: Fleet) -> None:
-    """Its waiting points; the session goes on, and no recorded one has any."""
-    (thread,) = (thread for thread in fleet.lab.threads() if _asks(fleet, thread))
-    with Hands(fleet.lab, (str(AGENTDASH), "replay", thread), fleet.env) as hands:
-        hands.walk(WAIT)
-        hands.until_ended(0)
-
-
-def _asks(fleet: Fleet, thread: str) -> bool:
-    (file,) = fleet.lab.home.glob(f"sessions/*/*/*/rollout-*{thread}.jsonl")
-    return "[[ask]]" in file.read_text()
 
 
 def test_go_to_a_pane_of_another_server(fleet: Fleet) -> None:
