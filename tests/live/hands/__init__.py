@@ -1,5 +1,5 @@
 """The installed program in the hand: real tmux, real workers, every key pressed, each part clicked.
 
-Tables say what is pressed on which screen, and what must be seen then: `dashboard.py`, `replay.py`,
-`library.py`. A key of `agentdash/tui/keys.py` that no table has fails `test_tables.py`.
+Walks say what is pressed on which screen, and what is seen then: `dashboard.py`, `replay.py`. A key of
+`agentdash/tui/keys.py` or a hint of a footer that no walk has fails `test_keys.py`.
 """

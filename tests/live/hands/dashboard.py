@@ -1,4 +1,7 @@
-"""What the keys of the dashboard do beside the workers of `fleet.py`."""
+"""What the keys of the dashboard do beside the workers of `fleet.py`. Each walk begins in the list.
+
+What shows a message comes last in a walk: for five seconds the message hides the hints.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
 from agentdash.tui.lanes.screen import HINTS as LANES_HINTS
 from agentdash.tui.matrix.screen import HINTS as MATRIX_HINTS
 from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
-from tests.live.hands.checks import Check, Screen
-from tests.live.hands.hands import Hands, Seen, Step, lacks, shows
+from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
 
+WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
 _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
+_ASKS = re.compile(r"\[\[ask\]\] go  \d\d:\d\d:\d\d  ! waiting approval")
 _HINTS_OF_LIST = shows("a attention  o go to pane")
-_IS_COVERED = shows("╭")
-IN_PANEL = shows("esc back  right next tab")
+UNCOVERED = lacks("╭")
+IN_STRIP = shows("Z findings  m matrix")
 ON_WORKER = shows("y copy id  Y copy remedy")
 WHY = shows("Why: ")
 HELP = shows("agentdash is read-only: no key")
@@ -24,13 +28,27 @@ MATRIX = shows("escalation  reach")
 LANES = shows("h l time")
 FINDINGS = shows("    remedy (Y) ", "label only ⋅ stale-network-flag")
 PALETTE = shows("An action, or the name of a worker")
-_ASKS = re.compile(r"\[\[ask\]\] go  \d\d:\d\d:\d\d  ! waiting approval")
-WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
+COMPLETED = "turn: completed"
+"""The first line of a timeline."""
+FIRST, LAST = shows(COMPLETED), shows("turn: started")
+LONG_AGO, RECENTLY = shows("not known"), lacks("not known")
+DENIED_FILES, DENIED_NETWORK = shows(" [[denied]] go  files: "), shows(" [[denied]] go  network: ")
+NOT_DENIED = lacks(" [[denied]] go  files: ")
 
 
 def in_list(hands: Hands) -> bool:
     """Return whether the list has the focus."""
-    return bool(_HINTS_OF_LIST(hands)) and not _IS_COVERED(hands)
+    return bool(_HINTS_OF_LIST(hands) and UNCOVERED(hands) and not PALETTE(hands))
+
+
+def in_panel(hands: Hands) -> bool:
+    """Return whether the panel has the focus."""
+    return bool(shows("esc back  right next tab")(hands) and UNCOVERED(hands))
+
+
+def whole(hands: Hands) -> bool:
+    """Return whether no filter hides a worker."""
+    return set(WORKERS) <= set(hands.rows)
 
 
 def at(row: int) -> Seen:
@@ -43,13 +61,8 @@ def on(name: str) -> Seen:
     return lambda hands: hands.selected == name
 
 
-def asks(hands: Hands) -> bool:
-    """Return whether the cursor is on the lane of the worker that waits for an approval."""
-    return _ASKS.search(hands.text) is not None
-
-
 def only(name: str) -> Seen:
-    """Return whether a filter leaves this worker, and is no longer edited."""
+    """Return whether a filter leaves few workers, the first of them this one, and is no longer edited."""
     return lambda hands: len(hands.rows) <= 2 and hands.selected == name and "clears" in hands.text
 
 
@@ -58,9 +71,21 @@ def tab(name: str) -> Seen:
     return lambda hands: name in _TAB.findall(hands.text)
 
 
-def whole(hands: Hands) -> bool:
-    """Return whether no filter hides a worker."""
-    return set(WORKERS) <= set(hands.rows)
+def lane(row: int) -> Seen:
+    """Return whether the cursor is on this lane, counted from 0."""
+    return lambda hands: hands.text.split("\n")[2 + row].startswith("›")
+
+
+def in_last_lane(hands: Hands) -> bool:
+    """Return whether the cursor is on a lane with none below it."""
+    rows = hands.text.split("\n")[2:]
+    cursor = next((number for number, row in enumerate(rows) if row.startswith("›")), 0)
+    return cursor > 1 and not rows[cursor + 1].strip()
+
+
+def asks(hands: Hands) -> bool:
+    """Return whether the cursor is on the lane of the worker that waits for an approval."""
+    return _ASKS.search(hands.text) is not None
 
 
 def went_to(name: str) -> Seen:
@@ -73,14 +98,9 @@ def went_to(name: str) -> Seen:
     return seen
 
 
-def times(number: int, key: str) -> Seen:
-    """Press a key many times."""
-    return lambda hands: hands.tmux("send-keys", "-N", str(number), "-t", hands.pane, key) or True
-
-
-def lane(row: int) -> Seen:
-    """Return whether the cursor is on this lane, counted from 0."""
-    return lambda hands: hands.text.split("\n")[2 + row].startswith("›")
+def is_back(hands: Hands) -> bool:
+    """Return whether the client shows the program."""
+    return hands.shown_pane == hands.pane
 
 
 def copied(*words: str) -> Seen:
@@ -94,304 +114,301 @@ def copied_id(hands: Hands) -> bool:
     return found is not None and hands.buffer == found[1]
 
 
-def drag_name(hands: Hands) -> bool:
-    """Select a name with the mouse."""
+def drag_line(hands: Hands) -> None:
+    """Select a text with the mouse."""
     hands.drag("turn: started")
-    return True
 
 
-def select(name: str) -> tuple[Step, ...]:
+def acknowledged(hands: Hands) -> bool:
+    """Return whether the worker that asks needs no one any more, and has left the group of those who do."""
+    return " 1 needs you" in hands.text and hands.rows[0] != "[[ask]] go"
+
+
+def not_acknowledged(hands: Hands) -> bool:
+    """Return whether it is in that group."""
+    return " 2 need you" in hands.text and "[[ask]] go" in hands.rows[:2]
+
+
+def repeated(key: str, number: int = 99) -> Walk:
+    """Return the step that presses a key many times."""
+    return ((lambda hands: hands.tmux("send-keys", "-N", str(number), "-t", hands.pane, key), None),)
+
+
+def opened(key: str, box: Seen, behind: Seen) -> Walk:
+    """Return the steps that open something, and close it."""
+    return ((key, box), ("escape", behind))
+
+
+def select(name: str) -> Walk:
     """Return the steps that select a worker in the list."""
-    return ("/", f'"{name}"', "enter", only(name), "escape", whole)
+    return (
+        ("/", shows("words in any column")),
+        (f'"{name}"', None),
+        ("enter", only(name)),
+        ("escape", lambda hands: whole(hands) and in_list(hands) and hands.selected == name),
+    )
 
 
-BACK = ("escape", in_list)
-RETURN = (Hands.come_back,)
-
-LIST = Screen(
-    name="list",
-    hints=HINTS,
-    open=(),
-    close=(),
-    checks=(
-        Check("unread", lambda hands: not at(0)(hands), ("g", at(0))),
-        Check("down", at(1), ("g", at(0))),
-        Check("up", at(0), ("g", at(0), "j", at(1))),
-        Check("top", at(0), ("G", at(-1))),
-        Check("bottom", at(-1), ("g", at(0))),
-        Check("page-down", at(-1), ("g", at(0))),
-        Check("page-up", at(0), ("G", at(-1))),
-        Check("next-part", IN_PANEL, after=BACK),
-        Check("previous-part", shows("Z findings  m matrix"), after=BACK),
-        Check(
-            "filter",
-            shows("words in any column"),
-            after=('"[[hello]]"', "enter", only("[[hello]] go"), "escape", whole),
-        ),
-        Check("next-match", on("[[hello]] go"), (*select("[[hello]] go"), "g", at(0))),
-        Check("previous-match", on("[[hello]] go"), (*select("[[hello]] go"), "g", at(0))),
-        Check("bucket", shows(" Needs you  2 of"), after=("escape", whole)),
-        Check("attention", at(0), ("G", at(-1))),
-        Check("mismatch", on("[[work]] go"), ("g", at(0))),
-        Check("fold", lacks("child done"), select("[[parent]] go"), ("z", shows("child done"))),
-        Check("past", shows("x hides them"), after=("x", shows("x shows them"))),
-        Check("why", WHY, after=BACK),
-        Check("open", IN_PANEL, after=("enter", ON_WORKER, "escape", IN_PANEL, *BACK)),
-        Check("tab-right", tab("Screen"), select("[[denied]] go"), ("h", tab("Timeline"))),
-        Check("tab-left", tab("Evidence"), after=("l", tab("Timeline"))),
-        Check(
-            "shift-right",
-            lacks("turn: completed"),
-            (*select("[[denied]] go"), shows("turn: completed")),
-            ("shift+left", shows("turn: completed")),
-        ),
-        Check(
-            "shift-left",
-            shows("turn: completed"),
-            (*select("[[denied]] go"), "shift+right", lacks("turn: completed")),
-        ),
-        Check("matrix", MATRIX, after=BACK),
-        Check("lanes", LANES, after=BACK),
-        Check("findings", FINDINGS, ("g",), BACK),
-        Check("palette", PALETTE, after=('"matrix"', shows("All workers by files"), "enter", MATRIX, *BACK)),
-        Check("help", HELP, after=BACK),
-        Check("back", whole, ("f", shows(" Needs you  2 of"))),
-        Check("jump", went_to("[[hello]] go"), select("[[hello]] go"), RETURN),
-        Check("copy-id", copied_id),
-        Check("copy-remedy", copied("writable_roots"), select("[[denied]] go")),
-        Check("copy-text", copied("turn: started"), (drag_name,), BACK),
-        Check("acknowledge", shows(" 1 needs you"), ("g", at(0)), ("d", shows(" 2 need you"))),
-        Check("sort", shows("Sorted by activity"), after=("s",) * 5 + (shows("Sorted by attention"),)),
-        Check("freeze", shows("Rows stay where they are"), after=("F", shows("Rows move again"))),
-        Check("suspend", shows("Cannot be suspended")),
-        Check("theme", shows("Theme: light"), after=("t",) * 4 + (shows("Theme: dark"),)),
-    ),
-)
-
-UNCOVERED = lacks("╭")
-CLOSED = ("escape", UNCOVERED)
-FIRST, LAST = shows("turn: completed"), shows("turn: started")
-IN_STRIP = shows("Z findings  m matrix")
-TO_STRIP = ("shift+tab", IN_STRIP)
-DENIED_FILES, DENIED_NETWORK = shows(" [[denied]] go  files: "), shows(" [[denied]] go  network: ")
-NOT_DENIED = lacks(" [[denied]] go  files: ")
-WHY_BOX = Check("why", WHY, after=CLOSED)
-HELP_BOX = Check("help", HELP, after=CLOSED)
-JUMP = Check("jump", went_to("[[denied]] go"), after=RETURN)
-COPY_REMEDY = Check("copy-remedy", copied("writable_roots"))
-
-
-def why(name: str) -> tuple[Step, ...]:
+def why_is(name: str, behind: Seen) -> Walk:
     """Return the steps that ask why this worker is as it is, which is the one pointed at."""
-    return ("w", shows(f"Why: {name}"), *CLOSED)
+    return opened("w", shows(f"Why: {name}"), behind)
 
 
-PANEL = Screen(
-    name="panel",
-    hints=PANEL_HINTS,
-    open=(*select("[[denied]] go"), "enter", IN_PANEL),
-    close=BACK,
-    checks=(
-        Check("tab-right", tab("Screen"), after=("left", tab("Timeline"))),
-        Check("tab-left", tab("Evidence"), after=("right", tab("Timeline"))),
-        Check("next-part", IN_STRIP, after=("shift+tab", IN_PANEL)),
-        Check("open", ON_WORKER, after=("escape", IN_PANEL)),
-        WHY_BOX,
-        HELP_BOX,
-        Check("back", in_list, after=("enter", IN_PANEL)),
-        Check("shift-right", lacks("turn: completed"), after=("shift+left", FIRST)),
-        JUMP,
-        COPY_REMEDY,
+ON_DENIED = select("[[denied]] go")
+JUMP: Walk = (("o", went_to("[[denied]] go")), (Hands.come_back, is_back))
+COPY: Walk = (("Y", copied("writable_roots")),)
+
+MOVES: Walk = (
+    ("u", lambda hands: not at(0)(hands)),
+    ("g", at(0)),
+    ("j", at(1)),
+    ("k", at(0)),
+    ("down", at(1)),
+    ("up", at(0)),
+    ("G", at(-1)),
+    ("home", at(0)),
+    ("end", at(-1)),
+    ("a", at(0)),
+    ("ctrl+d", at(-1)),
+    ("ctrl+u", at(0)),
+    ("pagedown", at(-1)),
+    ("pageup", at(0)),
+    ("!", on("[[work]] go")),
+    ("tab", in_panel),
+    ("escape", in_list),
+    ("shift+tab", IN_STRIP),
+    ("escape", in_list),
+    *select("[[hello]] go"),
+    ("g", at(0)),
+    ("n", on("[[hello]] go")),
+    ("g", at(0)),
+    ("N", on("[[hello]] go")),
+    ("f", shows(" Needs you  2 of")),
+    ("escape", whole),
+    ("x", shows("x hides them")),
+    ("x", shows("x shows them")),
+    *select("[[parent]] go"),
+    ("z", lacks("child done")),
+    ("z", shows("child done")),
+    ("s", shows("Sorted by activity")),
+    ("s", shows("Sorted by age")),
+    ("F", shows("Rows stay where they are")),
+    ("F", shows("Rows move again")),
+    ("g", at(0)),
+)
+OPENS: Walk = (
+    *opened("m", MATRIX, in_list),
+    *opened("L", LANES, in_list),
+    *opened("Z", FINDINGS, in_list),
+    *opened("?", HELP, in_list),
+    *opened("f1", HELP, in_list),
+    *opened("ctrl+p", PALETTE, in_list),
+    (":", PALETTE),
+    ('"matrix"', shows("All workers by files")),
+    ("enter", MATRIX),
+    ("escape", in_list),
+    *ON_DENIED,
+    *opened("w", WHY, in_list),
+    ("l", tab("Screen")),
+    ("h", tab("Timeline")),
+    ("shift+right", lacks(COMPLETED)),
+    ("shift+left", FIRST),
+    *opened("enter", in_panel, in_list),
+    (drag_line, None),
+    ("ctrl+c", copied("turn: started")),
+    ("y", copied_id),
+    *COPY,
+    ("ctrl+z", shows("Cannot be suspended")),
+    ("t", shows("Theme: light")),
+    *JUMP,
+    ("a", at(0)),
+    ("d", acknowledged),
+    ("d", not_acknowledged),
+)
+PANEL: Walk = (
+    *ON_DENIED,
+    ("enter", in_panel),
+    ("right", tab("Screen")),
+    ("left", tab("Timeline")),
+    ("tab", IN_STRIP),
+    ("shift+tab", in_panel),
+    *opened("enter", ON_WORKER, in_panel),
+    *opened("w", WHY, in_panel),
+    *opened("?", HELP, in_panel),
+    ("shift+right", lacks(COMPLETED)),
+    ("shift+left", FIRST),
+    ("click esc back", in_list),
+    ("enter", in_panel),
+    *COPY,
+    *JUMP,
+)
+STRIP: Walk = (
+    ("shift+tab", IN_STRIP),
+    *opened("Z", FINDINGS, IN_STRIP),
+    *opened("m", MATRIX, IN_STRIP),
+    *opened("L", LANES, IN_STRIP),
+    *opened("?", HELP, lambda hands: IN_STRIP(hands) and UNCOVERED(hands)),
+    ("tab", in_list),
+    ("g", None),
+    ("shift+tab", IN_STRIP),
+    ("click esc back", in_list),
+    ("shift+tab", IN_STRIP),
+    ("G", None),
+    ("enter", lambda hands: on("[[work]] go")(hands) and in_list(hands)),
+)
+WORKER: Walk = (
+    *ON_DENIED,
+    ("enter", in_panel),
+    ("enter", lambda hands: ON_WORKER(hands) and FIRST(hands)),
+    ("j", lacks(COMPLETED)),
+    ("k", FIRST),
+    ("G", lambda hands: LAST(hands) and not FIRST(hands)),
+    ("g", FIRST),
+    ("right", tab("Screen")),
+    ("left", tab("Timeline")),
+    ("shift+right", lacks(COMPLETED)),
+    ("shift+left", FIRST),
+    *opened("w", WHY, UNCOVERED),
+    *opened("?", HELP, UNCOVERED),
+    ("a", shows("[[ask]] go ⋅ codex")),
+    ("a", shows("[[denied]] go ⋅ codex")),
+    ("q", in_panel),
+    ("enter", ON_WORKER),
+    ("click esc back", in_panel),
+    ("enter", ON_WORKER),
+    ("y", copied_id),
+    *COPY,
+    *JUMP,
+)
+ALL_FINDINGS: Walk = (
+    ("Z", FINDINGS),
+    *why_is("[[denied]]", FINDINGS),
+    ("j", None),
+    *why_is("[[board]]", FINDINGS),
+    ("G", None),
+    *why_is("[[work]]", FINDINGS),
+    *opened("?", HELP, FINDINGS),
+    ("enter", lambda hands: on("[[work]] go")(hands) and in_list(hands)),
+    ("Z", FINDINGS),
+    ("click esc back", in_list),
+    ("Z", FINDINGS),
+    ("g", None),
+    *COPY,
+    *JUMP,
+)
+IN_MATRIX: Walk = (
+    *ON_DENIED,
+    ("m", DENIED_FILES),
+    ("right", DENIED_NETWORK),
+    ("left", DENIED_FILES),
+    ("j", NOT_DENIED),
+    ("k", DENIED_FILES),
+    ("G", NOT_DENIED),
+    ("g", DENIED_FILES),
+    *opened("enter", shows("│ [[denied]] go  files: "), UNCOVERED),
+    *opened("w", WHY, UNCOVERED),
+    *opened("?", HELP, UNCOVERED),
+    ("click esc back", in_list),
+    ("m", DENIED_FILES),
+    *COPY,
+    *JUMP,
+)
+IN_LANES: Walk = (
+    ("L", LANES),
+    ("G", in_last_lane),
+    ("g", lane(0)),
+    ("j", lane(1)),
+    ("k", lane(0)),
+    ("-", lacks("10 minutes")),
+    ("+", shows("10 minutes")),
+    *repeated("h"),
+    (lambda hands: None, LONG_AGO),
+    *repeated("l", 100),
+    (lambda hands: None, RECENTLY),
+    ("a", asks),
+    *opened("?", HELP, UNCOVERED),
+    ("click esc back", in_list),
+    ("L", LANES),
+    ("enter", in_list),
+)
+IN_BOXES: Walk = (
+    *ON_DENIED,
+    ("w", WHY),
+    ("j", lacks("Why: ")),
+    ("k", WHY),
+    ("G", lacks("Why: ")),
+    ("g", WHY),
+    ("w", UNCOVERED),
+    ("w", WHY),
+    ("q", UNCOVERED),
+    ("?", HELP),
+    ("j", lacks("agentdash is read-only: no key")),
+    ("g", HELP),
+    ("/", shows("words of a key, a sign")),
+    (
+        '"tmux pane"',
+        lambda hands: shows("Go to the worker's tmux pane")(hands) and lacks("Next row, or")(hands),
     ),
+    ("escape", shows("A permission prompt is open.")),
+    ("?", UNCOVERED),
+    ("w", WHY),
+    ("y", copied_id),
+    *COPY,
+    *JUMP,
 )
-STRIP = Screen(
-    name="findings below the list",
-    hints=STRIP_HINTS,
-    open=TO_STRIP,
-    close=BACK,
-    checks=(
-        Check("findings", FINDINGS, after=("escape", IN_STRIP)),
-        Check("matrix", MATRIX, after=("escape", IN_STRIP)),
-        Check("lanes", LANES, after=("escape", IN_STRIP)),
-        Check("next-part", in_list, after=TO_STRIP),
-        Check("back", in_list, after=TO_STRIP),
-        HELP_BOX,
-        Check(
-            "open",
-            on("[[work]] go"),
-            ("g", "enter", on("[[denied]] go"), in_list, *TO_STRIP, "G"),
-            TO_STRIP,
-        ),
-    ),
+CLICKS: Walk = (
+    ("click need you", shows(" Needs you  2 of")),
+    ("escape", whole),
+    ("click 1 running ", shows(" Running  1 of")),
+    ("escape", whole),
+    ("click 4 done", shows(" Done  4 of")),
+    ("escape", whole),
+    ("click ◂ 4 past", shows(" Past  4 of")),
+    ("escape", whole),
+    ("click mismatch", shows(" Mismatch  1 of")),
+    ("escape", whole),
+    ("click [[hello]] go", on("[[hello]] go")),
+    ("click  Talk ", tab("Talk")),
+    ("click  Timeline ", tab("Timeline")),
+    ("escape", in_list),
+    ("click a attention", at(0)),
+    ("click ! mismatch", on("[[work]] go")),
+    ("click w why", WHY),
+    ("escape", in_list),
+    ("click enter open", in_panel),
+    ("escape", in_list),
+    ("click : palette", PALETTE),
+    ("escape", in_list),
+    ("click ? help", HELP),
+    ("escape", in_list),
+    ("click / filter", shows("words in any column")),
+    ("escape", in_list),
+    ("click WORKER ", shows("Sorted by name")),
+    ("click FOR", shows("Sorted by age")),
+    ("click COST", shows("Sorted by cost")),
+    ("click CTX", shows("Sorted by tokens")),
+    ("click ACTIVITY", shows("Sorted by activity")),
+    ("click WHAT, AND WHY", shows("Sorted by attention")),
 )
-WORKER = Screen(
-    name="worker",
-    hints=WORKER_HINTS,
-    open=(*select("[[denied]] go"), "enter", IN_PANEL, "enter", ON_WORKER, FIRST),
-    close=("escape", IN_PANEL, *BACK),
-    checks=(
-        WHY_BOX,
-        HELP_BOX,
-        Check("tab-right", tab("Screen"), after=("left", tab("Timeline"))),
-        Check("tab-left", tab("Evidence"), after=("right", tab("Timeline"))),
-        Check("down", lacks("turn: completed"), after=("k", FIRST)),
-        Check("up", FIRST, ("j", lacks("turn: completed"))),
-        Check("bottom", LAST, after=("g", FIRST)),
-        Check("top", FIRST, ("G", lacks("turn: completed"))),
-        Check("page-down", LAST, after=("g", FIRST)),
-        Check("page-up", FIRST, ("G", lacks("turn: completed"))),
-        Check("attention", shows("[[ask]] go ⋅ codex"), after=("a", shows("[[denied]] go ⋅ codex"))),
-        Check("back", IN_PANEL, after=("enter", ON_WORKER)),
-        Check("quit", IN_PANEL, after=("enter", ON_WORKER)),
-        Check("shift-right", lacks("turn: completed"), after=("shift+left", FIRST)),
-        JUMP,
-        Check("copy-id", copied_id),
-        COPY_REMEDY,
-    ),
+WALKS = {
+    "moves": MOVES,
+    "opens": OPENS,
+    "panel": PANEL,
+    "strip": STRIP,
+    "worker": WORKER,
+    "findings": ALL_FINDINGS,
+    "matrix": IN_MATRIX,
+    "lanes": IN_LANES,
+    "boxes": IN_BOXES,
+    "clicks": CLICKS,
+}
+FOOTERS: tuple[tuple[tuple[str, ...], Walk], ...] = (
+    (HINTS, (*MOVES, *OPENS)),
+    (PANEL_HINTS, PANEL),
+    (STRIP_HINTS, STRIP),
+    (WORKER_HINTS, WORKER),
+    (FINDINGS_HINTS, ALL_FINDINGS),
+    (MATRIX_HINTS, IN_MATRIX),
+    (LANES_HINTS, IN_LANES),
 )
-ALL_FINDINGS = Screen(
-    name="findings",
-    hints=FINDINGS_HINTS,
-    open=("Z", FINDINGS),
-    close=BACK,
-    checks=(
-        Check("down", None, ("g",), why("[[board]]")),
-        Check("up", None, ("g", "j"), why("[[denied]]")),
-        Check("bottom", None, ("g",), why("[[work]]")),
-        Check("top", None, ("G",), why("[[denied]]")),
-        Check("page-down", None, ("g",), why("[[work]]")),
-        Check("page-up", None, ("G",), why("[[denied]]")),
-        Check("why", shows("Why: [[denied]]"), ("g",), CLOSED),
-        HELP_BOX,
-        Check("back", in_list, after=("Z", FINDINGS)),
-        Check(
-            "open",
-            on("[[work]] go"),
-            ("escape", in_list, "g", at(0), "Z", FINDINGS, "G"),
-            ("Z", FINDINGS, "g"),
-        ),
-        JUMP,
-        COPY_REMEDY,
-    ),
-)
-IN_MATRIX = Screen(
-    name="matrix",
-    hints=MATRIX_HINTS,
-    open=(*select("[[denied]] go"), "m", DENIED_FILES),
-    close=BACK,
-    checks=(
-        Check("tab-right", DENIED_NETWORK, after=("left", DENIED_FILES)),
-        Check("tab-left", DENIED_FILES, ("right", DENIED_NETWORK)),
-        Check("down", NOT_DENIED, after=("k", DENIED_FILES)),
-        Check("up", DENIED_FILES, ("j", NOT_DENIED)),
-        Check("bottom", NOT_DENIED, after=("g", DENIED_FILES)),
-        Check("top", DENIED_FILES, ("G", NOT_DENIED)),
-        Check("page-down", NOT_DENIED, after=("g", DENIED_FILES)),
-        Check("page-up", DENIED_FILES, ("G", NOT_DENIED)),
-        Check("open", shows("│ [[denied]] go  files: "), after=CLOSED),
-        WHY_BOX,
-        HELP_BOX,
-        Check("back", in_list, after=("m", DENIED_FILES)),
-        JUMP,
-        COPY_REMEDY,
-    ),
-)
-IN_LANES = Screen(
-    name="lanes",
-    hints=LANES_HINTS,
-    open=("g", at(0), "L", LANES, "g", lane(0)),
-    close=BACK,
-    checks=(
-        Check("down", lane(1), after=("g", lane(0))),
-        Check("up", lane(0), ("j", lane(1))),
-        Check("bottom", lane(10), after=("g", lane(0))),
-        Check("top", lane(0), ("G", lane(10))),
-        Check("page-down", lane(10), after=("g", lane(0))),
-        Check("page-up", lane(0), ("G", lane(10))),
-        Check("zoom-out", lacks("10 minutes"), after=("+", shows("10 minutes"))),
-        Check("zoom-in", shows("10 minutes"), ("-", lacks("10 minutes"))),
-        Check(
-            "tab-left", None, (), (times(99, "h"), shows("not known"), times(100, "l"), lacks("not known"))
-        ),
-        Check("tab-right", None, (times(99, "h"), shows("not known")), (times(99, "l"), lacks("not known"))),
-        Check("attention", asks, ("g", lane(0)), ("g", lane(0))),
-        HELP_BOX,
-        Check("back", in_list, after=("L", LANES)),
-        Check("open", in_list, after=("L", LANES, "g", lane(0))),
-    ),
-)
-WHY_SCREEN = Screen(
-    name="why",
-    hints=("copy-remedy", "jump", "down", "back"),
-    open=(*select("[[denied]] go"), "w", WHY),
-    close=CLOSED,
-    checks=(
-        Check("down", lacks("Why: "), after=("k", WHY)),
-        Check("up", WHY, ("j", lacks("Why: "))),
-        Check("bottom", lacks("Why: "), after=("g", WHY)),
-        Check("top", WHY, ("G", lacks("Why: "))),
-        Check("page-down", lacks("Why: "), after=("g", WHY)),
-        Check("page-up", WHY, ("G", lacks("Why: "))),
-        Check("jump", went_to("[[denied]] go"), after=RETURN),
-        Check("copy-id", copied_id),
-        COPY_REMEDY,
-        Check("why", UNCOVERED, after=("w", WHY)),
-        Check("quit", UNCOVERED, after=("w", WHY)),
-        Check("back", UNCOVERED, after=("w", WHY)),
-        Check("help", UNCOVERED, after=("w", WHY)),
-    ),
-)
-IN_HELP = Screen(
-    name="help",
-    hints=("filter", "down", "back"),
-    open=("?", HELP),
-    close=CLOSED,
-    checks=(
-        Check("down", lacks("agentdash is read-only: no key"), after=("k", HELP)),
-        Check("bottom", lacks("agentdash is read-only: no key"), after=("g", HELP)),
-        Check("top", HELP, ("G", lacks("agentdash is read-only: no key"))),
-        Check("page-down", lacks("agentdash is read-only: no key"), after=("g", HELP)),
-        Check(
-            "filter",
-            shows("words of a key, a sign"),
-            after=(
-                '"tmux pane"',
-                shows("Go to the worker's tmux pane"),
-                lacks("Next row, or"),
-                "escape",
-                HELP,
-            ),
-        ),
-        Check("help", UNCOVERED, after=("?", HELP)),
-        Check("quit", UNCOVERED, after=("?", HELP)),
-        Check("back", UNCOVERED, after=("?", HELP)),
-    ),
-)
-DASHBOARD = (
-    LIST,
-    PANEL,
-    STRIP,
-    WORKER,
-    ALL_FINDINGS,
-    IN_MATRIX,
-    IN_LANES,
-    WHY_SCREEN,
-    IN_HELP,
-)
-CLICKS: tuple[tuple[str, Seen, tuple[Step, ...]], ...] = (
-    ("need you", shows(" Needs you  2 of"), ("escape", whole)),
-    ("running  ", shows(" Running  1 of"), ("escape", whole)),
-    ("4 done", shows(" Done  4 of"), ("escape", whole)),
-    ("4 past", shows(" Past  4 of"), ("escape", whole)),
-    ("mismatch", shows(" Mismatch  1 of"), ("escape", whole)),
-    ("[[hello]] go", on("[[hello]] go"), ()),
-    (" Talk ", tab("Talk"), ()),
-    (" Timeline ", tab("Timeline"), ()),
-    ("WORKER ", shows("Sorted by name"), ()),
-    ("FOR", shows("Sorted by age"), ()),
-    ("COST", shows("Sorted by cost"), ()),
-    ("CTX", shows("Sorted by tokens"), ()),
-    ("ACTIVITY", shows("Sorted by activity"), ()),
-    ("WHAT, AND WHY", shows("Sorted by attention"), ()),
-)
-"""What else can be clicked: a text, what is seen then, and the way back."""
+"""The ids of a footer, and the walk that presses its keys."""

@@ -34,8 +34,8 @@ _TMUX_NAMES = {
     **{name: name.capitalize() for name in ("home", "end", "f1")},
 }
 """Tmux's names of keys by Textual's."""
-_SAYS_CODE = ("sh", "-c", '"$@"; echo "the program has ended with $?"', "sh")
-"""Runs the command behind it: tmux 3.3a does not always know the exit code of a program."""
+_SAYS_CODE = ("sh", "-c", '"$@"; echo "the program has ended with $?"; read -r _', "sh")
+"""Runs the command behind it: tmux 3.3a does not always know the exit code of a program. The pane stays."""
 _ENDED = re.compile(r"the program has ended with (\d+)")
 _SESSION = "hands"
 _ROW = re.compile(r"^([› ])[ ∗]([!?⊘⊗↯▸▹◦◌✓▪✕]) (?:[├└] )?(\S+ \S+|\S+)")
@@ -48,9 +48,13 @@ _CHECKED_S = 1.0
 
 Seen = Callable[["Hands"], object]
 """Whether something is seen."""
-Step = str | Seen
-"""A key, by Textual's name; a text in double quotes, which is typed; or what to wait for. After `escape`
-something must be waited for: with the next key it would be alt and that key."""
+Deed = str | Callable[["Hands"], object]
+"""A key, by Textual's name; `click TEXT`; a text in double quotes, which is typed; or a function."""
+Walk = tuple[tuple[Deed, Seen | None], ...]
+"""What is done, and what is seen then, and was not before. After `escape` something must be waited for: with
+the next key it would be alt and that key."""
+FAILED = "That failed: "
+"""How the message of an action that has failed begins."""
 
 
 def shows(*texts: str) -> Seen:
@@ -113,14 +117,16 @@ class Hands:
         variables = [part for name, value in env.items() for part in ("-e", f"{name}={value}")]
         where = ["-x", str(size[0]), "-y", str(size[1]), *variables, "-P", "-F", "#{pane_id}\t#{socket_path}"]
         start = ["new-session", "-d", "-s", _SESSION, *where, shlex.join([*_SAYS_CODE, *command])]
-        keep = ["set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "status", "off"]
-        self.pane, socket = self.tmux(*start, ";", *keep).split("\t")
+        self.pane, socket = self.tmux(*start, ";", "set-option", "-g", "status", "off").split("\t")
         self.columns, self.lines = size
         outside = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
         attach = ["tmux", "-u", "-S", socket, "attach", "-t", _SESSION]
         self.client = Terminal(attach, {**outside, "TERM": "xterm-256color"}, columns=size[0], lines=size[1])
 
-    def close(self) -> None:
+    def __enter__(self) -> Hands:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End the program and the client."""
         with suppress(CalledProcessError):
             self.tmux("kill-session", "-t", _SESSION)
@@ -196,10 +202,10 @@ class Hands:
         except TimeoutError as error:
             raise AssertionError(f"{error}\n{self.text}") from None
 
-    def until_ended(self, code: int) -> None:
-        """Wait until the program has ended, with this exit code."""
+    def until_ended(self, *codes: int) -> None:
+        """Wait until the program has ended, with one of these exit codes."""
         wait_until(lambda: self.ended is not None, "the end of the program")
-        assert self.ended == code, self.text
+        assert self.ended in codes, self.text
 
     def pause(self) -> None:
         """Wait as long as a terminal takes to tell the key escape from a sequence that begins with it."""
@@ -207,13 +213,23 @@ class Hands:
 
     # ---------------------------------------------------------------- what is done
 
-    def do(self, steps: tuple[Step, ...], what: str = "") -> None:
-        """Press keys, and wait, in order."""
-        for number, step in enumerate(steps):
-            if isinstance(step, str):
-                self.press(step)
+    def walk(self, steps: Walk) -> None:
+        """Do one thing after the other, and wait for what it promises."""
+        for number, (deed, seen) in enumerate(steps):
+            what = f"step {number}, {deed}"
+            if seen is not None:
+                self.until(lambda hands, seen=seen: not seen(hands), f"{what}: not to be seen before")
+            if callable(deed):
+                deed(self)
+            elif deed.startswith("click "):
+                text = deed.removeprefix("click ")
+                self.until(shows(text), what)  # a message may stand in its place
+                self.click(text)
             else:
-                self.until(step, f"{what}: step {number + 1} of {steps}")
+                self.press(deed)
+            if seen is not None:
+                self.until(seen, what)
+            assert FAILED not in self.text, f"{what}\n{self.text}"
 
     def press(self, *keys: str) -> None:
         """Press keys, by Textual's names; what stands in double quotes is typed."""
@@ -237,13 +253,13 @@ class Hands:
         """Send reports of the mouse, `button;column;line` from 1 and `M` or `m`, as a terminal does (SGR)."""
         self.tmux("send-keys", "-t", self.pane, "-l", "".join(f"\x1b[<{report}" for report in reports))
 
-    def click(self, text: str, *, times: int = 1) -> None:
+    def click(self, text: str) -> None:
         """Click the middle of the last place where this text is on the screen."""
         where = [(line, row.rfind(text)) for line, row in enumerate(self.text.split("\n")) if text in row]
         assert where, f"no {text!r} to click on the screen:\n{self.text}"
         line, column = where[-1]
         at = f"{column + len(text) // 2 + 1};{line + 1}"
-        self.mouse(*(f"0;{at}M", f"0;{at}m") * times)
+        self.mouse(f"0;{at}M", f"0;{at}m")
 
     def drag(self, text: str) -> None:
         """Select a text with the mouse."""
@@ -252,7 +268,6 @@ class Hands:
         self.mouse(f"0;{start};{line + 1}M", f"32;{start + 1};{line + 1}M", f"32;{end};{line + 1}M")
         self.mouse(f"0;{end};{line + 1}m")
 
-    def come_back(self) -> bool:
-        """Let the client show the program again; return whether it does."""
+    def come_back(self) -> None:
+        """Let the client show the program again."""
         self.tmux("switch-client", "-t", _SESSION)
-        return self.shown_pane == self.pane

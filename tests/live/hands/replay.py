@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
-from agentdash.tui.transport.app import HINTS
-from tests.live.hands.checks import Check, Screen
-from tests.live.hands.dashboard import CLOSED, HELP_BOX, UNCOVERED, copied_id
-from tests.live.hands.hands import Hands, Seen, lacks, shows
+from tests.live.hands.dashboard import HELP, UNCOVERED, copied_id
+from tests.live.hands.hands import Seen, Walk, lacks, shows
 
 _TRACK = re.compile(r"\d\d:\d\d:\d\d (\S+) \d\d:\d\d:\d\d  x")
 FAMILY = "01a1fa8b-6427-7cd1-aa14-9712bb60aa04"
@@ -19,77 +16,68 @@ DENIED = "01a1fa8b-4086-7a32-8c43-2abbeb466a8c"
 
 
 def position(wanted: Callable[[int, int], bool]) -> Seen:
-    """Return whether the place on the track, and the length of the track, are as wanted."""
+    """Return whether the place on the track, and the last one of the track, are as wanted."""
 
-    def seen(hands: Hands) -> bool:
-        track = _TRACK.search(hands.text)
-        return track is not None and "◉" in track[1] and wanted(track[1].index("◉"), len(track[1]))
+    def seen(hands: object) -> bool:
+        track = _TRACK.search(hands.text)  # type: ignore[attr-defined]
+        return track is not None and "◉" in track[1] and wanted(track[1].index("◉"), len(track[1]) - 1)
 
     return seen
 
 
-AT_START = position(lambda cell, _: cell == 0)
-AT_END = position(lambda cell, cells: cell == cells - 1)
-LATER = position(lambda cell, _: cell > 0)
-EARLIER = position(lambda cell, cells: cell < cells - 1)
-FROM_START = ("0", AT_START)
-FROM_END = ("$", AT_END)
+AT_START, LATER = position(lambda cell, _: cell == 0), position(lambda cell, _: cell > 0)
+AT_END, EARLIER = position(lambda cell, last: cell == last), position(lambda cell, last: cell < last)
+OPENED: Walk = ((lambda hands: None, shows(" REPLAY paused")),)
 
 
-def steps(name: str) -> tuple[Check, Check]:
-    """Return the checks of the two keys that go to the next and to the previous of something."""
-    return (
-        Check(f"next-{name}", LATER, FROM_START),
-        Check(f"previous-{name}", EARLIER, FROM_END),
-    )
+def both_ways(forward: str, backward: str) -> Walk:
+    """Return the steps from the start to what comes next, and from the end to what came before."""
+    return (("0", AT_START), (forward, LATER), ("$", AT_END), (backward, EARLIER))
 
 
-REPLAY = Screen(
-    name="replay",
-    hints=HINTS,
-    open=(shows(" REPLAY paused"), AT_END, *FROM_START),
-    close=("q",),
-    checks=(
-        Check("pause", AT_END, (*FROM_START, shows("paused"))),
-        Check("next-event", LATER, FROM_START),
-        Check("previous-event", shows("3 running"), FROM_END),  # in the same cell of the track
-        *steps("turn"),
-        *steps("command"),
-        Check("tenth", EARLIER, FROM_END),
-        Check("last", AT_END, FROM_START),
-        Check("slower", shows("  x0.5"), after=(">", shows("  x1  "))),
-        Check("faster", shows("  x2"), after=("<", shows("  x1  "))),
-        Check("go-to-time", shows("2026-03-11 20:14"), FROM_END, ('"20:00:01"', "enter", EARLIER)),
-        Check(
-            "filter",
-            shows("said, run or printed; then n"),
-            FROM_START,
-            ('"child_1"', "enter", shows(" 1 of ")),
-        ),
-        Check("next-match", shows(" 2 of "), FROM_START),
-        Check("previous-match", shows(" 1 of ")),
-        HELP_BOX,
-    ),
+REPLAY: Walk = (
+    *OPENED,
+    ("0", AT_START),
+    ("space", AT_END),
+    ("0", AT_START),
+    ("5", LATER),
+    *((tenth, None) for tenth in "12346789"),
+    ("$", AT_END),
+    ("[", shows("3 running")),  # in the same cell of the track
+    *both_ways("}", "{"),
+    *both_ways(")", "("),
+    ("<", shows("  x0.5")),
+    (">", shows("  x1  ")),
+    ("0", AT_START),
+    ("]", LATER),
+    ("$", AT_END),
+    ("S", shows("2026-03-11 20:14")),
+    ('"20:00:01"', None),
+    ("enter", EARLIER),
+    ("?", HELP),
+    ("escape", UNCOVERED),
+    ("/", shows("said, run or printed; then n")),
+    ('"child_1"', None),
+    ("enter", shows(" 1 of ")),
+    ("n", shows(" 2 of ")),
+    ("N", shows(" 1 of ")),
+    ("q", None),
 )
-REPLAY_OF_DENIAL = Screen(
-    name="replay of a denial",
-    hints=HINTS,
-    open=(shows(" REPLAY paused"), AT_END, *FROM_START),
-    close=("q",),
-    checks=(
-        Check("next-failure", LATER, FROM_START),
-        Check("next-finding", LATER, FROM_START),
-        # the end of the turn is a failure too: the denial is before it
-        Check("previous-failure", None, FROM_END, ("E", "E", lacks("turn: completed"))),
-        Check("previous-finding", None, FROM_END, ("V", "V", lacks("turn: completed"))),
-    ),
-)
-REPLAY_OF_WAIT = Screen(
-    name="replay of an approval",
-    hints=HINTS,
-    open=(shows(" REPLAY paused"), *FROM_START),
-    close=("q",),
-    checks=steps("wait"),
+DENIAL: Walk = (
+    *OPENED,
+    ("0", AT_START),
+    ("e", LATER),
+    ("0", AT_START),
+    ("v", LATER),
+    ("$", AT_END),
+    ("E", None),
+    ("E", lacks("turn: completed")),  # the end of the turn is a failure too: the denial is before it
+    ("$", shows("turn: completed")),
+    ("V", None),
+    ("V", lacks("turn: completed")),
+    ("p", shows("No later wait")),  # no recorded session has one: `tests/tui/test_transport.py` goes there
+    ("P", shows("No earlier wait")),
+    ("q", None),
 )
 
 
@@ -98,45 +86,38 @@ def row(number: int) -> Seen:
     return lambda hands: hands.text.split("\n")[2 + number].startswith("›")
 
 
-SESSIONS = shows("  3 of 3")
-LIBRARY = Screen(
-    name="library",
-    hints=LIBRARY_HINTS,
-    open=(shows("BEGUN", "14.2k"),),
-    close=(),
-    checks=(
-        Check("down", row(1), ("g", row(0))),
-        Check("up", row(0), ("g", row(0), "j", row(1))),
-        Check("bottom", row(2), ("g", row(0))),
-        Check("top", row(0), ("G", row(2))),
-        Check("page-down", row(2), ("g", row(0))),
-        Check("page-up", row(0), ("G", row(2))),
-        Check("tab-right", shows("Sartre"), ("g", row(0)), ("h",)),
-        Check("tab-left", lambda hands: not shows("Sartre")(hands), ("g", row(0), "l", shows("Sartre"))),
-        Check("unfold", shows("Sartre"), ("g", row(0)), ("x", lambda hands: not shows("Sartre")(hands))),
-        Check(
-            "filter",
-            shows('a phrase"'),
-            after=(
-                '"is:denied"',
-                "enter",
-                shows('"is:denied"  1 of 3'),
-                "escape",
-                lambda h: not shows("1 of 3")(h),
-            ),
-        ),
-        Check(
-            "search",
-            shows("words that were said"),
-            after=('"kanban"', "enter", shows('"kanban"  2 hits', "esc back"), "escape", shows("BEGUN")),
-        ),
-        Check("denials", shows("Denied calls"), after=CLOSED),
-        Check("help", shows("every term has to match"), after=CLOSED),
-        Check("back", UNCOVERED, ("?", shows("every term has to match"))),
-        Check("open", shows(" REPLAY "), after=("q", shows("BEGUN"))),
-        Check("copy-id", copied_id),
-        Check("copy-resume", lambda h: f"clipboard: {h.buffer}" in h.text and "codex resume 01" in h.buffer),
-        Check("sort-sessions", shows("Sorted by tokens"), after=("s",) * 6 + (shows("Sorted by newest"),)),
-        Check("theme", shows("Theme: light"), after=("t",) * 4 + (shows("Theme: dark"),)),
-    ),
+CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
+LIST = shows("BEGUN")
+LIBRARY_HELP = shows("every term has to match")
+LIBRARY: Walk = (
+    (lambda hands: None, shows("BEGUN", "14.2k")),
+    ("j", row(1)),
+    ("k", row(0)),
+    ("G", row(2)),
+    ("g", row(0)),
+    ("l", CHILD),
+    ("h", NO_CHILD),
+    ("x", CHILD),
+    ("x", NO_CHILD),
+    ("/", shows('a phrase"')),
+    ('"is:denied"', None),
+    ("enter", shows('"is:denied"  1 of 3')),
+    ("escape", lacks("1 of 3")),
+    ("S", shows("words that were said")),
+    ('"kanban"', None),
+    ("enter", shows('"kanban"  2 hits', "esc back")),
+    ("escape", LIST),
+    ("D", shows("Denied calls")),
+    ("escape", UNCOVERED),
+    ("?", LIBRARY_HELP),
+    ("escape", UNCOVERED),
+    ("click ? help", LIBRARY_HELP),
+    ("escape", UNCOVERED),
+    ("enter", shows(" REPLAY ")),
+    ("q", LIST),
+    ("y", copied_id),
+    ("C", lambda hands: f"clipboard: {hands.buffer}" in hands.text and "codex resume 01" in hands.buffer),
+    ("s", shows("Sorted by tokens")),
+    ("t", shows("Theme: light")),
+    ("q", None),
 )

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from agentdash.tui.keys import BY_ID
+from agentdash.tui.keys import BY_ID, KEYS
 from agentdash.tui.library.help import LIBRARY_KEYS
+from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
+from agentdash.tui.transport.app import HINTS as REPLAY_HINTS
 from tests.live.conftest import Screens
-from tests.live.hands.checks import Screen, perform, pound
-from tests.live.hands.dashboard import CLICKS, DASHBOARD, IN_PANEL, in_list, select, whole
+from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole
 from tests.live.hands.fleet import Fleet, real_fleet
-from tests.live.hands.hands import AGENTDASH, Hands, PrivateServer, lacks, shows
-from tests.live.hands.replay import DENIED, FAMILY, LIBRARY, REPLAY, REPLAY_OF_DENIAL, REPLAY_OF_WAIT
+from tests.live.hands.hands import AGENTDASH, Hands, PrivateServer, Walk, lacks, shows
+from tests.live.hands.replay import DENIAL, DENIED, FAMILY, LIBRARY, REPLAY
 
-END = {"quit", "quit-now"}
+END = {"q", "ctrl+q"}
 """They end the program, and so have tests of their own."""
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings" / "0.169.0"
+EMPTY = {"XDG_STATE_HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
 
 @pytest.fixture(scope="module")
@@ -27,76 +29,52 @@ def fleet() -> Iterator[Fleet]:
         yield started
 
 
-def test_every_key_has_a_check() -> None:
-    screens = (*DASHBOARD, REPLAY, REPLAY_OF_DENIAL, REPLAY_OF_WAIT, LIBRARY)
-    assert {check.key for screen in screens for check in screen.checks} | END == set(BY_ID)
-    assert {check.key for check in LIBRARY.checks} | END >= set(LIBRARY_KEYS)
-    unchecked = {
-        (screen.name, hint)
-        for screen in (*DASHBOARD, LIBRARY)
-        for hint in {*screen.hints} - {check.key for check in screen.checks} - END
-    }
-    assert not unchecked
+def pressed(walk: Walk) -> set[object]:
+    return {deed for deed, _ in walk}
 
 
-def test_dashboard(fleet: Fleet, report_screens: Callable[[Screens], None]) -> None:
+def test_every_key_is_pressed() -> None:
+    walks = (*WALKS.values(), REPLAY, DENIAL, LIBRARY)
+    assert {part for key in KEYS for part in key.keys.split(",")} <= END.union(*map(pressed, walks))
+    replay = (*WALKS["moves"], *WALKS["opens"], *REPLAY, *DENIAL)
+    library = (*LIBRARY_HINTS, *set(LIBRARY_KEYS) - {"page-down", "page-up", "back"})
+    for hints, walk in (*FOOTERS, (REPLAY_HINTS, replay), (library, LIBRARY)):
+        for hint in hints:
+            assert END.union(pressed(walk), {"escape"}) & {*BY_ID[hint].keys.split(",")}, hint
+
+
+@pytest.mark.parametrize("walk", WALKS.values(), ids=WALKS)
+def test_dashboard(
+    walk: Walk, fleet: Fleet, tmp_path: Path, report_screens: Callable[[Screens], None]
+) -> None:
     report_screens(fleet.lab.screens)
-    log = fleet.lab.root / "log"
-    command = (str(AGENTDASH), "--debug-log", str(log))
-    hands = Hands(fleet.lab, command, fleet.env)
-    hands.until(whole, "all workers")
-    hands.until(shows("≠ 1 mismatch", "! 2 need you", "4 past", "4 done"), "their states")
-    for screen in DASHBOARD:
-        perform(hands, screen)
-    for text, seen, after in CLICKS:
-        hands.until(lambda hands, seen=seen: not seen(hands), f"before a click on {text!r}")
-        hands.click(text)
-        hands.until(seen, f"a click on {text!r}")
-        hands.do(after, f"after a click on {text!r}")
-    assert "ERROR" not in log.read_text()
-    hands.press("q")
-    hands.until_ended(0)
-    hands.close()
-    (thread,) = (thread for thread in fleet.lab.threads() if _asks(fleet, thread))
-    run(Hands(fleet.lab, (str(AGENTDASH), "replay", thread), fleet.env), REPLAY_OF_WAIT)
+    log = tmp_path / "log"
+    env = {**fleet.env, "XDG_STATE_HOME": str(tmp_path)}
+    with Hands(fleet.lab, (str(AGENTDASH), "--debug-log", str(log)), env) as hands:
+        hands.until(whole, "all workers")
+        hands.until(shows("≠ 1 mismatch", "! 2 need you", "4 past", "4 done"), "their states")
+        hands.walk(walk)
+        assert "ERROR" not in log.read_text()
 
-    hands = Hands(fleet.lab, command, fleet.env)
-    hands.until(whole, "all workers")
-    hands.do((*select("[[hello]] go"), "enter", IN_PANEL, "enter"))
-    fleet.lab.run_tmux("kill-pane", "-t", fleet.panes["claude"].id)
-    pound(hands, log)
-    hands.close()
 
-    outside = ("env", "-u", "TMUX", "-u", "TMUX_PANE")
-    watching = (*command, "-S", str(fleet.lab.tmux))
+def test_go_to_a_pane_of_another_server(fleet: Fleet) -> None:
+    """In another tmux, and in none, `o` says how to get there."""
+    watching = (str(AGENTDASH), "-S", str(fleet.lab.tmux))
     with PrivateServer() as server:
-        for start in ((), outside):
-            hands = Hands(server, (*start, *watching), fleet.env)
-            hands.do((lambda hands: "[[ask]] go" in hands.rows, *select("[[ask]] go"), "o", shows("attach")))
-            if start:
-                hands.until(in_list, "the message to expire")
-                fleet.lab.run_tmux("kill-server")
-                hands.press("o")
-                hands.until(lacks("a attention"), "why it does not go there")
-                pound(hands, log)
-            hands.close()
+        for start in ((), ("env", "-u", "TMUX", "-u", "TMUX_PANE")):
+            with Hands(server, (*start, *watching), fleet.env) as hands:
+                hands.until(whole, "all workers")
+                hands.walk((*select("[[ask]] go"), ("o", shows("attach"))))
 
 
-def _asks(fleet: Fleet, thread: str) -> bool:
-    (file,) = fleet.lab.home.glob(f"sessions/*/*/*/rollout-*{thread}.jsonl")
-    return "[[ask]]" in file.read_text()
-
-
-def run(hands: Hands, screen: Screen) -> None:
-    """Check a screen, after which the program is to have ended."""
-    try:
-        perform(hands, screen)
-        hands.until_ended(0)
-    finally:
-        hands.close()
-
-
-def test_replay_and_library(tmp_path: Path, report_screens: Callable[[Screens], None]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "walk"),
+    [((FAMILY,), REPLAY), ((DENIED,), DENIAL), ((), LIBRARY)],
+    ids=["replay", "denial", "library"],
+)
+def test_replay(
+    arguments: tuple[str, ...], walk: Walk, tmp_path: Path, report_screens: Callable[[Screens], None]
+) -> None:
     folder = tmp_path / "codex" / "sessions" / "2026" / "11" / "20"
     folder.mkdir(parents=True)
     for name in ("kanban-board", "spawn", "provider-500"):
@@ -105,33 +83,27 @@ def test_replay_and_library(tmp_path: Path, report_screens: Callable[[Screens], 
     env = {"CODEX_HOME": str(tmp_path / "codex"), "XDG_STATE_HOME": str(tmp_path), "LANG": "C.UTF-8"}
     with PrivateServer() as server:
         report_screens(lambda: {"agentdash": server.run_tmux("capture-pane", "-p", "-t", "hands:")})
-        run(Hands(server, (str(AGENTDASH), "replay", FAMILY), env), REPLAY)
-        run(Hands(server, (str(AGENTDASH), "replay", DENIED), env), REPLAY_OF_DENIAL)
-        hands = Hands(server, (str(AGENTDASH), "replay"), env)
-        perform(hands, LIBRARY)
-        hands.press("ctrl+q")
-        hands.until_ended(0)
-        hands.close()
+        with Hands(server, (str(AGENTDASH), "replay", *arguments), env) as hands:
+            hands.walk(walk)
+            hands.until_ended(0)
 
 
-def test_keys_that_end() -> None:
-    with PrivateServer() as server:
-        env = {"XDG_STATE_HOME": "/nonexistent", "LANG": "C.UTF-8"}
-        for keys, code in ((("q",), 0), (("ctrl+q",), 0), (("?", "ctrl+q"), 0), (("ctrl+c",), 130)):
-            hands = Hands(server, (str(AGENTDASH), "demo"), env)
-            hands.until(in_list, "the demo")
-            hands.press(*keys)
-            hands.until_ended(code)
-            hands.close()
+@pytest.mark.parametrize(
+    ("keys", "codes"),
+    [("q", (0,)), ("ctrl+q", (0, 130)), ("? ctrl+q", (0, 130)), ("ctrl+c", (130,))],  # 130: ended by force
+)
+def test_keys_that_end(keys: str, codes: tuple[int, ...]) -> None:
+    with PrivateServer() as server, Hands(server, (str(AGENTDASH), "demo"), EMPTY) as hands:
+        hands.until(in_list, "the demo")
+        hands.press(*keys.split())
+        hands.until_ended(*codes)
 
 
 def test_a_shell_continues_it() -> None:
-    with PrivateServer() as server:
-        hands = Hands(server, ("bash", "--norc", "-i"), {"XDG_STATE_HOME": "/nonexistent", "LANG": "C.UTF-8"})
+    with PrivateServer() as server, Hands(server, ("bash", "--norc", "-i"), EMPTY) as hands:
         hands.press(f'"{AGENTDASH} demo"', "enter")
         hands.until(in_list, "the demo")
         hands.press("ctrl+z")
         hands.until(shows("Stopped"), "the shell")
         hands.press('"fg"', "enter")
         hands.until(lambda hands: in_list(hands) and lacks("Stopped")(hands), "the demo again")
-        hands.close()

@@ -7,11 +7,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.live.hands.checks import THEME, pound
-from tests.live.hands.hands import AGENTDASH, Hands, PrivateServer, shows
+from agentdash.tui.keys import KEYS
+from tests.live.hands.hands import AGENTDASH, FAILED, Hands, PrivateServer, shows
 from tests.live.patience import wait_until
 
+ENDING = {"quit", "quit-now", "copy-text"}
+"""Keys that end the program, the last one where no text is selected."""
+EVERY = tuple(part for key in KEYS if key.id not in ENDING for part in key.keys.split(","))
+OPENERS = ("", "enter", "m", "L", "Z", "w", "?", ":", "/", "D", "S")
+"""What opens the screens, boxes and inputs of all apps."""
+THEME = shows("Theme: ")
 SIZES = ((80, 24), (45, 50), (120, 36))
+COMMANDS = (("--no-tmux",), ("demo", "--speed", "8"))
+"""Without workers, and with many."""
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -26,33 +34,35 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_without_workers(size: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=["no workers", "demo"])
+def test_every_key_twice_on_every_screen(
+    command: tuple[str, ...], size: tuple[int, int], tmp_path: Path
+) -> None:
+    """All at once, while the terminal changes its size."""
     log = tmp_path / "log"
-    with PrivateServer() as server:
-        command = (str(AGENTDASH), "--no-tmux", "--debug-log", str(log))
-        hands = Hands(server, command, environment(tmp_path), size)
-        pound(hands, log)
-        hands.close()
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_demo(size: tuple[int, int], tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    with PrivateServer() as server:
-        command = (str(AGENTDASH), "demo", "--speed", "8", "--debug-log", str(log))
-        hands = Hands(server, command, environment(tmp_path), size)
-        pound(hands, log)
-        hands.close()
+    whole = (str(AGENTDASH), *command, "--debug-log", str(log))
+    with PrivateServer() as server, Hands(server, whole, environment(tmp_path), size) as hands:
+        for number, opener in enumerate(OPENERS):
+            hands.press(*filter(None, (opener,)), *EVERY, *EVERY)
+            hands.resize(number % 3)
+        hands.resize(0)
+        while not THEME(hands):
+            assert hands.ended is None, hands.text
+            hands.press("escape")
+            hands.pause()
+            hands.press("t")
+            hands.pause()
+        assert "ERROR" not in log.read_text()
+        assert FAILED not in hands.text
 
 
 def test_a_client_that_goes_and_a_session_that_ends(tmp_path: Path) -> None:
     with PrivateServer() as server:
-        hands = Hands(server, (str(AGENTDASH), "demo"), environment(tmp_path))
-        hands.until(shows("a attention"), "the demo")
-        hands.tmux("detach-client", "-s", "hands")
-        hands.press("t")
-        hands.until(THEME, "the theme, without a client")
-        shell = int(hands.tmux("display-message", "-p", "-t", hands.pane, "#{pane_pid}"))
-        (program,) = psutil.Process(shell).children()
-        hands.close()
+        with Hands(server, (str(AGENTDASH), "demo"), environment(tmp_path)) as hands:
+            hands.until(shows("a attention"), "the demo")
+            hands.tmux("detach-client", "-s", "hands")
+            hands.press("t")
+            hands.until(THEME, "the theme, without a client")
+            shell = int(hands.tmux("display-message", "-p", "-t", hands.pane, "#{pane_pid}"))
+            (program,) = psutil.Process(shell).children()
         wait_until(lambda: not program.is_running(), "the end of the program")
