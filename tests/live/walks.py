@@ -36,6 +36,9 @@ _UNPAID = {
 }
 
 
+_RETRIES = "provider fails, retrying"
+
+
 class Step(NamedTuple):
     """A cause, and the state that it must lead to."""
 
@@ -46,6 +49,8 @@ class Step(NamedTuple):
     state: State
     meanwhile: tuple[State, ...] = ()
     """Other states that may be shown on the way."""
+    what: str = ""
+    """How the words of the worker's fact begin; empty if any will do."""
 
 
 class Taken(NamedTuple):
@@ -75,7 +80,9 @@ async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step], stay:
             if step.shows is not None:
                 await pane.shows(step.shows)
             caused = time.time()
-            found, at = await seen.at(lambda w, s=step.state: is_in(w, pane) and w.state is s)
+            found, at = await seen.at(
+                lambda w, s=step: is_in(w, pane) and w.state is s.state and w.fact.what.startswith(s.what)
+            )
             await asyncio.sleep(max(0.0, caused + stay - time.time()))
             shown = passed[1:] if passed[:1] == [before] else passed
             taken.append(Taken(step, at - caused, tuple(shown) or (found.state,)))
@@ -186,7 +193,7 @@ CODEX_TUI = (
     Step("quota", say("[[unpaid]] go"), "Quota exceeded", State.FAILED_PROVIDER),
     Step("write denied", say("[[denied]] go"), "It did not work.", State.BLOCKED_SANDBOX),
     Step("write denied, got past", say("[[mixed]] go"), "Half of it worked.", State.COMPLETED),
-    Step("network gone", lose_the_network, "Reconnecting", State.RUNNING),
+    Step("network gone", lose_the_network, "Reconnecting", State.RUNNING, what=_RETRIES),
 )
 GIVEN_UP = Step("stopped while the network was gone", press("Escape"), None, State.FAILED_PROVIDER)
 
@@ -210,7 +217,7 @@ OPENCODE_TUI = (
     Step("answered", answer("esc dismiss", "Enter"), "answered and done", State.COMPLETED),
     Step("model at work again", say("[[stop]] go"), "esc interrupt", State.RUNNING),
     Step("stopped by its user", press("Escape", "Escape"), "interrupted", State.INTERRUPTED),
-    Step("limit reached", say("[[unpaid]] go"), "retrying", State.RUNNING),
+    Step("limit reached", say("[[unpaid]] go"), "retrying", State.RUNNING, what=_RETRIES),
     Step("stopped while it retried", press("Escape", "Escape"), None, State.FAILED_PROVIDER),
 )
 KILLED = Step("killed", kill, None, State.EXITED)
