@@ -6,6 +6,7 @@ What shows a message comes last in a walk: for five seconds the message hides th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from agentdash.tui.fleet.findings import HINTS as FINDINGS_HINTS
 from agentdash.tui.fleet.screen import FINDINGS_HINTS as STRIP_HINTS
@@ -129,9 +130,9 @@ def not_acknowledged(hands: Hands) -> bool:
     return " 2 need you" in hands.text and "[[ask]] go" in hands.rows[:2]
 
 
-def repeated(key: str, number: int = 99) -> Walk:
-    """Return the step that presses a key many times."""
-    return ((lambda hands: hands.tmux("send-keys", "-N", str(number), "-t", hands.pane, key), None),)
+def repeated(key: str, number: int = 99) -> Callable[[Hands], object]:
+    """Press a key many times."""
+    return lambda hands: hands.tmux("send-keys", "-N", str(number), "-t", hands.pane, key)
 
 
 def opened(key: str, box: Seen, behind: Seen) -> Walk:
@@ -321,10 +322,8 @@ IN_LANES: Walk = (
     ("k", lane(0)),
     ("-", lacks("10 minutes")),
     ("+", shows("10 minutes")),
-    *repeated("h"),
-    (lambda hands: None, LONG_AGO),
-    *repeated("l", 100),
-    (lambda hands: None, RECENTLY),
+    (repeated("h"), LONG_AGO),
+    (repeated("l", 100), RECENTLY),
     ("a", asks),
     *opened("?", HELP, UNCOVERED),
     ("click esc back", in_list),
@@ -365,12 +364,11 @@ CLICKS: Walk = (
     ("escape", whole),
     ("click ◂ 4 past", shows(" Past  4 of")),
     ("escape", whole),
-    ("click mismatch", shows(" Mismatch  1 of")),
+    ("click ≠ 1 mismatch", shows(" Mismatch  1 of")),
     ("escape", whole),
     ("click [[hello]] go", on("[[hello]] go")),
     ("click  Talk ", tab("Talk")),
     ("click  Timeline ", tab("Timeline")),
-    ("escape", in_list),
     ("click a attention", at(0)),
     ("click ! mismatch", on("[[work]] go")),
     ("click w why", WHY),
@@ -382,7 +380,7 @@ CLICKS: Walk = (
     ("click ? help", HELP),
     ("escape", in_list),
     ("click / filter", shows("words in any column")),
-    ("escape", in_list),
+    ("escape", lacks("words in any column")),
     ("click WORKER ", shows("Sorted by name")),
     ("click FOR", shows("Sorted by age")),
     ("click COST", shows("Sorted by cost")),

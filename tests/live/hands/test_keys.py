@@ -57,14 +57,13 @@ def test_dashboard(
         assert "ERROR" not in log.read_text()
 
 
-def test_go_to_a_pane_of_another_server(fleet: Fleet) -> None:
-    """In another tmux, and in none, `o` says how to get there."""
-    watching = (str(AGENTDASH), "-S", str(fleet.lab.tmux))
-    with PrivateServer() as server:
-        for start in ((), ("env", "-u", "TMUX", "-u", "TMUX_PANE")):
-            with Hands(server, (*start, *watching), fleet.env) as hands:
-                hands.until(whole, "all workers")
-                hands.walk((*select("[[ask]] go"), ("o", shows("attach"))))
+@pytest.mark.parametrize("start", [(), ("env", "-u", "TMUX", "-u", "TMUX_PANE")], ids=["in tmux", "outside"])
+def test_go_to_a_pane_of_another_server(start: tuple[str, ...], fleet: Fleet) -> None:
+    """`o` says how to get there."""
+    command = (*start, str(AGENTDASH), "-S", str(fleet.lab.tmux))
+    with PrivateServer() as server, Hands(server, command, fleet.env) as hands:
+        hands.until(whole, "all workers")
+        hands.walk((*select("[[ask]] go"), ("o", shows("attach"))))
 
 
 @pytest.mark.parametrize(
