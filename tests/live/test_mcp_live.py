@@ -48,7 +48,7 @@ def test_codex_asks_about_a_worker(codex: OpenLab, tmp_path: Path) -> None:
         check=False,
     )
     answer = _output(lab.model.requests[-1]["input"])
-    workers = json.loads(answer[answer.index('{"schema"') :])["workers"]
+    workers = json.loads(answer[answer.index('{"problems"') :])["workers"]
     assert [(worker["agent"], worker["state"]) for worker in workers] == [("codex", "running")]
     assert done.returncode == 0
 
