@@ -229,7 +229,7 @@ def remedy(cwd: str, target: str, script: str, *before: e.Event, path: str = "/x
 
 PRINTED = (
     called("c0", "env", at=100.5),
-    ended("c0", "PATH=/bin\nHOME=/srv/people/ann\nPWD=/work/x\n", at=100.6),
+    ended("c0", "PATH=/bin\nHOME=/srv/people/ann\nPWD=/data/x\n", at=100.6),
 )
 
 
@@ -242,11 +242,11 @@ PRINTED = (
         ("/mnt/c/Users/ann/p", "/mnt/c/Users/ann/notes", "touch ../notes", (), "/x/rollout"),
         ("/srv/people/ann/proj", "/srv/people/ann/notes", "touch ../notes", (), "/x/rollout"),
         ("/srv/people/ann/a/b", "/srv/people/ann/notes", "touch ../../notes", (), "/x/rollout"),
-        ("/work/x", "/srv/people/ann/notes", "touch /srv/people/ann/notes", PRINTED, "/x/rollout"),
-        ("/work/x", "/srv/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
-        ("/work/x", "/srv/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
+        ("/data/x", "/srv/people/ann/notes", "touch /srv/people/ann/notes", PRINTED, "/x/rollout"),
+        ("/data/x", "/srv/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
+        ("/data/x", "/srv/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
         (
-            "/work/x",
+            "/data/x",
             "/srv/people/ann/notes",
             "touch /srv/people/ann/notes",
             (),
