@@ -10,8 +10,8 @@ from typing import Final
 
 _STEP_MS: Final = 40
 """Between two looks for changes; one is delivered after a step in which no other has come."""
-_DEBOUNCE_MS: Final = 100
-"""Changes that keep coming are delivered together after so long."""
+_DEBOUNCE_MS: Final = 250
+"""Changes that keep coming are delivered together after so long: a person cannot read faster."""
 _REASONS: Final = {
     "limit reached": "no inotify watches left",
     "os error 28": "no inotify watches left",
