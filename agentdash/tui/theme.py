@@ -24,8 +24,6 @@ class Glyphs:
     states: dict[State, str]
     verdicts: dict[Verdict, str]
     directions: dict[Direction, str]
-    groups: dict[str, str]
-    """Of the groups of workers, of mismatches, and of what is new since the last look."""
     bars: str
     """Heights of a sparkline, from nothing to full."""
     tree: tuple[str, str, str]
@@ -34,7 +32,7 @@ class Glyphs:
     """A folded family, and an unfolded one."""
     cursor: str
     agrees: tuple[str, str]
-    """Evidence against, evidence for."""
+    """Evidence against, evidence for: as a mismatch and a match."""
     ellipsis: str
     dot: str
     rule: str
@@ -42,8 +40,6 @@ class Glyphs:
     """Between an expected value and the actual one."""
     sorted: str
     """Behind the title of the column that sorts a list."""
-    stalled: str
-    """Of a worker that runs without activity, in place of the glyph of `running`."""
 
 
 UNICODE: Final = Glyphs(
@@ -52,36 +48,26 @@ UNICODE: Final = Glyphs(
         State.WAITING_INPUT: "?",
         State.WAITING_APPROVAL: "!",
         State.BLOCKED_SANDBOX: "⊘",
-        State.FAILED_PERMISSION: "⊗",
+        State.FAILED_PERMISSION: "⊘",
         State.FAILED_PROVIDER: "↯",
         State.COMPLETED: "✓",
-        State.INTERRUPTED: "▪",
+        State.INTERRUPTED: "✕",
         State.EXITED: "✕",
-        State.UNREACHABLE: "◌",
+        State.UNREACHABLE: "◦",
         State.UNKNOWN: "◦",
     },
-    verdicts={"match": "=", "mismatch": "≠", "unverified": "-"},
-    directions={"narrower": "▾", "wider": "▴", "label": "⚑"},
-    groups={
-        "needs-you": "!",
-        "running": "▸",
-        "unclear": "◦",
-        "done": "✓",
-        "past": "◂",
-        "mismatch": "≠",
-        "new": "∗",  # U+2217, one cell wide everywhere
-    },
+    verdicts={"match": "=", "mismatch": "≠", "unverified": " "},
+    directions={"narrower": "▾", "wider": "▴", "label": "≠"},
     bars=" ▁▂▃▄▅▆▇█",
     tree=("├ ", "└ ", "│ "),
-    folds=("▸ ", "▾ "),
+    folds=("+ ", "- "),
     cursor="›",
-    agrees=("✗", "✓"),
+    agrees=("≠", "="),
     ellipsis="⋯",
     dot="⋅",
     rule="─",
     arrow="→",
     sorted="⇣",
-    stalled="▹",
 )
 
 ASCII: Final = Glyphs(
@@ -90,36 +76,26 @@ ASCII: Final = Glyphs(
         State.WAITING_INPUT: "?",
         State.WAITING_APPROVAL: "!",
         State.BLOCKED_SANDBOX: "#",
-        State.FAILED_PERMISSION: "X",
+        State.FAILED_PERMISSION: "#",
         State.FAILED_PROVIDER: "E",
-        State.COMPLETED: "+",
-        State.INTERRUPTED: "-",
+        State.COMPLETED: "o",
+        State.INTERRUPTED: "x",
         State.EXITED: "x",
-        State.UNREACHABLE: "~",
+        State.UNREACHABLE: ".",
         State.UNKNOWN: ".",
     },
-    verdicts={"match": "=", "mismatch": "/=", "unverified": "_"},
-    directions={"narrower": "v", "wider": "^", "label": "f"},
-    groups={
-        "needs-you": "!",
-        "running": ">",
-        "unclear": ".",
-        "done": "+",
-        "past": "<",
-        "mismatch": "/=",
-        "new": "o",
-    },
+    verdicts={"match": "=", "mismatch": "/=", "unverified": " "},
+    directions={"narrower": "v", "wider": "^", "label": "/="},
     bars=" .:-=+xX#",
     tree=("|- ", "`- ", "|  "),
     folds=("+ ", "- "),
     cursor="*",
-    agrees=("x", "+"),
+    agrees=("/=", "="),
     ellipsis="..",
     dot="-",
     rule="-",
     arrow="->",
     sorted=":",
-    stalled="|",
 )
 
 
@@ -151,7 +127,6 @@ GROUP_TONES: Final[dict[str, Tone]] = {
     "done": "ready",
     "past": "gone",
     "mismatch": "mismatch",
-    "new": "chosen",
 }
 SEVERITY_TONES: Final[dict[Severity, Tone]] = {"danger": "stuck", "warning": "mismatch", "info": "muted"}
 VERDICT_TONES: Final[dict[Verdict, Tone]] = {"match": "muted", "mismatch": "mismatch", "unverified": "muted"}
@@ -169,7 +144,7 @@ def sign(worker: Worker, glyphs: Glyphs) -> Span:
     state, pane = worker.state, worker.pane
     text = state_name(state)
     if worker.stalled is not None:
-        return Span(f"{glyphs.stalled} {text}, stalled", "stuck")
+        return Span(f"{glyphs.states[state]} {text}, stalled", "stuck")
     if state is State.EXITED and pane is not None and pane.dead and worker.host is None:
         if pane.dead_signal is not None:
             text += f" sig {pane.dead_signal}"
@@ -190,19 +165,30 @@ on both in all palettes: states are distinguished by reverse video, white on red
 BADGE_FOREGROUND: Final = "#ffffff"
 """On the terminal's own red: its own white is a grey in light palettes."""
 THEMES: Final = (
-    Theme(
+    Theme(  # of the 256 colours, and so the same in a terminal that has no others
         name="dark",
-        primary="#7aa2d6",
-        secondary="#8795a8",
-        success="#8ec07c",
-        warning="#e8b45a",
-        error="#ea7565",
-        accent="#c69aec",
-        foreground="#d5d9e0",
-        background="#14171c",
-        surface="#191d24",
-        panel="#20252d",
-        variables={"border-blurred": "#333b47", "border": "#7aa2d6", "block-cursor-background": "#2c3644"},
+        primary="#87afd7",
+        secondary="#87afaf",
+        success="#87af5f",
+        warning="#d7af5f",
+        error="#ff875f",
+        accent="#d7afff",
+        foreground="#d0d0d0",
+        background="#1c1c1c",
+        surface="#262626",
+        panel="#303030",
+        variables={
+            "border-blurred": "#4e4e4e",
+            "border": "#87afd7",
+            "block-cursor-background": "#3a3a3a",
+            "text-muted": "#9e9e9e",
+            "text-primary": "#87afd7",
+            "text-secondary": "#87afaf",
+            "text-success": "#87af5f",
+            "text-warning": "#d7af5f",
+            "text-error": "#ff875f",
+            "text-accent": "#d7afff",
+        },
     ),
     Theme(
         name="light",

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable
 
 from agentdash.tui.fleet.findings import HINTS as FINDINGS_HINTS
+from agentdash.tui.lanes.screen import HINTS as LANES_HINTS
+
 from agentdash.tui.fleet.screen import FINDINGS_HINTS as STRIP_HINTS
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
-from agentdash.tui.lanes.screen import HINTS as LANES_HINTS
 from agentdash.tui.matrix.screen import HINTS as MATRIX_HINTS
 from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
 from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
