@@ -94,6 +94,11 @@ class SnapshotApp(BaseApp[None]):
         """The selected worker."""
         return self._by_id.get(self.selected_id or "")
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the cursor rests, so that the selected worker is shown in detail."""
+        return self._rest is None
+
     def get_default_screen(self) -> FleetScreen:
         """Return the fleet screen."""
         return self.root
@@ -151,7 +156,7 @@ class SnapshotApp(BaseApp[None]):
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
-            is_at_rest=self._rest is None,
+            is_at_rest=self.is_at_rest,
             banner=self.options.banner,
             feed_error=self._problem(),
             conversation=self._conversation.found(self.worker),
