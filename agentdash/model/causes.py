@@ -24,7 +24,7 @@ KIND_WORDS: Final[dict[str, str]] = {
     FindingKind.TMUX_ESCAPE: "left via tmux",
     FindingKind.SANDBOXED_TMUX_SERVER: "sandboxed tmux",
     FindingKind.CHILD_GOT_LESS: "less than parent",
-    FindingKind.CHILD_POLICY_DRIFT: "unlike its parent",
+    FindingKind.CHILD_POLICY_DRIFT: "unlike parent",
     FindingKind.REQUESTED_NOT_CONFIGURED: "not as asked",
     FindingKind.RESUME_DROPPED_POLICY: "lost on resume",
     FindingKind.ROLE_POLICY_IGNORED: "role ignored",

@@ -93,7 +93,8 @@ def row_lines(item: Item, layout: Layout[Item], cells: int, look: Look) -> list[
     column = sum(placed.cells + 1 for placed in layout.left)
     indent = column if cell_len(rest) <= cells - column else _INDENT
     shown = elide_object(rest, cells - indent, look.glyphs.ellipsis, fact.form)
-    main = (Span(elide(words, layout.main.cells, look.glyphs.ellipsis), "strong"),)
+    tone: Tone = "muted" if fact.what else "strong"
+    main = (Span(elide(words, layout.main.cells, look.glyphs.ellipsis), tone),)
     return [layout.line(item, look, main=main), (Span(" " * indent), Span(shown, "strong"))]
 
 
