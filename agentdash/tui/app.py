@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, Final
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, ClassVar, Final, cast
 
 from textual import on
+from textual.app import App, SystemCommand
 from textual.command import CommandPalette
+from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Input
 
 from agentdash.model.fact import FactKind
@@ -18,7 +22,7 @@ from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
-from agentdash.tui.palette import ActionProvider, WorkerProvider
+from agentdash.tui.palette import WorkerProvider
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
@@ -45,7 +49,7 @@ class AgentDash(SnapshotApp):
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
     HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
     """Which keys of the table it has."""
-    COMMANDS = {ActionProvider, WorkerProvider}  # noqa: RUF012 - Textual declares it as a plain set
+    COMMANDS = App.COMMANDS | {WorkerProvider}
 
     def __init__(
         self,
@@ -200,6 +204,15 @@ class AgentDash(SnapshotApp):
         for panel in self.screen.query(WorkerPanel):
             panel.show_tab(name)
         self.draw()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Yield the actions of the keys, for the palette."""
+        del screen
+        for key in self.keys.values():
+            if key.on in self.HANDLES and key.on not in ("lines", "textual") and key.id != "palette":
+                # `Content`, since a str would be parsed as markup, and keys may be brackets
+                text = cast("str", Content(f"{'  '.join(key.shown)}  {key.help}"))
+                yield SystemCommand(key.label, text, partial(self.run_action, f"app.{key.action}"))
 
     async def action_command_palette(self) -> None:  # type: ignore[override]
         """Open the command palette, and return when its input has the focus."""

@@ -14,6 +14,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 from agentdash.model.findings import Direction, Severity, Verdict
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
+from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Span, Tone
 
 
@@ -70,25 +71,13 @@ UNICODE: Final = Glyphs(
     sorted="⇣",
 )
 
-ASCII: Final = Glyphs(
-    states={
-        State.RUNNING: ">",
-        State.WAITING_INPUT: "?",
-        State.WAITING_APPROVAL: "!",
-        State.BLOCKED_SANDBOX: "#",
-        State.FAILED_PERMISSION: "#",
-        State.FAILED_PROVIDER: "E",
-        State.COMPLETED: "o",
-        State.INTERRUPTED: "x",
-        State.EXITED: "x",
-        State.UNREACHABLE: ".",
-        State.UNKNOWN: ".",
-    },
+ASCII: Final = replace(
+    UNICODE,
+    states={state: ascii_signs(sign) for state, sign in UNICODE.states.items()} | {State.COMPLETED: "o"},
     verdicts={"match": "=", "mismatch": "/=", "unverified": " "},
     directions={"narrower": "v", "wider": "^", "label": "/="},
     bars=" .:-=+xX#",
     tree=("|- ", "`- ", "|  "),
-    folds=("+ ", "- "),
     cursor="*",
     agrees=("/=", "="),
     ellipsis="..",
@@ -190,20 +179,31 @@ THEMES: Final = (
             "text-accent": "#d7afff",
         },
     ),
-    Theme(
+    Theme(  # likewise
         name="light",
-        primary="#1f5fae",
-        secondary="#5c6878",
-        success="#2c7a3f",
-        warning="#9a6300",
-        error="#b3261e",
-        accent="#7b35b0",
-        foreground="#20242b",
-        background="#fafaf7",
-        surface="#f1f1ec",
-        panel="#e7e7e0",
+        primary="#005faf",
+        secondary="#5f5f87",
+        success="#005f00",
+        warning="#875f00",
+        error="#af0000",
+        accent="#8700af",
+        foreground="#262626",
+        background="#ffffff",
+        surface="#eeeeee",
+        panel="#e4e4e4",
         dark=False,
-        variables={"border-blurred": "#cfcfc6", "border": "#1f5fae", "block-cursor-background": "#d8e2ee"},
+        variables={
+            "border-blurred": "#bcbcbc",
+            "border": "#005faf",
+            "block-cursor-background": "#d7d7ff",
+            "text-muted": "#626262",
+            "text-primary": "#005faf",
+            "text-secondary": "#5f5f87",
+            "text-success": "#005f00",
+            "text-warning": "#875f00",
+            "text-error": "#af0000",
+            "text-accent": "#8700af",
+        },
     ),
     Theme(
         name="high-contrast",
