@@ -18,16 +18,15 @@ from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.findings import FindingsScreen
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.keys import HandledBy, bindings, ids
-from agentdash.tui.lanes.screen import LanesList, LanesScreen
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.palette import ActionProvider, WorkerProvider
 from agentdash.tui.snapshot_app import SnapshotApp
-from agentdash.tui.worker.findings import remedies
-from agentdash.tui.worker.panel import WorkerPanel
-from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
+from agentdash.tui.worker.overview import remedies
+from agentdash.tui.worker.panel import EVIDENCE, WorkerPanel
+from agentdash.tui.worker.screen import WorkerScreen
 
 if TYPE_CHECKING:
-    from agentdash.tui.matrix.screen import MatrixScreen
+    from agentdash.tui.sandbox_screen import SandboxScreen
 
 __all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 
@@ -46,7 +45,7 @@ class AgentDash(SnapshotApp):
 
     TITLE = "agentdash"
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
-    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
+    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "sandboxes", "textual")
     """Which keys of the table it has."""
     COMMANDS = {ActionProvider, WorkerProvider}  # noqa: RUF012 - Textual declares it as a plain set
 
@@ -180,28 +179,25 @@ class AgentDash(SnapshotApp):
     # ---------------------------------------------------------------- look
 
     async def action_why(self) -> None:
-        """Open the evidence of the selected worker."""
-        if self._chosen():
-            await self.open_screen(WhyScreen(self.glyphs))
+        """Open the evidence of the selected worker; if it is open, close it."""
+        if self._chosen() is None:
+            return
+        if not isinstance(self.screen, WorkerScreen):
+            await self.open_screen(WorkerScreen(self.glyphs, EVIDENCE))
+        elif self.screen.panel.open_tab == EVIDENCE:
+            await self.action_back()
+        else:
+            self.action_tab_named(EVIDENCE)
 
     async def action_findings(self) -> None:
         """Open all findings."""
         await self._open_view(FindingsScreen)
 
-    async def action_matrix(self) -> None:
-        """Open the matrix of workers and aspects of their sandboxes."""
-        from agentdash.tui.matrix.screen import MatrixScreen  # noqa: PLC0415 - the first picture comes first
+    async def action_sandboxes(self) -> None:
+        """Open the screen of all sandboxes."""
+        from agentdash.tui.sandbox_screen import SandboxScreen  # noqa: PLC0415 - the first picture comes first
 
-        await self._open_view(MatrixScreen)
-
-    async def action_lanes(self) -> None:
-        """Open the lanes of all workers."""
-        await self._open_view(LanesScreen)
-
-    def action_zoom(self, step: int) -> None:
-        """Show less (1) or more (-1) time in the lanes."""
-        for lanes in self.screen.query(LanesList):
-            lanes.action_zoom(step)
+        await self._open_view(SandboxScreen)
 
     async def action_help(self) -> None:
         """Open the help."""
@@ -218,19 +214,13 @@ class AgentDash(SnapshotApp):
         if panel.display and not panel.has_focus_within:
             panel.query_one("#tab").focus()
         else:
-            await self.open_screen(WorkerScreen(self.glyphs, panel.chosen_tab))
+            await self.open_screen(WorkerScreen(self.glyphs, panel.open_tab))
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
             panel.switch_tab(step)
         self.draw()  # a tab may need the session's file
-
-    def action_shift(self, step: int) -> None:
-        """Show what the open tab cuts at the right (1), or go back (-1)."""
-        moved = [panel.shift_tab(step) for panel in self.screen.query(WorkerPanel) if panel.display]
-        if moved and not any(moved):
-            self.show_message("Nothing more is cut here." if step > 0 else "This is the left edge.")
 
     def action_tab_named(self, name: str) -> None:
         """Open this tab of the panel."""
@@ -266,7 +256,7 @@ class AgentDash(SnapshotApp):
         else:
             await self.action_back()
 
-    async def _open_view(self, view: type[FindingsScreen | MatrixScreen | LanesScreen]) -> None:
+    async def _open_view(self, view: type[FindingsScreen | SandboxScreen]) -> None:
         """Open a view of all workers on the root screen; one that is open keeps its cursor."""
         if not isinstance(self.screen, view):
             self._to_root()

@@ -30,7 +30,8 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View, ViewScreen, find_worker
 from agentdash.tui.worker.file_reading import FileReading
-from agentdash.tui.worker.panel import WorkerPanel, lacks_usage
+from agentdash.tui.worker.panel import WorkerPanel
+from agentdash.tui.worker.usage import lacks_usage
 
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""

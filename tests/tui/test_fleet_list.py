@@ -7,18 +7,16 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agentdash.engine.judge.states import facts as short
-from agentdash.model.activity import MINUTES, Activity
 from agentdash.model.causes import causes
 from agentdash.model.denials import Certainty, Denial, Operation
 from agentdash.model.events import Escalation
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import StatePeriod
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Agent, Sandbox
 from agentdash.tui.app import AgentDash
-from agentdash.tui.fleet.cells import COLUMNS, activity, features, name, token_usage
+from agentdash.tui.fleet.cells import COLUMNS, features, name, token_usage
 from agentdash.tui.fleet.list import FleetList, empty_state, in_words
 from agentdash.tui.fleet.row_lines import row_height, row_lines
 from agentdash.tui.fleet.rows import Order, Row, arrange
@@ -220,7 +218,7 @@ def test_row_of_a_wide_list():
     shown = plain(columns.line((rows[BY_NAME["Pasteur"].id], BY_NAME["Pasteur"]), LOOK))
     assert shown.startswith("▸ └ Pasteur  ")
     assert "⚑ inherited marks of a sandbox  " in shown
-    assert shown.endswith("≠ full                       11%   1m")
+    assert shown.endswith("≠ full            11%   1m")
 
 
 def test_the_chosen_row_in_words():
@@ -265,25 +263,6 @@ def test_columns_that_not_every_fleet_has_values_for():
     assert "AGENT" in titles
     assert "COST" in titles
     assert "AGENT" not in plain(COLUMNS.layout(118, UNICODE).titles())
-
-
-def test_activity_has_the_tone_of_the_state_of_each_minute():
-    now = 6_000.0 + 30
-    history = (
-        StatePeriod(since=now - 480, state="running", why="", until=now - 200),
-        StatePeriod(since=now - 200, state="waiting-approval", why=""),
-    )
-    worker = replace(
-        BY_NAME["api-worker"],
-        history=history,
-        activity=Activity(minute=int((now - 200) // 60), counts=(0, 0, 0, 0, 0, 1, 2, 4, 0, 8)),
-    )
-    spans = activity(worker, LOOK._replace(now=now))
-    assert sum(len(span.text) for span in spans) == MINUTES
-    assert [span.tone for span in spans] == ["", "live", "waited"]
-    assert spans[2].text == "▄" + "⋅" * 3
-    rested = replace(worker, history=(StatePeriod(since=now - 480, state="completed", why=""),))
-    assert "⋅" not in plain(activity(rested, LOOK._replace(now=now)))
 
 
 @pytest.mark.parametrize("before", [(45, 50), (120, 36)], ids=["narrow", "wide"])

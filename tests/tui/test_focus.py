@@ -12,7 +12,6 @@ from .sample_fleet import SNAPSHOT
 
 STARTS = {
     "fleet": " a attention  o go to pane",
-    "summary": " esc back  right next tab  tab next part",
     "tab": " esc back  right next tab  tab next part",
     "findings": " esc back  enter open  tab next part",
 }
@@ -21,7 +20,7 @@ STARTS = {
 def looks(app):
     """Return how the marks of the focus look: heads of the list, borders of the other parts."""
     heads = app.root.titles.tone_style("title", 0)
-    return str(heads), app.root.panel.styles.border_top, app.root.findings.styles.border_top
+    return str(heads), app.root.query_one("#tab").styles.border_left, app.root.findings.styles.border_top
 
 
 @pytest.mark.parametrize("theme", [theme.name for theme in THEMES])

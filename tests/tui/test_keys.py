@@ -14,16 +14,15 @@ from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.help import HelpScreen, matching
 from agentdash.tui.help import keys as help_keys
 from agentdash.tui.keys import BY_ID, GROUPS, KEYS
-from agentdash.tui.lanes.screen import LanesScreen
 from agentdash.tui.library.app import LibraryApp
-from agentdash.tui.matrix.screen import MatrixScreen
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
+from agentdash.tui.sandbox_screen import SandboxScreen
 from agentdash.tui.theme import THEMES
 from agentdash.tui.transport.app import ReplayApp
 from agentdash.tui.worker.panel import TABS
-from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
+from agentdash.tui.worker.screen import WorkerScreen
 
 from . import sample_fleet
 
@@ -125,6 +124,7 @@ async def test_every_action_exists(stage):
             "library": LibraryApp,
             "lines": stage.app.root.fleet,
             "textual": stage.app,
+            "sandboxes": SandboxScreen,
         }
         owner = stage.app.screen if key.id == "copy-text" else owners[key.on]
         assert hasattr(owner, f"action_{name}"), key.id
@@ -180,7 +180,7 @@ async def check_next_part(stage):
     for _ in range(4):
         seen.append(stage.app.focused.id)
         await stage.press("tab")
-    assert seen == ["fleet", "summary", "tab", "findings"]
+    assert seen == ["fleet", "tab", "findings", "fleet"]
 
 
 async def check_previous_part(stage):
@@ -251,12 +251,12 @@ async def check_mismatch(stage):
 
 async def check_why(stage):
     await stage.press("j", "j", "w")
-    assert isinstance(stage.app.screen, WhyScreen)
-    assert "Why: Pasteur" in plain(stage.app.screen.text.line_at(0))
-    await stage.press("Y")
-    assert "1 of 2" in stage.message
+    assert isinstance(stage.app.screen, WorkerScreen)
+    assert stage.tab == "Evidence"
     await stage.press("w")
     assert stage.app.screen is stage.app.root
+    await stage.press("enter", "enter", "w")
+    assert stage.tab == "Evidence"
 
 
 async def check_open(stage):
@@ -271,33 +271,15 @@ async def check_open(stage):
 
 async def check_tab_right(stage):
     seen = [stage.tab]
-    for key in ("right", "l", "right", "l", "right", "l", "right", "l"):
+    for key in ("right", "l", "right", "l", "right", "l"):
         await stage.press(key)
         seen.append(stage.tab)
-    assert seen == [*TABS, "Timeline"]
+    assert seen == [*TABS, TABS[0]]
 
 
 async def check_tab_left(stage):
     await stage.press("left", "h", "left")
-    assert stage.tab == "Sandbox"
-
-
-async def check_shift_right(stage):
-    await stage.pilot.resize_terminal(60, 30)
-    await stage.press("enter")
-    before = stage.tab_lines
-    await stage.press("shift+right")
-    assert stage.tab_lines != before
-    assert not stage.message.startswith("Nothing more")
-
-
-async def check_shift_left(stage):
-    await check_shift_right(stage)
-    await stage.press("shift+left")
-    shown = stage.tab_lines
-    await stage.press("shift+left")
-    assert stage.message == "This is the left edge."
-    assert stage.tab_lines == shown
+    assert stage.tab == TABS[-3]
 
 
 async def check_findings(stage):
@@ -307,28 +289,16 @@ async def check_findings(stage):
     assert stage.app.screen is stage.app.root
 
 
-async def check_matrix(stage):
+async def check_sandboxes(stage):
     await stage.press("m")
-    assert isinstance(stage.app.screen, MatrixScreen)
+    assert isinstance(stage.app.screen, SandboxScreen)
 
 
-async def check_lanes(stage):
-    await stage.press("L")
-    assert isinstance(stage.app.screen, LanesScreen)
-
-
-async def check_zoom_out(stage):
-    await stage.press("L")
-    before = stage.app.screen.lanes.axis.length
-    await stage.press("-")
-    assert stage.app.screen.lanes.axis.length >= before
-    return before
-
-
-async def check_zoom_in(stage):
-    before = await check_zoom_out(stage)
-    await stage.press("+")
-    assert stage.app.screen.lanes.axis.length == before
+async def check_all_sandboxes(stage):
+    await stage.press("m", "A")
+    assert stage.app.screen.sandboxes.total > 10
+    await stage.press("A")
+    assert 0 < stage.app.screen.sandboxes.total < 10
 
 
 async def check_jump(stage):
@@ -358,19 +328,20 @@ async def check_copy_remedy(stage):
     await stage.press("Y")
     assert "no finding with a remedy" in stage.message
     await stage.press("j", "j", "Y")
-    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.text
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.once
     assert "1 of 2" in stage.message
     await stage.press("Y")
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.text
     assert "2 of 2" in stage.message
 
 
 async def check_copy_text(stage):
-    await stage.press("j", "j")
-    await stage.pilot.mouse_down("#summary", offset=(2, 0))
-    await stage.pilot.hover("#summary", offset=(6, 0))
-    await stage.pilot.mouse_up("#summary", offset=(6, 0))
+    await stage.press("enter", "enter")
+    await stage.pilot.mouse_down("#heading", offset=(1, 0))
+    await stage.pilot.hover("#heading", offset=(4, 0))
+    await stage.pilot.mouse_up("#heading", offset=(4, 0))
     await stage.press("ctrl+c")
-    assert stage.app.clipboard == "/home"
+    assert stage.app.clipboard == "main"
 
 
 async def check_theme(stage):
@@ -548,7 +519,7 @@ async def choose(stage, text):
 
 async def test_palette_runs_actions(stage):
     await choose(stage, "why")
-    while not isinstance(stage.app.screen, WhyScreen):
+    while not isinstance(stage.app.screen, WorkerScreen):
         await stage.pilot.pause()
 
 
@@ -609,7 +580,7 @@ async def test_remapped_keys():
         assert stage.name == "Lagrange"
         assert "! why" in plain(app.screen.query_one(Footer).line_at(0))
         await stage.press("!")
-        assert isinstance(app.screen, WhyScreen)
+        assert isinstance(app.screen, WorkerScreen)
         await stage.press("!", "g", "f2")
         assert stage.name == "Lagrange"
         await stage.press("?")

@@ -15,12 +15,7 @@ VIEWS = {
     "fleet": (sample_fleet.full_fleet, Options(), ()),
     "empty": (sample_fleet.empty_fleet, Options(), ()),
     "worker": (sample_fleet.full_fleet, Options(select="Pasteur"), ("enter", "enter")),
-    "sandbox": (
-        sample_fleet.full_fleet,
-        Options(select="Pasteur"),
-        ("enter", "enter", "right", "right", "right"),
-    ),
-    "why": (sample_fleet.full_fleet, Options(select="fix tests"), ("w",)),
+    "sandboxes": (sample_fleet.full_fleet, Options(), ("m",)),
     "help": (sample_fleet.full_fleet, Options(), ("question_mark",)),
     "ascii": (sample_fleet.full_fleet, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
     "hosts": (sample_fleet.fleet_of_hosts, Options(select="api-worker"), ()),

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 from rich.cells import cell_len
 
-from agentdash.model.activity import MINUTES
-from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.fleet.what import what
 from agentdash.tui.format import age, count, elide, pad
-from agentdash.tui.lanes.model import Axis, states_per_cell
 from agentdash.tui.primitives.columns import Column, Columns
 from agentdash.tui.primitives.spans import Line, Span, Tone
-from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, Look, sign, verdict
+from agentdash.tui.theme import STATE_WIDTH, Glyphs, Look, sign, verdict
 from agentdash.tui.worker.usage import context_share, is_nearly_full
 
 Item: TypeAlias = tuple[Row, Worker]
@@ -30,7 +27,6 @@ _WORDS_FROM_CELLS: Final = 150
 """From here on a state has its name beside its sign."""
 _POLICIES_FROM_CELLS: Final = 100
 _VERSIONS_FROM_CELLS: Final = 190
-_ACTIVITY_FROM_CELLS: Final = 70
 _TOKENS_FROM_CELLS: Final = 90
 _BRANCH_CELLS: Final = 18
 _BRANCH_FROM_CELLS: Final = 160
@@ -147,10 +143,6 @@ def _sandbox_cell(item: Item, cells: int, look: Look) -> Line:
     return mark, Span(f" {elide(policy, room, glyphs.ellipsis)}", "mismatch" if worker.mismatch else "muted")
 
 
-def _activity_cell(item: Item, _: int, look: Look) -> Line:
-    return activity(item[1], look)
-
-
 def _tokens_cell(item: Item, cells: int, _: Look) -> Line:
     tone: Tone = "waited" if is_nearly_full(context_share(item[1])) else "muted"
     return (Span(elide(token_usage(item[1]), cells, ""), tone),)
@@ -224,12 +216,6 @@ COLUMNS: Final = Columns[Item](
         ),
         Column(title="SANDBOX", width=_sandbox_width, cell=_sandbox_cell),
         Column(
-            title="ACTIVITY",
-            width=lambda cells, _: MINUTES if cells >= _ACTIVITY_FROM_CELLS else 0,
-            cell=_activity_cell,
-            sorts="activity",
-        ),
-        Column(
             title="CTX",
             width=lambda cells, _: _TOKENS_CELLS if cells >= _TOKENS_FROM_CELLS else 0,
             cell=_tokens_cell,
@@ -259,34 +245,3 @@ def features(workers: Iterable[Worker], *, has_hosts: bool) -> frozenset[str]:
     costs = (worker.tokens.by_model or (worker.on_screen and worker.on_screen.cost) for worker in workers)
     found |= {"costs"} if any(costs) else set()
     return frozenset(found)
-
-
-_MINUTE_S: Final = 60.0
-_TONES: Final[Mapping[Tone, Tone]] = {"live": "live", "ask": "waited", "stuck": "stopped"}
-"""Tones of the bars by that of the state, of those in which a silent minute is drawn, too."""
-
-
-def activity(worker: Worker, look: Look) -> Line:
-    """Return a bar for each of the last minutes: its height is what the worker did, its tone the state.
-
-    The state is the most urgent one of that minute. A minute without an event has a dot while the worker ran
-    or waited, and nothing after it came to rest, or before it began.
-    """
-    end = (look.now // _MINUTE_S + 1) * _MINUTE_S
-    states = states_per_cell(worker, Axis(end=end, length=MINUTES * _MINUTE_S, cells=MINUTES))
-    levels = worker.activity.levels(look.now) if worker.activity else (0,) * MINUTES
-    spans: list[Span] = []
-    for state, level in zip(states, levels, strict=True):
-        text, tone = _minute(state, level, look)
-        if spans and spans[-1].tone == tone:
-            spans[-1] = Span(spans[-1].text + text, tone)
-        else:
-            spans.append(Span(text, tone))
-    return tuple(spans)
-
-
-def _minute(state: State | None, level: int, look: Look) -> tuple[str, Tone]:
-    tone = _TONES.get(TONES_OF_STATES[state]) if state is not None else None
-    if level:
-        return look.glyphs.bars[level], tone or "live"
-    return (look.glyphs.dot, tone) if tone else (" ", "")

@@ -28,7 +28,7 @@ from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import Line, Span, justify, paragraph, width
 from agentdash.tui.theme import ASCII, SEVERITY_TONES, Glyphs, Look
 from agentdash.tui.view import View
-from agentdash.tui.worker.findings import labelled
+from agentdash.tui.worker.evidence import labelled
 
 HINTS = ("back", "open", "why", "copy-remedy", "jump", "help")
 _EMPTY = "No findings: nothing that was observed differs from what was configured, and nothing was denied."

@@ -26,8 +26,8 @@ from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
-from agentdash.tui.worker.panel import WorkerPanel, heading, summary
-from agentdash.tui.worker.timeline import timeline
+from agentdash.tui.worker.overview import heading, overview
+from agentdash.tui.worker.panel import WorkerPanel
 
 HINTS = (
     "attention",
@@ -47,7 +47,6 @@ PANEL_HINTS = (
     "back",
     "tab-right",
     "next-part",
-    "shift-right",
     "open",
     "copy-remedy",
     "why",
@@ -55,7 +54,7 @@ PANEL_HINTS = (
     "help",
 )
 """What keys do while the panel has the focus."""
-FINDINGS_HINTS = ("back", "open", "next-part", "findings", "matrix", "lanes", "help")
+FINDINGS_HINTS = ("back", "open", "next-part", "findings", "sandboxes", "help")
 """What they do while the findings have it."""
 
 _LEAST_SUMMARY_LINES: Final = 8
@@ -209,7 +208,7 @@ class FleetScreen(Page):
         if free < _LEAST_SUMMARY_LINES:
             return in_words(worker, cells, view.look)
         look = view.look
-        below = [*summary(worker, cells - 2, look, view.family), BLANK, *timeline(worker, cells - 2, look)]
+        below = overview(worker, cells - 2, look)
         title = heading(worker, view.parent, cells, look)
         lines = [BLANK, title, *((Span(" "), *line) for line in below)]
         return [*lines[:free], *[BLANK] * (free - len(lines))]
@@ -239,7 +238,8 @@ class FleetScreen(Page):
         is_strip = self.has_class("-strip")
         self.set_class(is_narrow(self.fleet.room) and not is_strip, "-cards")
         self.fleet.set_layout(self.glyphs, has_heads=not is_strip, features=self._features)
-        if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
+        hidden = any(part.has_focus_within and not part.display for part in (self.panel, self.findings))
+        if hidden or self.focused is None:  # Textual takes the focus from what is hidden
             self.fleet.focus()
 
     def on_descendant_focus(self) -> None:

@@ -11,30 +11,25 @@ from collections.abc import Callable
 from agentdash.tui.fleet.findings import HINTS as FINDINGS_HINTS
 from agentdash.tui.fleet.screen import FINDINGS_HINTS as STRIP_HINTS
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
-from agentdash.tui.lanes.screen import HINTS as LANES_HINTS
-from agentdash.tui.matrix.screen import HINTS as MATRIX_HINTS
+from agentdash.tui.sandbox_screen import HINTS as SANDBOX_HINTS
 from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
 from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
 
 WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
 _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
-_ASKS = re.compile(r"\[\[ask\]\] go  \d\d:\d\d:\d\d  ! waiting approval")
 _HINTS_OF_LIST = shows("a attention  o go to pane")
 UNCOVERED = lacks("╭")
 IN_STRIP = shows("Z findings  m matrix")
 ON_WORKER = shows("y copy id  Y copy remedy")
-WHY = shows("Why: ")
+WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
-MATRIX = shows("escalation  reach")
-LANES = shows("h l time")
+SANDBOXES = shows(" SANDBOX  ")
 FINDINGS = shows("    remedy (Y) ", "label only ⋅ stale-network-flag")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
-"""The first line of a timeline."""
-FIRST, LAST = shows(COMPLETED), shows("turn: started")
-LONG_AGO, RECENTLY = shows("not known"), lacks("not known")
-DENIED_FILES, DENIED_NETWORK = shows(" [[denied]] go  files: "), shows(" [[denied]] go  network: ")
-NOT_DENIED = lacks(" [[denied]] go  files: ")
+"""The newest line of a timeline."""
+STATE = "blocked sandbox  since "
+"""The first line of the evidence."""
 
 
 def in_list(hands: Hands) -> bool:
@@ -72,21 +67,9 @@ def tab(name: str) -> Seen:
     return lambda hands: name in _TAB.findall(hands.text)
 
 
-def lane(row: int) -> Seen:
-    """Return whether the cursor is on this lane, counted from 0."""
-    return lambda hands: hands.text.split("\n")[2 + row].startswith("›")
-
-
-def in_last_lane(hands: Hands) -> bool:
-    """Return whether the cursor is on a lane with none below it."""
-    rows = hands.text.split("\n")[2:]
-    cursor = next((number for number, row in enumerate(rows) if row.startswith("›")), 0)
-    return cursor > 1 and not rows[cursor + 1].strip()
-
-
-def asks(hands: Hands) -> bool:
-    """Return whether the cursor is on the lane of the worker that waits for an approval."""
-    return _ASKS.search(hands.text) is not None
+def on_sandbox(name: str) -> Seen:
+    """Return whether the cursor of the screen of sandboxes is on this worker."""
+    return lambda hands: SANDBOXES(hands) and f"\n›{name}" in hands.text
 
 
 def went_to(name: str) -> Seen:
@@ -152,7 +135,7 @@ def select(name: str) -> Walk:
 
 def why_is(name: str, behind: Seen) -> Walk:
     """Return the steps that ask why this worker is as it is, which is the one pointed at."""
-    return opened("w", shows(f"Why: {name}"), behind)
+    return opened("w", lambda hands: WHY(hands) and shows(f" {name}")(hands), behind)
 
 
 ON_DENIED = select("[[denied]] go")
@@ -198,22 +181,19 @@ MOVES: Walk = (
     ("g", at(0)),
 )
 OPENS: Walk = (
-    *opened("m", MATRIX, in_list),
-    *opened("L", LANES, in_list),
+    *opened("m", SANDBOXES, in_list),
     *opened("Z", FINDINGS, in_list),
     *opened("?", HELP, in_list),
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
     (":", PALETTE),
-    ('"matrix"', shows("All workers by files")),
-    ("enter", MATRIX),
+    ('"sandboxes"', shows("The workers whose sandboxes differ")),
+    ("enter", SANDBOXES),
     ("escape", in_list),
     *ON_DENIED,
     *opened("w", WHY, in_list),
-    ("l", tab("Screen")),
-    ("h", tab("Timeline")),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
+    ("l", tab("Talk")),
+    ("h", tab("Overview")),
     *opened("enter", in_panel, in_list),
     (drag_line, None),
     ("ctrl+c", copied("turn: started")),
@@ -229,15 +209,19 @@ OPENS: Walk = (
 PANEL: Walk = (
     *ON_DENIED,
     ("enter", in_panel),
-    ("right", tab("Screen")),
-    ("left", tab("Timeline")),
+    ("right", tab("Talk")),
+    ("left", tab("Overview")),
+    ("left", tab("Evidence")),
+    ("j", lacks(STATE)),
+    ("k", shows(STATE)),
+    ("G", lacks(STATE)),
+    ("g", shows(STATE)),
+    ("right", tab("Overview")),
     ("tab", IN_STRIP),
     ("shift+tab", in_panel),
     *opened("enter", ON_WORKER, in_panel),
     *opened("w", WHY, in_panel),
     *opened("?", HELP, in_panel),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
     ("click esc back", in_list),
     ("enter", in_panel),
     *COPY,
@@ -246,8 +230,7 @@ PANEL: Walk = (
 STRIP: Walk = (
     ("shift+tab", IN_STRIP),
     *opened("Z", FINDINGS, IN_STRIP),
-    *opened("m", MATRIX, IN_STRIP),
-    *opened("L", LANES, IN_STRIP),
+    *opened("m", SANDBOXES, IN_STRIP),
     *opened("?", HELP, lambda hands: IN_STRIP(hands) and UNCOVERED(hands)),
     ("tab", in_list),
     ("g", None),
@@ -260,17 +243,15 @@ STRIP: Walk = (
 WORKER: Walk = (
     *ON_DENIED,
     ("enter", in_panel),
-    ("enter", lambda hands: ON_WORKER(hands) and FIRST(hands)),
-    ("j", lacks(COMPLETED)),
-    ("k", FIRST),
-    ("G", lambda hands: LAST(hands) and not FIRST(hands)),
-    ("g", FIRST),
-    ("right", tab("Screen")),
-    ("left", tab("Timeline")),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
-    *opened("w", WHY, UNCOVERED),
+    ("enter", lambda hands: ON_WORKER(hands) and COMPLETED in hands.text),
+    ("right", tab("Talk")),
+    ("left", tab("Overview")),
+    ("w", WHY),
+    ("w", in_panel),
+    ("enter", ON_WORKER),
     *opened("?", HELP, UNCOVERED),
+    ("d", None),
+    ("d", None),
     ("a", shows("[[ask]] go ⋅ codex")),
     ("a", shows("[[denied]] go ⋅ codex")),
     ("q", in_panel),
@@ -297,49 +278,29 @@ ALL_FINDINGS: Walk = (
     *COPY,
     *JUMP,
 )
-IN_MATRIX: Walk = (
+IN_SANDBOXES: Walk = (
     *ON_DENIED,
-    ("m", DENIED_FILES),
-    ("right", DENIED_NETWORK),
-    ("left", DENIED_FILES),
-    ("j", NOT_DENIED),
-    ("k", DENIED_FILES),
-    ("G", NOT_DENIED),
-    ("g", DENIED_FILES),
-    *opened("enter", shows("│ [[denied]] go  files: "), UNCOVERED),
-    *opened("w", WHY, UNCOVERED),
+    ("m", on_sandbox("[[denied]] go")),
+    ("G", on_sandbox("[[work]] go")),
+    ("g", on_sandbox("[[denied]] go")),
+    ("j", lambda hands: not on_sandbox("[[denied]] go")(hands)),
+    ("k", on_sandbox("[[denied]] go")),
+    ("A", shows("A shows those that differ", "as configured")),
+    ("A", shows("A shows all")),
+    *opened("enter", WHY, SANDBOXES),
+    *opened("w", WHY, SANDBOXES),
     *opened("?", HELP, UNCOVERED),
     ("click esc back", in_list),
-    ("m", DENIED_FILES),
+    ("m", on_sandbox("[[denied]] go")),
     *COPY,
     *JUMP,
-)
-IN_LANES: Walk = (
-    ("L", LANES),
-    ("G", in_last_lane),
-    ("g", lane(0)),
-    ("j", lane(1)),
-    ("k", lane(0)),
-    ("-", lacks("10 minutes")),
-    ("+", shows("10 minutes")),
-    (repeated("h"), LONG_AGO),
-    (repeated("l", 100), RECENTLY),
-    ("a", asks),
-    *opened("?", HELP, UNCOVERED),
-    ("click esc back", in_list),
-    ("L", LANES),
-    ("enter", in_list),
 )
 IN_BOXES: Walk = (
     *ON_DENIED,
     ("w", WHY),
-    ("j", lacks("Why: ")),
-    ("k", WHY),
-    ("G", lacks("Why: ")),
-    ("g", WHY),
-    ("w", UNCOVERED),
+    ("w", in_list),
     ("w", WHY),
-    ("q", UNCOVERED),
+    ("q", in_list),
     ("?", HELP),
     ("j", lacks("agentdash is read-only: no key")),
     ("g", HELP),
@@ -368,7 +329,7 @@ CLICKS: Walk = (
     ("escape", whole),
     ("click [[hello]] go", on("[[hello]] go")),
     ("click  Talk ", tab("Talk")),
-    ("click  Timeline ", tab("Timeline")),
+    ("click  Overview ", tab("Overview")),
     ("click a attention", at(0)),
     ("click ! mismatch", on("[[work]] go")),
     ("click w why", WHY),
@@ -385,7 +346,6 @@ CLICKS: Walk = (
     ("click FOR", shows("Sorted by age")),
     ("click COST", shows("Sorted by cost")),
     ("click CTX", shows("Sorted by tokens")),
-    ("click ACTIVITY", shows("Sorted by activity")),
     ("click WHAT, AND WHY", shows("Sorted by attention")),
 )
 WALKS = {
@@ -395,8 +355,7 @@ WALKS = {
     "strip": STRIP,
     "worker": WORKER,
     "findings": ALL_FINDINGS,
-    "matrix": IN_MATRIX,
-    "lanes": IN_LANES,
+    "sandboxes": IN_SANDBOXES,
     "boxes": IN_BOXES,
     "clicks": CLICKS,
 }
@@ -406,7 +365,6 @@ FOOTERS: tuple[tuple[tuple[str, ...], Walk], ...] = (
     (STRIP_HINTS, STRIP),
     (WORKER_HINTS, WORKER),
     (FINDINGS_HINTS, ALL_FINDINGS),
-    (MATRIX_HINTS, IN_MATRIX),
-    (LANES_HINTS, IN_LANES),
+    (SANDBOX_HINTS, IN_SANDBOXES),
 )
 """The ids of a footer, and the walk that presses its keys."""
