@@ -18,7 +18,6 @@ from agentdash.replay.library.search import FoundTexts, find_texts
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
-from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.line_input import focus_unless_typing
@@ -163,11 +162,6 @@ class ReplayApp(AgentDash):
         """Open the input for a time."""
         self._to_root()
         self.root.query_one(Transport).edit_time()
-
-    @on(WorkerOpened)
-    def _seek_to_opened(self, event: WorkerOpened) -> None:
-        if (at := event.at) is not None:
-            self._request(lambda: self._player.seek_time(at), is_seek=True)
 
     @on(Track.SeekRequested)
     def _seek_requested(self, event: Track.SeekRequested) -> None:
