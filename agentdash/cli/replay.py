@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -193,6 +194,7 @@ def _play_there(
         click.UsageError: the carrier has no terminal.
     """
     from agentdash.collect.remote.carrier import CarrierError
+    from agentdash.collect.remote.ssh_master import share_safely
     from agentdash.programs import environment, find_program
 
     arguments = ["replay", thread, "--speed", speed, "--idle", f"{gap:g}"]
@@ -200,6 +202,7 @@ def _play_there(
     arguments += ["--from-finding", str(from_finding)] if from_finding is not None else []
     try:
         argv = carrier.in_terminal(shlex.join(arguments))
+        argv = share_safely(argv, ExitStack()) if argv[0] == "ssh" else argv
         program = find_program(argv[0])
     except (CarrierError, FileNotFoundError) as error:
         raise click.UsageError(clean_line(str(error))) from error
