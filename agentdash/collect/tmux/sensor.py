@@ -157,7 +157,7 @@ class _ServerView:
         so a server that has not run has nothing new. True also where that cannot be known."""
         if _socket_id(self._server.socket) != self._socket:
             return True
-        if self._proven is None:
+        if self._proven is None or self._failure is not None:
             return False
         return self._ran is None or _run_time(self._proven.pid) != self._ran
 
