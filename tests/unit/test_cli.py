@@ -20,6 +20,7 @@ from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.report.status import print_status
+from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -338,7 +339,8 @@ def test_check_of_paths_and_threads(home: Path, tmp_path: Path) -> None:
 
 
 def test_explain_screen_with_cursor_and_size(tmp_path: Path) -> None:
-    capture = RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt"
+    capture = tmp_path / "screen.txt"
+    capture.write_text(captures("opencode-1.18.33")["approve-command"].text)
     command = ("explain", "--screen", str(capture), "--agent", "opencode", "--json")
     found = {
         cursor: json.loads(agentdash(*command, "--cursor", cursor).stdout)["rule"]
@@ -352,7 +354,7 @@ def test_explain_screen_with_cursor_and_size(tmp_path: Path) -> None:
 
 
 def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
-    lines = (RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt").read_text().split("\n")
+    lines = captures("opencode-1.18.33")["approve-command"].lines
     cursor, size = {"cursor": "visible"}, {"width": 100, "height": 30}
     pane = {"agent": "opencode", "title": "OC | x", "screen": lines, **cursor, **size}
     (tmp_path / "pane.json").write_text(json.dumps(pane))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from agentdash.agents.screen_reader import read_screen
@@ -19,14 +17,15 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Call
 from agentdash.model.worker import Worker
+from tests.unit.captures import FOLDERS, Capture, captures
 
-PANES = Path(__file__).parents[1] / "data" / "panes"
-CAPTURES = sorted(PANES.glob("*/*.txt"))
+CAPTURES = [
+    (folder.rpartition("-")[0], capture) for folder in FOLDERS for capture in captures(folder).values()
+]
 
 
-def read(path: Path) -> e.ScreenRead:
-    agent = path.parent.name.rpartition("-")[0]
-    reading = read_screen(agent, path.read_text().splitlines())
+def read(agent: str, capture: Capture) -> e.ScreenRead:
+    reading = read_screen(agent, capture.lines)
     return e.ScreenRead(
         at=1.0,
         key=PaneKey("default", "%1"),
@@ -43,14 +42,18 @@ def squeezed(text: str) -> str:
 
 
 def test_objects_of_prompts_are_on_the_screen() -> None:
-    prompts = [(path, reading) for path in CAPTURES if (reading := read(path)).state == "waiting-approval"]
+    prompts = [
+        (capture.text, reading)
+        for agent, capture in CAPTURES
+        if (reading := read(agent, capture)).state == "waiting-approval"
+    ]
     assert len(prompts) > 30
-    for path, reading in prompts:
+    for text, reading in prompts:
         fact = facts.shown(reading)
         assert fact.kind in (FactKind.RUN, FactKind.EDIT, FactKind.APPROVE)
-        assert fact.object, path
-        screen = squeezed(path.read_text())
-        assert all(squeezed(word) in screen for word in fact.object.split()), path
+        assert fact.object, text
+        screen = squeezed(text)
+        assert all(squeezed(word) in screen for word in fact.object.split()), text
     commands = [fact for _, reading in prompts if (fact := facts.shown(reading)).kind is FactKind.RUN]
     assert sum("touch shell-ran.txt" in fact.object for fact in commands) > 10
     assert {fact.form for fact in commands} == {ObjectForm.COMMAND}
@@ -58,7 +61,9 @@ def test_objects_of_prompts_are_on_the_screen() -> None:
 
 def test_questions_lose_the_marks_around_them() -> None:
     questions = [
-        facts.shown(reading) for path in CAPTURES if (reading := read(path)).state == State.WAITING_INPUT
+        facts.shown(reading)
+        for agent, capture in CAPTURES
+        if (reading := read(agent, capture)).state == State.WAITING_INPUT
     ]
     asked = [fact for fact in questions if fact.kind is FactKind.ASK]
     assert asked
