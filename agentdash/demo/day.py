@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.claude.settings import Arguments, parse_role, parse_settings
+from agentdash.agents.claude.settings import SETTINGS, Arguments, parse_role
 from agentdash.agents.claude.settings import requested as requested_of_claude
 from agentdash.agents.claude.settings import role_request as role_request_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
@@ -187,7 +187,7 @@ def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> 
     yield e.ProcessGone(at=end, key=process.key)
     thread = events[0].thread
     yield e.SessionSeen(at=begin, key=process.key, agent="claude", status=None, since=begin, session=thread)
-    file = parse_settings(RequestLayer.USER, f"{_CLAUDE_HOME}/settings.json", start, session["settings"])
+    file = SETTINGS.parse(RequestLayer.USER, session["settings"], f"{_CLAUDE_HOME}/settings.json", start)
     asked = requested_of_claude(Arguments(), [file], home=_CLAUDE_HOME, cwd=_WORKSPACE)
     yield e.PolicyRequested(at=begin, worker=thread, requested=replace(asked, since=begin))
     if "role" in session:
