@@ -256,25 +256,6 @@ async def test_click_on_the_track_seeks(stage):
     assert places[1] == pytest.approx(0.5, abs=0.1)
 
 
-async def test_lanes_go_to_the_worker_and_the_time_under_the_cursor(stage):
-    stage.player.seek(1)
-    stage.app.draw()
-    await stage.press("L")
-    lanes = stage.app.screen.lanes
-    await stage.press("g", *["h"] * (lanes.axis.cells // 5))
-    worker = stage.app.worker.id
-    wanted = max(stage.player.begin, lanes.at)
-    assert wanted < stage.app._clock.now()
-    await stage.press("enter")
-    for _ in range(200):  # files are read in a thread
-        if stage.app._clock.now() == wanted:
-            break
-        await stage.pilot.pause(0.02)
-    assert stage.app._clock.now() == wanted
-    assert stage.app.screen is stage.app.root
-    assert stage.app.worker.id == worker
-
-
 async def test_the_clock_stays_at_the_end(stage):
     stage.player.seek(1)
     stage.player._clock.set(now=stage.player.end + 30)
@@ -313,8 +294,6 @@ async def test_find_in_this_session(stage):
     assert numbers == [(numbers[0] + step - 1) % count + 1 for step in range(count + 1)]
     assert times[0] == times[-1]
     assert not stage.player.playing
-    back = await found_text(stage, "N")
-    assert int(back.split(" of ")[0]) == (numbers[-1] - 2) % count + 1
 
 
 async def test_found_text_is_on_the_screen(stage):

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from agentdash.model.changes import FileChange
 from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
 from agentdash.model.events import Escalation
-from agentdash.model.thread import Tokens
-from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.index import Mark
 from agentdash.tui.app import AgentDash
@@ -175,21 +173,6 @@ async def test_the_file_is_read_when_a_tab_needs_it():
         assert "exit 3" in lines[0]
         app.action_tab_named("Changes")
         assert any("docs/new.md" in line for line in await shown(pilot, app))
-
-
-async def test_tokens_of_parts_that_were_not_read_are_counted():
-    unread = ModelUsage(model=None, usage=TokenUsage(input=9_000))
-    tokens = Tokens(total=9_000, context=10, window=100, by_model=(unread,))
-    worker = replace(BY_NAME["main"], file=str(LOG), id="01a202af-1c23-73c1-8e4b-b115acf80af2", tokens=tokens)
-    app = AgentDash(StaticFeed(replace(SNAPSHOT, workers=(worker,))), sample_fleet.frozen())
-    async with app.run_test(size=(120, 40)) as pilot:
-        for _ in range(200):
-            await pilot.pause(0.05)
-            summary = app.screen.query_one("#summary", Lines)
-            if "15.0k tokens" in (place := plain(summary.line_at(1))):
-                break
-        assert "15.0k tokens" in place
-        assert "no price" in place
 
 
 async def test_a_replay_shows_nothing_later_than_its_time():

@@ -15,8 +15,8 @@ from .sample_fleet import BY_NAME
 
 def test_why_shows_evidence_against():
     shown = text(why(BY_NAME["fix tests"], 100, LOOK))
-    assert "✓ screen      20:11:02  opencode.denied" in shown
-    assert "✗ screen      20:14:05  redrawn" in shown
+    assert "= screen      20:11:02  opencode.denied" in shown
+    assert "≠ screen      20:14:05  redrawn" in shown
     assert "(against)" in shown
     assert sample_fleet.DENIED.remedy.text.splitlines()[1] in shown
     assert "pid 4100: holds the writer lock" in text(why(BY_NAME["main"], 100, LOOK))

@@ -193,7 +193,7 @@ def test_a_field_of_any_kind_marks_its_cell_alone(kind):
 def test_layers_without_what_is_not_known():
     assert shown(MISMATCHED) == (
         "≠ mismatch    configured    observed 20:14:06\n"
-        "network flag  unset         ⚑ 1 (network off)\n"
+        "network flag  unset         ≠ 1 (network off)\n"
         "CODEX_SANDBOX unset         ▾ seatbelt\n"
         "files         all writable  no sandbox\n"
         "network       on            the host's\n"
@@ -275,13 +275,13 @@ def test_observation_before_the_policy_is_dim_and_headed_so():
 
 
 def test_nothing_known_is_one_line():
-    assert shown(Sandbox()) == "- unverified  nothing is known of its sandbox"
+    assert shown(Sandbox()) == "  unverified  nothing is known of its sandbox"
 
 
 def test_only_observed_has_one_column():
     lines = shown(Sandbox(got=Got(sandboxed=True, network_namespace="own", seccomp=2))).splitlines()
     assert lines == [
-        "- unverified  observed",
+        "  unverified  observed",
         "files         in a sandbox",
         "network       not the host's: its own",
         "call filter   on",

@@ -9,7 +9,6 @@ from agentdash.model.git import Repository
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.fleet.cells import COLUMNS
 from agentdash.tui.theme import UNICODE, Look
 from agentdash.tui.worker.reach import reach_in_words, reach_tab
 from tests import demo_day
@@ -54,15 +53,6 @@ def test_nothing_reached_and_nothing_known():
     )
     (line,) = lines(None)
     assert line.startswith("Not known")
-
-
-def test_branch_column_is_there_where_it_has_room():
-    titles = {
-        cells: [placed.column.title for placed in COLUMNS.layout(cells, UNICODE).right]
-        for cells in (150, 160)
-    }
-    assert "BRANCH" not in titles[150]
-    assert "BRANCH" in titles[160]
 
 
 def test_repository_in_few_cells_and_in_words():

@@ -152,11 +152,11 @@ def test_invalid_keys(keys: dict[str, str], message: str) -> None:
 
 
 def test_keys_can_be_swapped() -> None:
-    assert keymap({"down": "k, f2", "up": "j", "why": "!", "mismatch": "w"}) == {
+    assert keymap({"down": "k, f2", "up": "j", "why": "!", "attention": "w"}) == {
         "down": "k,f2",
         "up": "j",
         "why": "exclamation_mark",
-        "mismatch": "w",
+        "attention": "w",
     }
 
 

@@ -23,8 +23,9 @@ from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import Look
-from agentdash.tui.transport.bar import STEP_TARGETS, Player, Track, Transport
+from agentdash.tui.transport.bar import STEP_TARGETS, Player, Track, Transport, legend
 from agentdash.tui.view import ViewScreen
 
 HINTS: Final = (
@@ -35,7 +36,6 @@ HINTS: Final = (
     "next-finding",
     "faster",
     "go-to-time",
-    "mismatch",
     "why",
     "open",
     "quit",
@@ -88,6 +88,10 @@ class ReplayApp(AgentDash):
         self._player = player
         self._found: FoundTexts | None = None
         """The texts that were searched last."""
+
+    def more_signs(self) -> list[tuple[str, Tone, str]]:
+        """Return the signs of the transport bar."""
+        return legend(self.glyphs)
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
