@@ -18,7 +18,7 @@ from agentdash.agents.codex.rollout.kinds import RECORD_START
 from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of, rollout_reader
 from agentdash.collect.sources.denied_paths import denied_paths
-from agentdash.engine.detect.plain import HINTS, may_report_denial, may_show_denial, may_show_sandbox
+from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandbox
 from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce, reduce_log
 from agentdash.engine.snapshot import build_snapshot
@@ -35,7 +35,7 @@ from agentdash.report.elements import quantity
 
 _BATCH_LINES: Final = 2_000
 """Lines held in memory at a time."""
-_SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial, may_report_denial)
+_SUSPICION: Final = Suspicion(HINTS, may_show_sandbox, may_show_denial)
 _IMPORTED_LATE: Final = (
     "agentdash.agents.codex.config.reader",
     "agentdash.sandbox.denials.detector",

@@ -324,13 +324,6 @@ def test_calls_that_may_show_something_are_read(
     assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_2"]
 
 
-def test_a_text_about_denials_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = "docs/errors.md: touch: cannot touch '/srv/x': Read-only file system\n"
-    lines = [meta(), line("turn_context", WORKSPACE), *plain(1, "rg -n touch docs", shown)]
-    found = events_of(monkeypatch, [*lines, *plain(2, "rg -n touch docs", f"rg: {shown}")])
-    assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_2"]
-
-
 def test_a_call_that_names_what_was_denied_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     denied = plain(1, "touch /srv/board.db", "touch: cannot touch '/srv/board.db': Read-only file system\n")
     later = [*plain(2), *plain(3, "touch /srv/board.db", ""), *plain(4)]

@@ -6,8 +6,7 @@ from typing import Final
 
 from agentdash.engine.detect.process_status import is_about_status
 from agentdash.model.sanitize import clean_block
-from agentdash.sandbox.denials import may_find_denials
-from agentdash.sandbox.denials.lines import may_have_suspects
+from agentdash.sandbox.denials.lines import suspects
 from agentdash.sandbox.flags import WORDS, is_about_environment
 
 _TMUX: Final = "tmux"
@@ -27,10 +26,4 @@ def may_show_sandbox(script: str, text: str) -> bool:
 
 def may_show_denial(printed: str) -> bool:
     """Return whether an output, not cleaned yet, can report a denial, whatever ran."""
-    return may_have_suspects(printed)
-
-
-def may_report_denial(script: str, printed: str) -> bool:
-    """Return whether a command can report a denial by an output, not cleaned yet, of which `may_show_denial`
-    is true: mostly it shows a text that has such words."""
-    return may_find_denials(script, clean_block(printed))
+    return bool(suspects(clean_block(printed))[1])

@@ -270,7 +270,7 @@ class SparseReader:
     def _end(self, call: str, printed: str, number: int, line: bytes) -> bool:
         """Leave a call out, if its output shows nothing."""
         start = self._open[call]
-        if self._suspicion.of_output(printed) and self._may_report(start.call, printed):
+        if self._suspicion.of_output(printed):
             return False
         del self._open[call]
         self._kept[start.place] = None
@@ -281,14 +281,6 @@ class SparseReader:
         if len(self._ended) > _MAX_REMEMBERED:
             del self._ended[next(iter(self._ended))]
         return True
-
-    def _may_report(self, call: records.ToolCall, printed: str) -> bool:
-        if call.input is not None:
-            return True
-        tool = tools.describe(call.name, call.namespace, call.arguments)
-        # the text stands for the script where no POSIX shell runs it, which is not known here
-        scripts = {tool.script or tool.text, tool.text}
-        return tool.kind != "command" or any(self._suspicion.of_command(each, printed) for each in scripts)
 
     def _take_left_out(self) -> _LeftOut | None:
         """Remove the newest calls that were left out, and return them, with what repeats the policy behind
@@ -405,5 +397,3 @@ class Suspicion(NamedTuple):
     """By the script of a command, and by its text on one line."""
     of_output: Callable[[str], bool]
     """By what was printed, not cleaned."""
-    of_command: Callable[[str, str], bool]
-    """By a script, and by what was printed, not cleaned, where that alone does not decide."""

@@ -14,7 +14,8 @@ from typing import Final
 
 from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.policy import Policy
-from agentdash.sandbox.shell import Simple, parse
+from agentdash.sandbox.shell import parse
+from agentdash.sandbox.shell.syntax import Simple
 
 _WORKSPACE_WRITE: Final = "sandbox_workspace_write"
 _BUILT_IN_WORKSPACE: Final = ":workspace"

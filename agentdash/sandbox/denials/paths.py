@@ -7,10 +7,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from agentdash.model.policy import TMPDIR, Filesystem, Policy, PolicyRule
 
-_KERNEL: Final = ("/proc", "/sys", "/dev")
-"""Failures in there are the kernel's own, sandbox or not."""
 _MACOS_TEMPORARY: Final = ("/var/folders/", "/private/var/folders/")
 """What TMPDIR is on macOS."""
 _PRIVATE: Final = re.compile(r"/private(?=/(?:tmp|var|etc)(?:/|$))")
@@ -23,8 +23,6 @@ _ABSOLUTE: Final = re.compile(r"""(?<![\w.:/~@%+-])(?:~|\$HOME)?/(?:[^\s:'"`,;()
 _RELATIVE: Final = re.compile(
     r"""(?<![\w./:@-])(?:\.{0,2}[\w@+-][\w.@+-]*/[\w.@+/-]+|\.{1,2}/[\w.@+/-]+|\.git(?=[\s:,]|$))"""
 )
-_POSITION: Final = re.compile(r"(?:,? (?:at|in|on) |\()\S+:?(?: on)? line \d+.*$|\s+\(?at \S+:\d+:\d+\)?$")
-"""Where in a program an error was raised: Perl's `at x.pl line 3.`, PHP's `in x.php on line 3`."""
 _DATABASE_PATH: Final = re.compile(
     r"""(?:(?<=')|(?<="))((?:~|/|\$HOME|\.)[^'"\n]*\.(?:db|db3|sqlite|sqlite3))(?=['"])"""
     r"""|((?:~|/|\$HOME|\$\{HOME\}|\.{1,2}/|\b[\w.-]+/)[\w./@+-]*\.(?:db|db3|sqlite|sqlite3|sqlite-wal)\b"""
@@ -59,7 +57,6 @@ def place(path: str, cwd: str | None, home: str | None) -> str | None:
 def paths_in(text: str) -> tuple[str, ...]:
     """Return what looks like a path in a message, in order; quoted texts first count as paths if they have
     a slash or no blank."""
-    text = _POSITION.sub("", text)
     found: list[tuple[int, str]] = []
     taken: list[tuple[int, int]] = []
     for match in _QUOTED.finditer(text):
@@ -105,46 +102,36 @@ def databases_in(text: str) -> list[str]:
 
 
 def may_write(policy: Policy, path: str) -> bool | None:
-    """Return what the policy allows for an absolute path; None where it does not decide (kernel file
+    """Return what the policy allows for an absolute path, or None if it does not decide it (kernel file
     systems, unknown policies)."""
-    if any(path == own or path.startswith(own + "/") for own in _KERNEL):
-        return None
     temporary = any(rule.path == TMPDIR and rule.access == "write" for rule in policy.rules)
     if temporary and path.startswith(_MACOS_TEMPORARY):
         return True
     forms = {path, _PRIVATE.sub("", path)}
     if path.startswith(("/tmp", "/var", "/etc")):  # noqa: S108  macOS has them under /private
         forms.add("/private" + path)
-    answers = {policy.may_write(form) for form in forms}
-    return True if True in answers else policy.may_write(path)
+    return True if any(policy.may_write(form) for form in forms) else policy.may_write(path)
 
 
 def denies_read(policy: Policy, path: str) -> bool:
     """Return whether the policy hides this path from reading."""
     if not policy.has_deny:
         return False
-    rules = tuple(
-        PolicyRule(r.path, "read" if r.access == "deny" else "write", glob=r.glob) for r in policy.rules
-    )
-    return (
-        Policy(filesystem=Filesystem.CUSTOM, rules=(PolicyRule("/", "write"), *rules)).may_write(path)
-        is False
-    )
+    readable = (msgspec.structs.replace(r, access="write") if r.access != "deny" else r for r in policy.rules)
+    hiding = Policy(filesystem=Filesystem.CUSTOM, rules=(PolicyRule("/", "write"), *readable))
+    return hiding.may_write(path) is False
 
 
 def is_same(named: str, path: str, cwd: str | None, home: str | None) -> bool:
     """Return whether a name in a script and a path in a message are of one file, as far as is known."""
-    if not path or named == path or _is_in_some_home(named, path):
+    if not path or named == path:
         return True
+    if named.startswith("~/") and path.startswith("/") and path.endswith(named[1:]):
+        return True  # below the home directory, wherever that lies
     here, there = place(named, cwd, home), place(path, cwd, home)
     if here is None or there is None:
         return posixpath.basename(named.rstrip("/")) == posixpath.basename(path.rstrip("/"))
     return here == there
-
-
-def _is_in_some_home(named: str, path: str) -> bool:
-    """Return whether a path is what a script names below the home directory, wherever that lies."""
-    return named.startswith("~/") and path.startswith("/") and path.endswith(named[1:])
 
 
 def is_part_of(operand: str, path: str, cwd: str | None, home: str | None) -> bool:
