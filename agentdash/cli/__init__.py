@@ -37,7 +37,6 @@ COMMANDS: Final = {
     "replay": "replay",
     "status": "status",
     "wait": "wait",
-    "watch": "status",
     "line": "line",
     "metrics": "metrics",
     "mcp": "mcp",
