@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from agentdash.report.check import CheckReport, print_check
 from agentdash.report.check_results import (
     ANY,
     FAIL_ON,
-    FORMER_DIRECTIONS,
     MAX_BASELINE_BYTES,
     Gate,
     baseline_of,
@@ -56,7 +54,7 @@ class _FailOn(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if (problem := invalid_value(str(value))) is not None:
             self.fail(problem, param, ctx)
-        return FORMER_DIRECTIONS.get(str(value), str(value))
+        return str(value)
 
 
 def _completions(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
@@ -78,8 +76,7 @@ GATE_OPTIONS: Final = (
         shell_complete=_completions,
         metavar="KIND",
         help="Exit with 1 only for this: a kind of finding, wider, narrower, label, any (finding or open "
-        "denial), or unverified (threads). May be repeated; looser and stricter, their former names, still "
-        "work.  [default: any]",
+        "denial), or unverified (threads). May be repeated.  [default: any]",
     ),
     click.option(
         "--baseline",
@@ -245,8 +242,10 @@ class _WorkerName(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--policy",
     type=click.Choice(SANDBOX_MODES),
+    default="workspace-write",
+    show_default=True,
     metavar="MODE",
-    help="With --worker: use this policy instead of a thread's.",
+    help="With --worker: the sandbox mode of the Codex that starts it.",
 )
 @click.option(
     "--config",
@@ -270,12 +269,12 @@ class _WorkerName(click.ParamType):  # type: ignore[type-arg]
     "--json",
     "as_json",
     is_flag=True,
-    help="One JSON document, schema agentdash.check/1, check-denials/1, check-worker/1 or check-config/1.",
+    help="One JSON document, schema agentdash.check/1, check-denials/2, check-worker/1 or check-config/1.",
 )
 def check(
     targets: tuple[str, ...],
     worker: str | None,
-    policy: str | None,
+    policy: str,
     of_config: bool,
     denials: bool,
     host_names: tuple[str, ...],
@@ -285,8 +284,8 @@ def check(
 ) -> int:
     """Audit rollout files: those of PATHs and THREADs, or all of a Codex home.
 
-    With --worker: predict which state directories of a worker CLI a policy would deny if it were started
-    here. The policy is that of THREAD, of the thread that runs this command, or of the newest thread.
+    With --worker: predict which state directories of a worker CLI a Codex with the sandbox mode MODE would
+    deny it, if it were started here.
 
     With --config: predict the policy of a Codex with these ARGS, by arguments, configuration files and
     managed settings, before it runs. What follows --config is as for codex.
@@ -318,7 +317,7 @@ def check(
     if of_config:
         return _check_config(home, targets, as_json)
     if worker is not None:
-        return _check_worker(home, worker, policy, targets, as_json)
+        return _check_worker(worker, policy, as_json)
     gate = gate_of(given)
     if host_names:
         from agentdash.cli.check_hosts import audit_hosts
@@ -384,35 +383,13 @@ def _recall(home: CodexHome, paths: Sequence[Path]) -> Recall:
     return lambda thread: known.get(thread) or ThreadMemory(thread)
 
 
-def _check_worker(
-    home: CodexHome, worker: str, mode: str | None, targets: tuple[str, ...], as_json: bool
-) -> int:
+def _check_worker(worker: str, mode: str, as_json: bool) -> int:
     from agentdash.agents.state_paths import state_paths
-    from agentdash.report.predictions import (
-        policy_of_mode,
-        policy_of_thread,
-        print_worker_paths,
-        worker_paths_report,
-    )
+    from agentdash.report.predictions import print_worker_paths, worker_paths_report
 
-    cwd = Path.cwd()
-    errors: list[OSError] = []
-    try:
-        origin, policy = (
-            (mode, policy_of_mode(mode, cwd))
-            if mode
-            else policy_of_thread(
-                home, targets[0] if targets else os.environ.get("CODEX_THREAD_ID"), errors.append
-            )
-        )
-    except LookupError as missing:
-        raise click.UsageError(str(missing)) from missing
-    report = worker_paths_report(worker, state_paths()[worker], policy, origin, cwd)
+    report = worker_paths_report(worker, state_paths()[worker], mode, Path.cwd())
     if as_json:
         print_document(report)
     else:
         print_worker_paths(report, console(soft_wrap=True))
-    warn_unreadable(
-        [f"{clean_line(str(error))}: a newer thread may state another policy" for error in errors]
-    )
-    return 2 if errors else report.exit_code
+    return report.exit_code

@@ -1,14 +1,12 @@
-"""`agentdash config`: print, check and show options."""
+"""`agentdash config`: print the defaults, and check the file."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
-from agentdash.cli.options import APPEARANCE_OPTIONS, FLEET_OPTIONS, RECORDING_OPTIONS, options, settings_of
 from agentdash.cli.paths import FILE
 from agentdash.config import Config, ConfigError, config_file, default_text, read
 from agentdash.config_problems import Problem, place_of
@@ -18,7 +16,7 @@ from agentdash.model.sanitize import clean_line
 
 @click.group()
 def config() -> None:
-    """Print, check and show the options of config.toml.
+    """Print the defaults of config.toml, and check the file.
 
     The file is $AGENTDASH_CONFIG, or config.toml in agentdash's config directory (~/.config/agentdash).
 
@@ -41,8 +39,7 @@ def default() -> None:
 
 @config.command()
 @click.argument("file", required=False, type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config-check/1.")
-def check(file: Path | None, as_json: bool) -> int:
+def check(file: Path | None) -> int:
     """Check the config file, or FILE, and print each problem with its line and column.
 
     Exit code 0: valid. 2: invalid.
@@ -50,17 +47,11 @@ def check(file: Path | None, as_json: bool) -> int:
     \b
     agentdash config check my.toml
     """
-    from agentdash.cli.output import print_document
-    from agentdash.report.settings import config_check_report
-
     try:
         path = file or config_file()
     except ConfigError as error:
         raise click.UsageError(error.lines[0]) from error
     problems, count = _problems(path)
-    if as_json:
-        print_document(config_check_report(path, count, problems))
-        return 2 if problems else 0
     for problem in problems:
         click.echo(f"agentdash: {problem}", err=True)
     if problems:
@@ -98,25 +89,6 @@ def _problems_of_keys(path: Path) -> list[str]:
         else {}
     )
     return [problem.at(clean_line(str(path))) for problem in key_problems(texts, text)]
-
-
-@config.command()
-@options(FLEET_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.config/1.")
-def show(as_json: bool, **given: Any) -> None:
-    """Print every option in force, and its source: flag, environment, file or default.
-
-    \b
-    agentdash config show --theme light
-    """
-    from agentdash.cli.output import console, print_document
-    from agentdash.report.settings import print_settings, settings_report
-
-    report = settings_report(settings_of(given)[1])
-    if as_json:
-        print_document(report)
-    else:
-        print_settings(report, console())
 
 
 def checked_keys(config: Config) -> dict[str, str]:

@@ -13,7 +13,7 @@ import click
 
 from agentdash import __version__
 from agentdash.cli.family import Playable, playable
-from agentdash.cli.output import print_text, warn_unreadable
+from agentdash.cli.output import warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
 from agentdash.files import write_file
@@ -79,23 +79,6 @@ def export(
         report = _report(session, progress, redact=redact, scrubber=scrubber)
         written = _rendered(report, file.suffix)
     _write(file, written, force=force)
-    warn_unreadable(session.problems)
-    return 2 if session.problems else 0
-
-
-def preview(target: str, config: Config, *, journal: Path | None, replacements: Replacements) -> int:
-    """Print what a redacted export of the session still shows; return the exit code.
-
-    Raises:
-        click.UsageError: no thread matches.
-    """
-    from agentdash.report.redact import preview_lines
-
-    now = time.time()
-    session = _Session(playable(target, config, journal or journal_folder(), now), now)
-    with Progress("", 0, session.size) as progress:
-        report = _report(session, progress, redact=True, scrubber=_scrubber(session.family, replacements))
-    print_text("\n".join(preview_lines(report)))
     warn_unreadable(session.problems)
     return 2 if session.problems else 0
 

@@ -88,9 +88,6 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Leave prompts, messages, outputs and the names of homes, users and hosts out of the export.",
 )
 @click.option(
-    "--preview", is_flag=True, help="With --redact: print what is left, to read before it is passed on."
-)
-@click.option(
     "--replace",
     "replacements",
     multiple=True,
@@ -114,7 +111,6 @@ def replay(
     exported: Path | None,
     talk: bool,
     redact: bool,
-    preview: bool,
     replacements: tuple[tuple[str, str], ...],
     force: bool,
     journal: Path | None,
@@ -129,24 +125,20 @@ def replay(
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
-    agentdash replay session.jsonl --redact --preview --replace /srv/acme=/srv/x --replace Phoenix=project
+    agentdash replay session.jsonl --export x.md --redact --replace /srv/acme=/srv/x --replace Phoenix=project
     """
     config = config_of(given)
     factor = _SPEEDS[speed]
-    if preview or exported is not None:
+    if exported is not None:
         start_up.restore()
     if target is not None and not Path(target).exists():
         from agentdash.cli.hosts import split_host
 
         carrier, thread = split_host(target, config)
         if carrier is not None:
-            if exported is not None or talk or preview or journal is not None:
-                raise click.UsageError(
-                    "--export, --preview, --talk, --journal are for sessions of this machine"
-                )
+            if exported is not None or talk or journal is not None:
+                raise click.UsageError("--export, --talk and --journal are for sessions of this machine")
             _play_there(carrier, thread, at=at, speed=speed, gap=idle, from_finding=from_finding)
-    if preview:
-        return _preview(target, config, redact=redact, journal=journal, replacements=replacements)
     if exported is not None:
         from agentdash.cli.export import export
 
@@ -205,22 +197,6 @@ def _play_there(
         raise click.UsageError(clean_line(str(error))) from error
     start_up.restore()
     os.execve(program, argv, environment(argv[0]))  # noqa: S606 - it has no shell here
-
-
-def _preview(
-    target: str | None,
-    config: Config,
-    *,
-    redact: bool,
-    journal: Path | None,
-    replacements: tuple[tuple[str, str], ...],
-) -> int:
-    from agentdash.cli.export import preview
-
-    if target is None or not redact:
-        raise click.UsageError("--preview needs --redact and a THREAD or FILE")
-    with without_stdin([target]) as (file,):
-        return preview(file, config, journal=journal, replacements=replacements)
 
 
 def play(

@@ -29,7 +29,6 @@ _FILE_WIDTH: Final = 200
 @click.command()
 @options(FLEET_OPTIONS)
 @click.argument("when", metavar="TIME")
-@click.option("--md", "as_markdown", is_flag=True, help="As Markdown.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON document with all rows, schema agentdash.since/1."
 )
@@ -39,7 +38,7 @@ _FILE_WIDTH: Final = 200
     metavar="DIR",
     help="Directory of recordings by `agentdash --record` (default: in the state directory).",
 )
-def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **given: Any) -> int:
+def since(when: str, as_json: bool, journal: Path | None, **given: Any) -> int:
     """Summarize what happened since TIME, in 20 lines, each with the command that shows it again.
 
     TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), or a span (8h, 90m, 2d, 1w).
@@ -54,16 +53,12 @@ def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **g
     """
     now = time.time()
     begin = _begin(when, now)
-    if as_markdown and as_json:
-        raise click.UsageError("--md and --json exclude each other")
     from agentdash.cli.output import print_document, print_text, warn_unreadable
-    from agentdash.report.since import since_lines, since_markdown
+    from agentdash.report.since import since_lines
 
     report = _report(config_of(given), journal, begin, now)
     if as_json:
         print_document(report)
-    elif as_markdown:
-        print_text(since_markdown(report), nl=False)
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
         print_text("\n".join(since_lines(report, width)))

@@ -1,5 +1,5 @@
 """`agentdash check`: an audit of rollouts, as the document `agentdash.check/1` and as text; `--denials`, as
-`agentdash.check-denials/1` and tables.
+`agentdash.check-denials/2` and a table.
 
 `audit.py` runs the audit.
 """
@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
@@ -22,7 +22,7 @@ from agentdash.documents.worker import (
     finding_report,
     requested_report,
 )
-from agentdash.engine.denial_sums import CommonRemedy, DeniedCalls, common_remedies, sum_denials
+from agentdash.engine.denial_sums import CommonRemedy, common_remedies
 from agentdash.model.denials import stable_target
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
@@ -38,7 +38,6 @@ from agentdash.report.elements import (
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 
 class ThreadReport(msgspec.Struct):
@@ -245,13 +244,10 @@ def print_check(report: CheckReport, console: Console) -> None:
 
 
 # ------------------------------------------------------------
-# `agentdash check --denials`: the denial ledgers of many threads, by target, day, version and directory
+# `agentdash check --denials`: the denial ledgers of many threads by target
 
 
 _T = TypeVar("_T")
-_MAX_LISTED: Final = 14
-"""Days, versions and directories in the tables: the newest two weeks, or the worst; the document has all."""
-_BAR_CELLS: Final = 24
 
 
 class DeniedTargetReport(msgspec.Struct):
@@ -286,25 +282,10 @@ class CommonRemedyReport(msgspec.Struct):
     """Denied calls that it would have avoided."""
 
 
-class DenialSumReport(msgspec.Struct):
-    """The denials of one day, version or directory."""
-
-    name: str
-    """The day (UTC), the worker CLI and its version, or the working directory."""
-    calls: int
-    """Denied calls."""
-    threads: int
-    """Threads with denials."""
-    open: int
-    """Threads that did not get past one."""
-    of_threads: int | None
-    """Audited threads of this version or directory, also those without denials; null for days."""
-
-
 class DenialsReport(msgspec.Struct):
     """The document of `agentdash check --denials --json`."""
 
-    schema: Literal["agentdash.check-denials/1"]
+    schema: Literal["agentdash.check-denials/2"]
     threads: int
     unreadable: int
     """Number of files and directories that could not be read."""
@@ -312,12 +293,6 @@ class DenialsReport(msgspec.Struct):
     """Those that stopped most threads first."""
     remedies: list[CommonRemedyReport]
     """The set of remedies that would have avoided them; paths and hosts of one table are one."""
-    by_day: list[DenialSumReport]
-    """Oldest first; a day without denials is left out."""
-    by_version: list[DenialSumReport]
-    """Those with most denied calls first."""
-    by_directory: list[DenialSumReport]
-    """Likewise, by the working directories of the threads."""
 
     @property
     def exit_code(self) -> int:
@@ -336,7 +311,7 @@ def denials_report(audit: CheckReport) -> DenialsReport:
     targets = [_target_report(target, denials) for (_, target), denials in found.items()]
     targets.sort(key=lambda target: (-target.open, -target.count, target.target or ""))
     return DenialsReport(
-        schema="agentdash.check-denials/1",
+        schema="agentdash.check-denials/2",
         threads=len(audit.threads),
         unreadable=audit.totals.unreadable,
         targets=targets,
@@ -344,9 +319,6 @@ def denials_report(audit: CheckReport) -> DenialsReport:
             _remedy_report(each)
             for each in common_remedies(denial for thread in audit.threads for denial in thread.denials)
         ],
-        by_day=sorted(_sums(_denied_by_day(audit)), key=lambda each: each.name),
-        by_version=_sums(_denied_by(audit, _version), Counter(map(_version, audit.threads))),
-        by_directory=_sums(_denied_by(audit, _directory), Counter(map(_directory, audit.threads))),
     )
 
 
@@ -354,41 +326,6 @@ def _remedy_report(common: CommonRemedy) -> CommonRemedyReport:
     return CommonRemedyReport(
         remedy=common.remedy, remedy_where=common.where, targets=common.targets, calls=common.calls
     )
-
-
-def _denied_by_day(audit: CheckReport) -> Iterator[DeniedCalls]:
-    for thread in audit.threads:
-        for denial in thread.denials:
-            last = max(denial.days, default=None)
-            for day, calls in denial.days.items():
-                yield DeniedCalls(day, thread.id, calls, is_open=day == last and not denial.got_past)
-
-
-def _denied_by(audit: CheckReport, name: Callable[[ThreadReport], str]) -> Iterator[DeniedCalls]:
-    for thread in audit.threads:
-        for denial in thread.denials:
-            yield DeniedCalls(name(thread), thread.id, denial.count, is_open=not denial.got_past)
-
-
-def _version(thread: ThreadReport) -> str:
-    return f"{thread.agent} {thread.cli_version or '?'}"
-
-
-def _directory(thread: ThreadReport) -> str:
-    return thread.cwd or "?"
-
-
-def _sums(denied: Iterable[DeniedCalls], audited: Mapping[str, int] | None = None) -> list[DenialSumReport]:
-    return [
-        DenialSumReport(
-            name=each.name,
-            calls=each.calls,
-            threads=each.threads,
-            open=each.open,
-            of_threads=audited[each.name] if audited is not None else None,
-        )
-        for each in sum_denials(denied)
-    ]
 
 
 def _target_report(stable: str | None, denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:
@@ -412,17 +349,6 @@ def _distinct(values: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(values))
 
 
-def _sums_table(title: str, sums: Sequence[DenialSumReport]) -> Table:
-    """Return a table with a bar for each number of calls."""
-    most = max(each.calls for each in sums)
-    rows = []
-    for each in sums:
-        of_threads = f" of {each.of_threads}" if each.of_threads is not None else ""
-        bar = "█" * max(1, round(_BAR_CELLS * each.calls / most))
-        rows.append((each.name, str(each.calls), bar, f"{each.threads}{of_threads}", str(each.open)))
-    return text_table((title, "CALLS", "", "THREADS", "OPEN"), rows, folded=("DIRECTORY",))
-
-
 def print_denials(report: DenialsReport, console: Console) -> None:
     """Print the targets as a table, secrets masked."""
     from rich.text import Text  # noqa: PLC0415 - documents need no tables
@@ -442,14 +368,6 @@ def print_denials(report: DenialsReport, console: Console) -> None:
     if rows:
         columns = ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET")
         console.print(text_table(columns, rows, folded=("TARGET",)))
-    for title, sums in (
-        ("DAY (UTC)", report.by_day[-_MAX_LISTED:]),
-        ("VERSION", report.by_version[:_MAX_LISTED]),
-        ("DIRECTORY", report.by_directory[:_MAX_LISTED]),
-    ):
-        if sums:
-            console.print()
-            console.print(_sums_table(title, sums))
     for common in report.remedies:
         named = ", ".join(target or "not named" for target in common.targets)
         console.print(Text(f"\n{common.remedy}"))

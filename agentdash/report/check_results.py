@@ -148,8 +148,6 @@ ANY: Final = "any"
 """Every result but unverified threads; what fails a check without options."""
 FAIL_ON: Final = (ANY, UNVERIFIED, *DIRECTIONS, *(kind for kind in RESULT_KINDS if kind != UNVERIFIED))
 """The values of `--fail-on`."""
-FORMER_DIRECTIONS: Final = {"looser": "wider", "stricter": "narrower"}
-"""What directions were called up to 0.1.0; `--fail-on` still takes these."""
 MAX_BASELINE_BYTES: Final = 256 << 20
 """A document of `check --json` has some kB for each thread."""
 
@@ -208,7 +206,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 def invalid_value(value: str) -> str | None:
     """Return what is wrong with a value of `--fail-on`; None if nothing is."""
-    if value in FAIL_ON or value in FORMER_DIRECTIONS:
+    if value in FAIL_ON:
         return None
     return f"invalid value {value!r}{suggest(value, FAIL_ON)}"
 

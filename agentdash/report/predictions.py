@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,14 +19,13 @@ from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import ConfigLayers, directory, read_layers
 from agentdash.agents.codex.config.precedence import Asked, request
 from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
-from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import ConfiguredReport, configured_report, remedy_fields
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.write_access import paths_under_policy
 from agentdash.model.denials import PathFacts, PathKind
-from agentdash.model.policy import SANDBOX_MODES, Network, Policy
+from agentdash.model.policy import Network, Policy
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
 from agentdash.model.versions import numbers_of, stand_in
@@ -250,7 +249,7 @@ class WorkerPathsReport(msgspec.Struct):
     policy: ConfiguredReport
     """The policy that it would run under."""
     policy_of: str
-    """Origin of the policy: the name of a mode, or `thread ID`."""
+    """The mode of the policy: `workspace-write` ..."""
     network: bool | None
     """Whether the network is allowed, which the worker needs for its model. Null: the policy does not state
     it."""
@@ -269,49 +268,10 @@ class WorkerPathsReport(msgspec.Struct):
         return int(self.network is False or any(p.needed and p.allowed is False for p in self.paths))
 
 
-def policy_of_mode(mode: str, cwd: Path) -> Policy:
-    """Return the policy of `codex --sandbox MODE` in a directory."""
-    return from_sandbox_policy({"type": mode}, str(cwd))
-
-
-def policy_of_thread(
-    home: CodexHome, target: str | None, on_error: Callable[[OSError], None] = lambda _: None
-) -> tuple[str, Policy]:
-    """Return the origin and the policy in force of a thread: an id, a prefix of one, or a file.
-
-    Without a target: of the newest thread that states a policy.
-
-    Args:
-        home: searched for threads.
-        target: the thread, or its file.
-        on_error: called with the error of each directory and file before it that cannot be read.
-
-    Raises:
-        LookupError: no thread states a policy.
-    """
-    from agentdash.report.file_audit import read_rollout  # noqa: PLC0415 - the engine takes long to import
-
-    paths = [Path(target)] if target and Path(target).is_file() else home.rollouts(on_error)
-    for path in paths:
-        ident = thread_id(path) or path.stem
-        if target and path != Path(target) and not ident.startswith(target):
-            continue
-        try:
-            threads = read_rollout(path).threads.values()
-        except OSError as error:
-            on_error(error)
-            continue
-        for thread in threads:
-            if not thread.helper and (policy := thread.policy) is not None:
-                return f"thread {ident}", policy
-    which = f" {target!r}" if target else ""
-    raise LookupError(f"no thread{which} here states a policy: give --policy {', '.join(SANDBOX_MODES)}")
-
-
-def worker_paths_report(
-    worker: str, rows: Sequence[StatePath], policy: Policy, origin: str, cwd: Path
-) -> WorkerPathsReport:
-    """Return the document for a worker started in `cwd` with the environment of this process."""
+def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: Path) -> WorkerPathsReport:
+    """Return what `codex --sandbox MODE` would deny a worker CLI in `cwd` with the environment of this
+    process."""
+    policy = from_sandbox_policy({"type": mode}, str(cwd))
     env = {name: value for name in _PATH_VARIABLES if (value := os.environ.get(name))}
     placed = [path for row in rows if (path := resolve_path(row.path, env, str(cwd)))]
     missing = [path for path in placed if not os.path.lexists(path)]
@@ -329,7 +289,7 @@ def worker_paths_report(
         worker=worker,
         cwd=str(cwd),
         policy=configured_report(policy),
-        policy_of=origin,
+        policy_of=mode,
         network=reached,
         network_remedy=online.text if online else None,
         network_remedy_where=online.where if online else None,

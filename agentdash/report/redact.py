@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby, pairwise
@@ -29,7 +28,6 @@ from agentdash.model.state_paths import PredictedDenials
 from agentdash.model.text_uses import TEXTS, TextUse
 from agentdash.model.thread import Call, Moment
 from agentdash.model.worker import Got, Worker
-from agentdash.report.exports import TimelineReport
 
 _MIN_WORD_CHARS: Final = 3
 """Characters of the shortest ASCII word that is removed: shorter ones disclose nothing."""
@@ -310,74 +308,6 @@ def _redact_pane(pane: Pane) -> Pane:
         height=pane.height,
         dead=pane.dead,
     )
-
-
-_PATH_NAME: Final = r"(?:[\w.@+-]|\\ )+"
-_PATH: Final = re.compile(
-    r"(?<=['\"])(?:~|[A-Za-z]:)?[/\\][^'\"\n]+(?=['\"])"
-    rf"|(?<![\w:/.~$}}<-])(?:(?:~|[A-Za-z]:)?[/\\](?:{_PATH_NAME}[/\\])*{_PATH_NAME}|~(?![\w]))"
-)
-_HOST_NAME: Final = re.compile(
-    r"[\w.+-]+@[\w-]+\.[\w.-]+\w|(?<=://)[^/\s'\"`<>]+|\b(?:\d{1,3}\.){3}\d{1,3}\b"
-    r"|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|co|de|local|lan|corp|internal|intern|cloud|example)\b"
-)
-_OUR_KINDS: Final = ("state", "finding", "policy", "turn")
-"""Rows in agentdash's own words; the findings quote the session."""
-
-
-def preview_lines(report: TimelineReport) -> Iterator[str]:
-    """Yield the texts of a redacted report by what they are; each once, with how often it occurs."""
-    texts = texts_of(report)
-    commands = [row.text for row in report.rows if row.kind == "command"]
-    sentences = [row.text for row in report.rows if row.kind in _OUR_KINDS and row.text]
-    names = [
-        text
-        for timeline in report.workers
-        for worker in (timeline.worker,)
-        for text in (
-            worker.name,
-            worker.id,
-            f"{worker.agent.name} {worker.agent.version or ''}",
-            worker.model,
-        )
-        if text
-    ]
-    tools = [row.note for row in report.rows if row.kind == "call"]
-    yield "A redacted export of this session shows these texts. Secrets are masked in all of them."
-    yield from _section("commands", commands)
-    path = _path_pattern(report)
-    yield from _section("paths", (found for text in texts for found in path.findall(text)))
-    yield from _section(
-        "hosts, addresses and accounts", (host for text in texts for host in _HOST_NAME.findall(text))
-    )
-    yield from _section("names, ids, versions, models", names)
-    yield from _section("tools", tools)
-    yield from _section("sentences of agentdash, with what they quote", sentences)
-    yield from _section("notes", report.notes)
-    yield ""
-    yield "Replace more with --replace OLD=NEW."
-
-
-def _path_pattern(report: TimelineReport) -> re.Pattern[str]:
-    """Return the pattern of a path; it has blanks where it is quoted, or known as a place of the session."""
-    workers = [timeline.worker for timeline in report.workers]
-    known = {
-        text
-        for each in workers
-        for text in texts_of((each.cwd, each.policies))
-        if text.startswith(("/", "~"))
-    }
-    known |= {each.target for worker in workers for each in worker.sandbox.denials if each.target}
-    known |= {dated.change.path for dated in report.changes()}
-    spaced = sorted((re.escape(path) for path in known if " " in path), key=len, reverse=True)
-    return re.compile("|".join((*(rf"{path}(?:[/\\]{_PATH_NAME})*" for path in spaced), _PATH.pattern)))
-
-
-def _section(title: str, texts: Iterable[str]) -> Iterator[str]:
-    counts = Counter(" ".join(text.split()) for text in texts)
-    yield ""
-    yield f"{title}: {len(counts)}" if counts else f"{title}: none"
-    yield from (f"  {count:>4}x  {text}" for text, count in sorted(counts.items()))
 
 
 # ------------------------------------------------------------

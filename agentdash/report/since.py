@@ -29,7 +29,6 @@ from agentdash.replay.family import Family
 from agentdash.replay.journal import find_overlapping
 from agentdash.replay.streams import FileStream, MergedStream, family_stream
 from agentdash.report.elements import quantity
-from agentdash.report.export_markdown import code
 
 RowKind = Literal[
     "needs-you", "waited", "outside", "finding", "denied", "provider", "refused", "policy", "done", "ended"
@@ -312,7 +311,7 @@ def _replay(worker: Worker, at: float | None) -> str:
 
 
 # ------------------------------------------------------------
-# The report of `agentdash since` in at most 20 lines, as text and as Markdown
+# The report of `agentdash since` in at most 20 lines
 
 
 MAX_LINES: Final = 20
@@ -342,18 +341,6 @@ def since_lines(report: SinceReport, width: int) -> list[str]:
         )
         lines.append(" ".join(cells).rstrip())
     return [*lines, *(line[:width] for line in _tail(report, shown))]
-
-
-def since_markdown(report: SinceReport) -> str:
-    """Return the report as Markdown, all foreign text in code spans."""
-    shown = chosen_rows(report, MAX_LINES - 4)
-    lines = [f"## {_head(report)}", ""]
-    lines += [
-        f"- **{row.kind}** {_clock(row.at, report)} {code(mask_secrets(row.name))}: "
-        f"{code(_text(row))} ({code(row.replay)})"
-        for row in shown
-    ]
-    return "\n".join((*lines, *_tail(report, shown), ""))
 
 
 def chosen_rows(report: SinceReport, most: int) -> list[SinceRow]:

@@ -259,7 +259,7 @@ def test_missing_tmux_is_reported(home: Path) -> None:
         (["frobnicate"], "No such command 'frobnicate' (see agentdash --help)"),
         (["stauts"], "No such command 'stauts'. Did you mean 'status'?"),
         (["config", "chek"], "No such command 'chek'. Did you mean 'check'? (see agentdash config --help)"),
-        (["config"], "Missing command. Choose from check, default, show (see agentdash config --help)"),
+        (["config"], "Missing command. Choose from check, default (see agentdash config --help)"),
         (["status", "--jsno"], "No such option '--jsno'. Did you mean '--json'?"),
         (["schema"], "Missing argument NAME. Choose from baseline, "),
         (["schema", "stauts"], "Did you mean 'status'?"),
@@ -503,36 +503,13 @@ def test_check_worker_with_policy(home: Path) -> None:
     assert database["remedy"] == (
         '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/.local/share/opencode"]'
     )
+    assert "DENIED" in predicted_denials(home).stdout
     assert "mkdir -p /home/dev/.local/share/opencode" in database["remedy_where"]
     assert (document["network"], document["network_remedy"]) == (
         False,
         "[sandbox_workspace_write]\nnetwork_access = true",
     )
     assert document["network_remedy_once"] == "codex -c sandbox_workspace_write.network_access=true"
-
-
-def test_check_worker_with_policy_of_thread(home: Path) -> None:
-    thread = "01a1fa8b-4086-7a32-8c43-000000000001"  # tests that run beside see a process that names it, too
-    recorded = next(home.rglob("*01a1fa8b-4086*"))
-    old = recorded.stem[-36:]
-    text = recorded.read_text("utf-8").replace(old, thread)
-    recorded.rename(recorded.with_name(recorded.name.replace(old, thread))).write_text(text, "utf-8")
-    named = json.loads(predicted_denials(home, "--json", "01a1fa8b-4086").stdout)
-    around = json.loads(predicted_denials(home, "--json", CODEX_THREAD_ID=thread).stdout)
-    newest = predicted_denials(home, "--json")
-    assert named["policy_of"] == around["policy_of"] == f"thread {thread}"
-    assert (named["policy"]["filesystem"], newest.returncode, json.loads(newest.stdout)["network"]) == (
-        "workspace",
-        0,
-        True,
-    )
-    assert "DENIED" in predicted_denials(home, "01a1fa8b-4086").stdout
-
-
-def test_check_worker_without_policy_is_a_usage_error(home: Path) -> None:
-    done = predicted_denials(home, "nosuch")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "no thread 'nosuch' here states a policy: give --policy" in done.stderr
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])

@@ -184,7 +184,6 @@ def test_config_commands(tmp_path: Path) -> None:
     )
     file.write_text(agentdash("config", "default").stdout)
     assert agentdash("config", "check", str(file)).returncode == 0
-    assert "colour-blind" in agentdash("config", "show", "--theme", "colour-blind").stdout
 
 
 VALUES = [

@@ -36,7 +36,6 @@ from agentdash.report.since import (
     SinceRow,
     play_since,
     since_lines,
-    since_markdown,
     since_report,
 )
 from tests.unit.rollout_files import BORN, RECORDINGS, THREAD, line
@@ -277,18 +276,10 @@ def test_times_have_a_date_where_they_are_of_several_days(home: Path) -> None:
     assert re.match(r"[\w-]+ +\d\d-\d\d \d\d:\d\d ", week[1])
 
 
-def test_markdown_fits(home: Path) -> None:
-    text = since_markdown(report_of(home, NOW - 86_400))
-    assert text.count("\n") <= MAX_LINES
-    assert text.startswith("## since ")
-
-
 def test_hostile_texts_stay_in_their_cells() -> None:
     worker = replace(waiting((NOW - 500, NOW - 400)), name="a`b|c\x1b[31m" * 20)
     report = since_report(NOTHING, [Snapshot(NOW, (worker,))], NOW - 1_000, NOW)
     assert max(map(cell_len, since_lines(report, 100))) <= 100
-    (bullet,) = (text for text in since_markdown(report).splitlines() if text.startswith("- "))
-    assert "``" in bullet
 
 
 def test_commands_lead_to_the_moment(home: Path) -> None:
@@ -360,5 +351,3 @@ def test_command(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(document["rows"]) > MAX_LINES
     headed = ("since Fri 00:00, ", "since 2026-11-20 00:00, ")  # within a week, and later
     assert CliRunner().invoke(since, given).stdout.startswith(headed)
-    assert CliRunner().invoke(since, [*given, "--md"]).stdout.startswith("## since")
-    assert CliRunner().invoke(since, [*given, "--md", "--json"]).exit_code == 2

@@ -24,7 +24,7 @@ _COMMANDS: Final = (
     f"explain {GOOD}",
     "metrics",
     "doctor --json",
-    "since 1h --md",
+    "since 1h",
     "schema status",
     "status --watch --no-tmux",
     "status --follow --no-tmux",
