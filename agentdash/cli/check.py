@@ -351,7 +351,7 @@ def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | 
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
     sizes = {path: file_size(path) for path in paths} if sys.stderr.isatty() else dict.fromkeys(paths, 0)
-    with Progress("files", len(paths), sum(sizes.values())) as progress:
+    with Progress(sum(sizes.values())) as progress:
         return audit(
             paths,
             lambda path: progress.add(sizes[path]),

@@ -16,7 +16,7 @@ import click
 
 from agentdash import __version__
 from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, FiniteRange, config_of, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, config_of, options
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, NotificationSettings
@@ -40,12 +40,13 @@ _PANE_POLL_INTERVAL_S: Final = 0.5
 @options(APPEARANCE_OPTIONS)
 @click.option(
     "--speed",
-    type=FiniteRange(0.1, 100),
-    default=1.0,
+    type=click.Choice([name for name in SPEEDS if name != "max"]),
+    default="1",
     show_default=True,
-    help="Factor of real time.",
+    metavar="N",
+    help="Factor of real time, from 0.25 to 64.",
 )
-def demo(speed: float, **given: Any) -> None:
+def demo(speed: str, **given: Any) -> None:
     """Show the dashboard over recorded sessions. Needs neither tmux nor Codex.
 
     \b
@@ -55,7 +56,7 @@ def demo(speed: float, **given: Any) -> None:
     with terminal():
         from agentdash.demo.play import demo_conversations, demo_hub
 
-        hub, clock = demo_hub(speed)
+        hub, clock = demo_hub(SPEEDS[speed])
         show(hub, clock, config, banner="DEMO", open_conversation=demo_conversations(clock).open)
 
 

@@ -75,7 +75,7 @@ def export(
         return 2 if problems else 0
     session = _Session(found, now)
     scrubber = _scrubber(family, replacements)
-    with Progress("", 0, session.size) as progress:
+    with Progress(session.size) as progress:
         report = _report(session, progress, redact=redact, scrubber=scrubber)
         written = _rendered(report, file.suffix)
     _write(file, written, force=force)

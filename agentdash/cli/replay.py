@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, SECONDS, config_of, not_empty, options
+from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, Span, config_of, not_empty, options
 from agentdash.cli.paths import FILE, FOLDER, PATH
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
-from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
+from agentdash.model.limits import MAX_GAP_S
 from agentdash.model.sanitize import clean_line
 from agentdash.tui import start_up
 
 if TYPE_CHECKING:
     from agentdash.collect.remote.carrier import Carrier
     from agentdash.replay.player import Player
-
-_SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed in REPLAY_SPEEDS}
-"""The speeds by their names on the command line."""
 
 
 # generic since click 8.3 only
@@ -51,7 +47,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",
-    type=click.Choice(list(_SPEEDS)),
+    type=click.Choice(list(SPEEDS)),
     default="1",
     show_default=True,
     metavar="N",
@@ -60,11 +56,11 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "-i",
     "--idle",
-    type=SECONDS,
+    type=Span(),
     default=MAX_GAP_S,
     show_default=True,
-    metavar="SECONDS",
-    help="Shorten pauses to this.",
+    metavar="TIME",
+    help="Shorten pauses to this: seconds, or 2m.",
 )
 @click.option(
     "--from-finding", type=click.IntRange(1), metavar="N", help="Start where the N-th finding appears."
@@ -128,7 +124,7 @@ def replay(
     agentdash replay session.jsonl --export x.md --redact --replace /srv/acme=/srv/x --replace Phoenix=project
     """
     config = config_of(given)
-    factor = _SPEEDS[speed]
+    factor = SPEEDS[speed]
     if exported is not None:
         start_up.restore()
     if target is not None and not Path(target).exists():

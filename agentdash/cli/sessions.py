@@ -37,7 +37,7 @@ def sessions(limit: int, as_json: bool, no_cache: bool, **given: Any) -> int:
 
     config = config_of(given)
     digests = None if no_cache else DigestStore(state_folder())
-    with Progress("files", 0, 0) as progress:
+    with Progress() as progress:
         listed = read_sessions(
             config.codex_home, limit or None, config.claude_home, digests, progress=progress.add
         )

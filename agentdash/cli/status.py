@@ -13,7 +13,7 @@ from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
     NO_CACHE_OPTION,
-    FiniteRange,
+    Span,
     config_of,
     options,
     target_argument,
@@ -56,7 +56,7 @@ class _StatusCommand(click.Command):
 )
 @click.option(
     "--heartbeat",
-    type=FiniteRange(0.1, 3600),
+    type=Span(0.1),
     metavar="SECONDS",
     help="With --watch: also write a line after each SECONDS, and end when stdin does.",
 )

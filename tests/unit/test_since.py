@@ -333,7 +333,7 @@ def test_time_of_day_is_the_last_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("yesterdayish", "is no time"), ("2099-01-01", "is in the future")]
+    ("text", "why"), [("yesterdayish", "is not a time"), ("2099-01-01", "is in the future")]
 )
 def test_no_time(text: str, why: str) -> None:
     with pytest.raises(click.UsageError, match=why):
