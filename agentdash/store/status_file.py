@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from agentdash import __version__
+from agentdash import __version__, procfs
 from agentdash.config import state_folder
 from agentdash.files import read_bytes, untrusted, write_private
 from agentdash.model.events import Event, SourceSeen
@@ -55,8 +55,6 @@ _MAX_TAIL_CHARS: Final = 500
 """Of the output of each."""
 _MAX_FILE_BYTES: Final = 64 << 20
 """Size above which a file is malformed: 1,000 workers take about 5 MB."""
-_START_TIME_FIELD: Final = 19
-"""Index of `starttime` (field 22 of `man proc`) among the fields of `/proc/PID/stat` behind the name."""
 
 
 class Engine(Protocol):
@@ -339,9 +337,8 @@ def _written(worker: Worker, before: Worker | None, written: Worker | None) -> W
 def process_start(pid: int) -> str:
     """Return when a process started, in clock ticks since the boot; empty where that is not known."""
     try:
-        fields = read_bytes(f"/proc/{pid}/stat", 1 << 16).rpartition(b")")[2].split()
-        return fields[_START_TIME_FIELD].decode("ascii")
-    except (OSError, IndexError, ValueError):
+        return procfs.stat(pid).started
+    except OSError:
         return ""
 
 
