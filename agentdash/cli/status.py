@@ -128,7 +128,7 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
 
     from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
     from agentdash.collect.clock import SystemClock
-    from agentdash.documents.change import ChangeReport
+    from agentdash.documents.worker import ChangeReport
     from agentdash.model.secrets import mask_fields
     from agentdash.report.status import Heartbeats, changes
 
