@@ -136,7 +136,7 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
     import msgspec
 
     from agentdash.collect.clock import SystemClock
-    from agentdash.documents.change import ChangeReport
+    from agentdash.documents.worker import ChangeReport
     from agentdash.model.secrets import mask_fields
     from agentdash.report.status import Heartbeats, changes
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from agentdash.documents.worker import FindingReport
+from agentdash.documents.worker import FindingReport, document
 from agentdash.model.findings import FIELD_LABELS, Finding, difference
 from agentdash.model.layers import LayerField
 from agentdash.model.remote import HostLink
@@ -158,14 +158,6 @@ class PolicyReport(msgspec.Struct):
 
 def policy_report(period: PolicyPeriod) -> PolicyReport:
     """Return the report of a policy with its origin."""
-    policy = period.policy
-    return PolicyReport(
-        since=iso(period.since),
-        origin=period.origin,
-        line=period.line,
-        filesystem=str(policy.filesystem),
-        network=str(policy.network),
-        writable_roots=list(policy.writable_roots),
-        approval=policy.approval,
-        reviewer=policy.reviewer,
+    return document(
+        PolicyReport, period.policy, since=iso(period.since), origin=period.origin, line=period.line
     )

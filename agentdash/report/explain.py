@@ -17,15 +17,13 @@ from agentdash.documents.worker import (
     ConfiguredReport,
     DenialReport,
     EvidenceReport,
-    FieldReport,
+    FindingReport,
     GotReport,
     RequestedReport,
-    configured_report,
     denial_report,
+    document,
     evidence_report,
-    field_reports,
-    got_report,
-    remedy_fields,
+    finding_report,
     requested_report,
 )
 from agentdash.model import worker as w
@@ -43,28 +41,11 @@ if TYPE_CHECKING:
     from agentdash.agents.screen_reader import ScreenReading
 
 
-class FullFindingReport(msgspec.Struct):
-    """A finding with all its fields."""
+class FullFindingReport(FindingReport, kw_only=True):
+    """A finding with what shows it."""
 
-    kind: str
-    direction: str
-    severity: str
-    message: str
-    configured: str
-    """The configured side, quoted."""
-    got: str
-    """The observed side, quoted."""
-    since: str | None
-    last: str | None
-    count: int
     calls: list[str]
     pids: list[int]
-    remedy: str | None
-    remedy_where: str | None
-    remedy_once: str | None
-    fields: list[FieldReport]
-    """The cells that differ; empty for a denial."""
-    evidence: list[EvidenceReport]
 
 
 class LinkReport(msgspec.Struct):
@@ -212,28 +193,27 @@ def _print_evidence(evidence: Iterable[Evidence], console: Console) -> None:
 
 def _worker_report(worker: w.Worker) -> ExplainedReport:
     sandbox = worker.sandbox
-    return ExplainedReport(
-        id=worker.id,
-        name=worker.name,
-        agent=AgentReport(worker.agent.name, worker.agent.version),
-        state=str(worker.state),
+    return document(
+        ExplainedReport,
+        worker,
+        agent=document(AgentReport, worker.agent),
         since=iso(worker.assessment.since),
         why=worker.assessment.why,
         evidence=evidence_report(worker.assessment.evidence),
         verdict=sandbox.verdict,
-        requested=requested_report(sandbox.requested) if sandbox.requested else None,
-        configured=configured_report(sandbox.configured) if sandbox.configured else None,
+        requested=requested_report(sandbox.requested),
+        configured=document(ConfiguredReport, sandbox.configured) if sandbox.configured else None,
         applied=sandbox.applied,
-        got=got_report(sandbox.got),
+        got=document(GotReport, sandbox.got),
         verdict_evidence=evidence_report(sandbox.evidence),
         unread=[*sandbox.unread, *worker.notes],
-        findings=[_finding_report(finding) for finding in sandbox.findings],
+        findings=[finding_report(finding, FullFindingReport) for finding in sandbox.findings],
         denials=[denial_report(entry) for entry in sandbox.denials],
         policies=[policy_report(period) for period in worker.policies],
         would_deny={
             denials.agent: [access.path for access in denials.paths] for denials in sandbox.predicted_denials
         },
-        links=[LinkReport(link.to, link.by) for link in worker.links],
+        links=[document(LinkReport, link) for link in worker.links],
         pane=_screenshot(worker, worker.pane) if worker.pane is not None else None,
     )
 
@@ -246,25 +226,6 @@ def _screenshot(worker: w.Worker, pane: Pane) -> ScreenshotReport:
         height=pane.height,
         cursor="visible" if pane.cursor_visible else "hidden",
         screen=[mask_secrets(line) for line in pane.screen],
-    )
-
-
-def _finding_report(finding: Finding) -> FullFindingReport:
-    return FullFindingReport(
-        kind=finding.kind,
-        direction=finding.direction,
-        severity=finding.severity,
-        message=finding.message,
-        configured=finding.configured,
-        got=finding.got,
-        since=iso(finding.since),
-        last=iso(finding.last),
-        count=finding.count,
-        calls=list(finding.calls),
-        pids=list(finding.pids),
-        **remedy_fields(finding.remedy),
-        fields=field_reports(finding),
-        evidence=evidence_report(finding.evidence),
     )
 
 
@@ -291,14 +252,11 @@ class ScreenReport(msgspec.Struct):
 
 def screen_report(reading: ScreenReading, agent: str, versions_tested: Sequence[str]) -> ScreenReport:
     """Return the document of a reading."""
-    return ScreenReport(
+    return document(
+        ScreenReport,
+        reading,
         schema="agentdash.explain-screen/1",
         agent=agent,
-        state=reading.state,
-        rule=reading.rule,
-        text=reading.text,
-        frozen=reading.frozen,
-        partial=reading.partial,
         versions_tested=list(versions_tested),
     )
 

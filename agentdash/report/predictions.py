@@ -21,7 +21,7 @@ from agentdash.agents.codex.config.precedence import Asked, request
 from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
-from agentdash.documents.worker import ConfiguredReport, configured_report, remedy_fields
+from agentdash.documents.worker import ConfiguredReport, document, remedy_fields
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.write_access import paths_under_policy
 from agentdash.model.denials import PathFacts, PathKind
@@ -288,7 +288,7 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: 
         schema="agentdash.check-worker/1",
         worker=worker,
         cwd=str(cwd),
-        policy=configured_report(policy),
+        policy=document(ConfiguredReport, policy),
         policy_of=mode,
         network=reached,
         network_remedy=online.text if online else None,

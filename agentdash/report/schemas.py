@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 from msgspec import inspect as types
 
-from agentdash.documents.change import ChangeReport
+from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.check_results import BaselineReport
 from agentdash.report.doctor import DoctorReport, RemoteCheckReport

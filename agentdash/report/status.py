@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from agentdash import __version__
-from agentdash.documents.change import ChangeReport, SourceReport, TickReport, source_report
-from agentdash.documents.worker import FactReport, SandboxReport, WorkerReport, worker_report
+from agentdash.documents.worker import (
+    ChangeReport,
+    FactReport,
+    SandboxReport,
+    SourceReport,
+    TickReport,
+    WorkerReport,
+    document,
+    worker_report,
+)
 from agentdash.model import worker as w
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.limits import MAX_INDENT
@@ -52,7 +60,7 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
     return StatusReport(
         schema="agentdash.status/1",
         generated_at=iso(snapshot.at) or "",
-        sources=[source_report(source) for source in snapshot.sources],
+        sources=[document(SourceReport, source) for source in snapshot.sources],
         workers=[worker_report(worker) for worker in snapshot.workers],
         via=via,
         hosts=[host_report(link) for link in snapshot.hosts],
@@ -265,7 +273,7 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
     health = {source.name: source.ok for source in old.sources} if old else {}
     for source in new.sources:
         if health.get(source.name) != source.ok:
-            health_report = source_report(source)
+            health_report = document(SourceReport, source)
             yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
 
 

@@ -23,8 +23,7 @@ from agentdash.collect.remote.carrier import carrier
 from agentdash.collect.remote.source import RemoteSource
 from agentdash.config import HostSettings
 from agentdash.demo.day import demo_events
-from agentdash.documents.change import ChangeReport, TickReport
-from agentdash.documents.worker import WorkerReport, worker_report
+from agentdash.documents.worker import ChangeReport, TickReport, WorkerReport, worker_report
 from agentdash.engine.hub import Hub
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot

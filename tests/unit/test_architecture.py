@@ -104,7 +104,6 @@ OPENERS = {
     "procfs.py": "/proc",
     "report/diagnose.py": "/proc/sys",
     "report/export_html.py": "data of the package",
-    "report/redact.py": "sources of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
     "store/journal.py": "written",

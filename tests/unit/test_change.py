@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.demo.play import demo_hub
-from agentdash.documents.change import ChangeReport, TickReport
+from agentdash.documents.worker import ChangeReport, TickReport
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import State
 from agentdash.model.thread import Tokens

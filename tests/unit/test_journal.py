@@ -425,12 +425,12 @@ async def test_export_has_the_family_alone_and_its_length(tmp_path: Path) -> Non
     await bench.record([*LIVES, *others(60)])
     stream = family_stream(family, journal_streams(bench.folder, family, NOW + 1e6)())
     report = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
-    assert [each.worker.id for each in report.workers] == [THREAD]
-    assert report.workers[0].worker.pane is not None
+    assert [each.id for each in report.workers] == [THREAD]
+    assert report.workers[0].pane is not None
     assert report.ended == BORN + 8
     stream = family_stream(family._replace(paths=()), journal_streams(bench.folder, family, NOW + 1e6)())
     alone = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
-    assert str(OTHER) in {each.worker.id for each in alone.workers}
+    assert str(OTHER) in {each.id for each in alone.workers}
     assert alone.ended == BORN + 60
 
 

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from agentdash.collect.remote import documents
 from agentdash.collect.remote.documents import SchemaError, parse_change
 from agentdash.demo.day import demo_events
-from agentdash.documents.change import ChangeReport
 from agentdash.documents.read_worker import read_worker
-from agentdash.documents.worker import WorkerReport, worker_report
+from agentdash.documents.worker import ChangeReport, WorkerReport, worker_report
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.remote_rows import unreachable
 from agentdash.engine.snapshot import build_snapshot
@@ -158,7 +157,6 @@ def test_what_a_later_version_adds_is_said(workers: list[Worker]) -> None:
     assert [note.split(":")[0] for note in row.notes] == [
         "state of another version",
         "verdict of another version",
-        "finding of another version",
         "finding of another version",
     ]
 
