@@ -12,9 +12,17 @@ import msgspec
 
 from agentdash import __version__
 from agentdash.agents.codex.home import CodexHome, default_home, problem
-from agentdash.cli.options import NO_CACHE_OPTION, config_of, not_empty, options
+from agentdash.cli.options import (
+    CODEX_HOME_OPTION,
+    NO_CACHE_OPTION,
+    SSH_CONFIG_OPTION,
+    config_of,
+    json_option,
+    not_empty,
+    options,
+)
 from agentdash.cli.output import console, print_document, print_text, warn_unreadable
-from agentdash.cli.paths import FILE, FOLDER, PATH
+from agentdash.cli.paths import PATH
 from agentdash.cli.progress import Progress
 from agentdash.cli.recall import recalled
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
@@ -231,7 +239,7 @@ class _WorkerName(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command(cls=_CheckCommand)
-@click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to audit, or to find threads in.")
+@CODEX_HOME_OPTION
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...", callback=not_empty)
 @click.option(
     "--worker",
@@ -262,15 +270,10 @@ class _WorkerName(click.ParamType):  # type: ignore[type-arg]
     help="Audit the files of this host there, in place of those here: [USER@]HOST[:PORT], or a name of the "
     "configuration.",
 )
-@click.option("--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
+@SSH_CONFIG_OPTION
 @options(GATE_OPTIONS)
 @NO_CACHE_OPTION
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="One JSON document, schema agentdash.check/1, check-denials/2, check-worker/1 or check-config/1.",
-)
+@json_option("check/1", "check-denials/2", "check-worker/1", "check-config/1")
 def check(
     targets: tuple[str, ...],
     worker: str | None,

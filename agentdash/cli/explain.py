@@ -11,7 +11,7 @@ from agentdash.agents.screen_reader import read_screen, versions_tested
 from agentdash.agents.screen_rules import RulesProblem, load_rules
 from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.cli.fleet_access import exit_code, read_fleet
-from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, not_empty, options
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, not_empty, options
 from agentdash.cli.output import console, print_document
 from agentdash.guide import sections
 from agentdash.model.sanitize import clean_block, clean_line
@@ -38,12 +38,7 @@ from agentdash.report.explain import (
 @click.option(
     "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="One JSON document, schema agentdash.explain/1 or agentdash.explain-screen/1.",
-)
+@json_option("explain/1", "explain-screen/1")
 def explain(target: str | None, screen: TextIO | None, agent: str | None, as_json: bool, **given: Any) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 

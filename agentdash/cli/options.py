@@ -71,13 +71,20 @@ SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed i
 NO_CACHE_OPTION = click.option(
     "--no-cache", is_flag=True, help="Read all files again, and keep no digests of them."
 )
+CODEX_HOME_OPTION = click.option(
+    "--codex-home", type=FOLDER, metavar="DIR", help="Codex home to read (default: $CODEX_HOME or ~/.codex)."
+)
+SSH_CONFIG_OPTION = click.option(
+    "--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`."
+)
+JOURNAL_OPTION = click.option(
+    "--journal",
+    type=FOLDER,
+    metavar="DIR",
+    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
+)
 FLEET_OPTIONS = (
-    click.option(
-        "--codex-home",
-        type=FOLDER,
-        metavar="DIR",
-        help="Codex home to watch (default: $CODEX_HOME or ~/.codex).",
-    ),
+    CODEX_HOME_OPTION,
     click.option(
         "-L",
         "socket_names",
@@ -127,9 +134,7 @@ HOST_OPTIONS = (
         metavar="NAME=COMMAND",
         help="Also watch what COMMAND reaches; {} in it is the shell line to run there.",
     ),
-    click.option(
-        "--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`."
-    ),
+    SSH_CONFIG_OPTION,
     click.option(
         "--no-hosts", is_flag=True, default=None, help="Do not watch the hosts of the configuration."
     ),
@@ -148,6 +153,12 @@ APPEARANCE_OPTIONS = (
     click.option("--ascii", is_flag=True, default=None, help="Draw with plain ASCII characters."),
     click.option("--theme", type=click.Choice(THEMES), metavar="NAME", help=f"Colours: {', '.join(THEMES)}."),
 )
+
+
+def json_option(*schemas: str) -> Callable[[_F], _F]:
+    """Return a decorator that adds `--json` to a command that prints documents of these schemas."""
+    named = " or ".join(f"agentdash.{schema}" for schema in schemas)
+    return click.option("--json", "as_json", is_flag=True, help=f"One JSON document, schema {named}.")
 
 
 def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:

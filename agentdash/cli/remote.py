@@ -17,9 +17,8 @@ from msgspec.structs import replace
 import agentdash
 from agentdash.cli import termination
 from agentdash.cli.hosts import carrier_named
-from agentdash.cli.options import config_of
+from agentdash.cli.options import SSH_CONFIG_OPTION, config_of, json_option
 from agentdash.cli.output import console, print_document
-from agentdash.cli.paths import FILE
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.command import CommandFailedError, run_there
@@ -62,8 +61,8 @@ def remote() -> None:
 @click.argument("host", required=False)
 @click.option("--container", "containers", metavar="NAME", help="Check this container in place of HOST.")
 @click.option("--carrier", "carriers", metavar="NAME=COMMAND", help="Check what COMMAND reaches.")
-@click.option("--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.remote-check/1.")
+@SSH_CONFIG_OPTION
+@json_option("remote-check/1")
 def check(
     host: str | None, as_json: bool, containers: str | None, carriers: str | None, ssh_config: Path | None
 ) -> int:

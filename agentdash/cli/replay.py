@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, Span, config_of, not_empty, options
-from agentdash.cli.paths import FILE, FOLDER, PATH
+from agentdash.cli.options import (
+    APPEARANCE_OPTIONS,
+    CODEX_HOME_OPTION,
+    JOURNAL_OPTION,
+    SPEEDS,
+    SSH_CONFIG_OPTION,
+    Span,
+    config_of,
+    not_empty,
+    options,
+)
+from agentdash.cli.paths import PATH
 from agentdash.cli.screen import copy_to_tmux, run_app, terminal
 from agentdash.cli.stdin import without_stdin
 from agentdash.config import Config, journal_folder
@@ -41,9 +51,9 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 
 @click.command()
 @options(APPEARANCE_OPTIONS)
-@click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to find threads in.")
+@CODEX_HOME_OPTION
 @click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]", callback=not_empty)
-@click.option("--ssh-config", type=FILE, metavar="FILE", help="For HOST:THREAD, as for `ssh -F`.")
+@SSH_CONFIG_OPTION
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",
@@ -92,12 +102,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Replace a path, or words, everywhere in the export. May be repeated.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-@click.option(
-    "--journal",
-    type=FOLDER,
-    metavar="DIR",
-    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
-)
+@JOURNAL_OPTION
 def replay(
     target: str | None,
     at: str | None,

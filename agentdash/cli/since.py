@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options
-from agentdash.cli.paths import FOLDER
+from agentdash.cli.options import FLEET_OPTIONS, JOURNAL_OPTION, config_of, json_option, options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,15 +26,8 @@ _FILE_WIDTH: Final = 200
 @click.command()
 @options(FLEET_OPTIONS)
 @click.argument("when", metavar="TIME")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON document with all rows, schema agentdash.since/1."
-)
-@click.option(
-    "--journal",
-    type=FOLDER,
-    metavar="DIR",
-    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
-)
+@json_option("since/1")
+@JOURNAL_OPTION
 def since(when: str, as_json: bool, journal: Path | None, **given: Any) -> int:
     """Summarize what happened since TIME, in 20 lines, each with the command that shows it again.
 

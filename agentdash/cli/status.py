@@ -15,6 +15,7 @@ from agentdash.cli.options import (
     NO_CACHE_OPTION,
     Span,
     config_of,
+    json_option,
     options,
     target_argument,
 )
@@ -38,7 +39,7 @@ class _StatusCommand(click.Command):
 @click.command(cls=_StatusCommand)
 @options(FLEET_OPTIONS, HOST_OPTIONS)
 @target_argument(required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
+@json_option("status/1")
 @click.option(
     "--fields",
     metavar="FIELD[,FIELD...]",

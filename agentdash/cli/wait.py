@@ -12,7 +12,15 @@ from click.shell_completion import CompletionItem
 
 from agentdash.cli import termination
 from agentdash.cli.fleet_access import follow_fleet, no_such_worker, warn_if_indirect
-from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, Span, config_of, options, target_argument
+from agentdash.cli.options import (
+    FLEET_OPTIONS,
+    HOST_OPTIONS,
+    Span,
+    config_of,
+    json_option,
+    options,
+    target_argument,
+)
 from agentdash.cli.output import print_document, print_text, until_pipe_closes
 from agentdash.cli.targets import Found, find
 from agentdash.config import Config
@@ -76,7 +84,7 @@ class _States(click.ParamType):  # type: ignore[type-arg]
     metavar="TIME",
     help="Longest time to wait: seconds, or 90s, 5m, 8h.  [default: no limit]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.wait/1.")
+@json_option("wait/1")
 def wait(
     target: str, until: tuple[State, ...] | None, timeout: float | None, as_json: bool, **given: Any
 ) -> int:

@@ -147,16 +147,6 @@ def test_foreign_schema_is_not_run(schema: str, state: Path) -> None:
     assert digest(state) == [b"body"]
 
 
-def test_database_of_another_program_is_left_alone(state: Path) -> None:
-    with closing(sqlite3.connect(state / "memory.sqlite")) as database:
-        database.execute("CREATE TABLE bookmarks (url)")
-    (state / "memory.sqlite").chmod(0o600)
-    before = (state / "memory.sqlite").read_bytes()
-    with pytest.raises(MemoryFileError, match="other tables"):
-        remember(state)
-    assert (state / "memory.sqlite").read_bytes() == before
-
-
 # ---------------------------------------------------------------- temporary files
 
 _KILLED = """
@@ -206,14 +196,6 @@ def test_what_is_being_written_stays(state: Path) -> None:
         assert writing.exists()
     write_private(state / "file", b"x")
     assert not writing.exists()
-
-
-def test_odd_hidden_files_are_no_obstacle(state: Path, outside: Path) -> None:
-    (state / ".link").symlink_to(outside)
-    (state / ".folder").mkdir()
-    os.mkfifo(state / ".pipe")
-    write_private(state / "file", b"x")
-    assert outside.read_bytes() == PRECIOUS
 
 
 @pytest.mark.parametrize("replace", [False, True])

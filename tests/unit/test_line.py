@@ -16,7 +16,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.report import line
-from agentdash.store import line_file, status_file
+from agentdash.store import line_file
 from agentdash.store.status_file import Publisher
 
 NOW = 1_763_000_000.0
@@ -91,13 +91,6 @@ def test_failure_of_the_engine_shows(tmp_path: Path) -> None:
     assert text_of(tmp_path / "home").endswith(", agentdash failed")
 
 
-def test_it_is_removed_with_the_status_file(tmp_path: Path, state: Path) -> None:
-    publisher = published(tmp_path / "home")
-    assert sorted(path.suffix for path in state.iterdir()) == [".json", ".line"]
-    publisher.withdraw()
-    assert list(state.iterdir()) == []
-
-
 def test_file_of_the_home_or_the_only_one(tmp_path: Path) -> None:
     published(tmp_path / "a")
     assert text_of(tmp_path / "other") == "2 need you 14m, 1 running, 1 mismatch"
@@ -134,10 +127,6 @@ def test_file_of_others_is_none(tmp_path: Path) -> None:
     path.unlink()
     os.mkfifo(path, 0o600)
     assert line_file.read_line_files() == []
-
-
-def test_constants_repeat_those_of_the_status_file() -> None:
-    assert line.TOO_OLD_S == status_file.TOO_OLD
 
 
 def test_home_of_the_config_file_is_left_to_the_slow_way(
