@@ -25,7 +25,7 @@ from agentdash.model.memory import RememberedObservation, ThreadMemory
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
-from agentdash.report import diagnose, file_audit
+from agentdash.report import file_audit
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport
 from agentdash.report.file_audit import read_rollout
@@ -370,17 +370,6 @@ def test_the_command_keeps_digests_unless_it_must_not(home: Path, tmp_path: Path
     assert (found.exists(), bool(plain)) == (False, True)
     assert (check(), found.exists()) == (plain, True)
     assert check() == plain
-
-
-def test_doctor_shows_size_and_age(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    assert diagnose._check_digests().detail.startswith("none")
-    store = DigestStore(tmp_path / "xdg" / "agentdash")
-    audit(files(home), digests=store)
-    shown = diagnose._check_digests()
-    assert (shown.level, f"{len(files(home))}, " in shown.detail) == ("ok", True)
-    store.path.write_bytes(b"no database" * 1000)
-    assert diagnose._check_digests().level == "warn"
 
 
 def test_codex_threads_of_the_past_have_the_configuration_as_of_now(
