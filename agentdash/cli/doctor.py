@@ -9,7 +9,6 @@ import click
 from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
-from agentdash.config import config_file, file_options
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
 
@@ -27,10 +26,7 @@ def doctor(as_json: bool, **given: Any) -> int:
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """
     config = config_of(given)
-    from_file = len(file_options())
-    hosts = [carrier_named(name, config) for name in config.hosts]
-    nothing = "sets nothing" if config_file().exists() else "no such file, defaults apply"
-    report = diagnose(config, f"sets {from_file} options" if from_file else nothing, hosts)
+    report = diagnose(config, [carrier_named(name, config) for name in config.hosts])
     if as_json:
         print_document(report)
     else:
