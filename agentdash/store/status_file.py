@@ -33,7 +33,7 @@ from agentdash.model.states import State
 from agentdash.model.thread import Call
 from agentdash.model.times import ago, possible_time
 from agentdash.model.worker import Assessment, Snapshot, Worker
-from agentdash.store.line_file import boot_id, line_content, line_facts, line_path
+from agentdash.store.line_file import boot_id, line_content, line_path
 
 HEARTBEAT: Final = 15.0
 """Seconds after which the file is written again although nothing has changed."""
@@ -229,8 +229,8 @@ class Publisher:
         written = write_private(self.path, msgspec.json.encode(self._masked(published)))
         self._identity = _identity(written)
         home = clean_line(str(self._home_path))
-        facts = line_facts(snapshot, home=home, written_at=now, boot=published.boot)
-        write_private(line_path(self.path), line_content(facts))
+        line = line_content(snapshot, home=home, written_at=now, boot=published.boot)
+        write_private(line_path(self.path), line)
         self._last_snapshot = snapshot
         self._written_at = now
 

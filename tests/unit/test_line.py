@@ -60,7 +60,7 @@ def published(home: Path, snapshot: Snapshot = FLEET) -> Publisher:
 
 
 def text_of(home: Path, now: float = NOW, *, tmux: bool = False) -> str:
-    return line.line_text(line.current_line(str(home.resolve()), now), now, tmux=tmux)
+    return line.current_line(str(home.resolve()), now)["tmux" if tmux else "plain"]
 
 
 def test_line_of_a_fleet(tmp_path: Path) -> None:
@@ -111,7 +111,13 @@ def test_old_file_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", b"agentdash.line/2\n", b"agentdash.line/1\nhome /\nwritten_at x\nboot \n"]
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"agentdash.line/1\n",
+        b"agentdash.line/2\nwritten_at x\nboot \nhome /\nplain \ntmux \n",
+    ],
 )
 def test_malformed_file_is_none(tmp_path: Path, content: bytes) -> None:
     publisher = published(tmp_path / "home")
