@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SCHEMA = "agentdash.line/2"
 SUFFIX = ".line"
 _NAMES = ("written_at", "boot", "home", "plain", "tmux")
-"""Unix seconds; the kernel's id of the boot, or nothing; the Codex home; words, plain and with tmux's styles."""
+"""Unix seconds; the kernel's id of the boot, or nothing; the Codex home; words, plain and styled for tmux."""
 _MAX_BYTES = 1 << 13
 """Size above which a file is malformed: a path and some words."""
 _WRITABLE_BY_OTHERS = 0o022
