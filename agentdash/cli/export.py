@@ -85,6 +85,17 @@ def export(
     return 2 if session.problems else 0
 
 
+def exported(target: str, file: Path, *, config: Config, journal: Path | None) -> str:
+    """Export from a screen: return what has become of it, in one line."""
+    if os.path.lexists(file):
+        return f"{clean_line(str(file))} exists: choose another name"
+    try:
+        code = export(target, config, file, redact=False, force=False, journal=journal)
+    except click.UsageError as error:
+        return error.message
+    return f"Written to {clean_line(str(file.absolute()))}" + (", not all could be read" if code else "")
+
+
 class _Session:
     """What is exported: the files and recordings of a family."""
 

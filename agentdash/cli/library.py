@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.config import checked_keys
+from agentdash.cli.export import exported
 from agentdash.cli.recall import recalled
 from agentdash.cli.screen import copy_to_tmux, run_app
 from agentdash.collect.clock import SystemClock
@@ -43,5 +45,6 @@ def browse(config: Config, journal: Path, play: Callable[[Path, float | None], N
         digests=DigestStore(state_folder()),
         recall=recalled,
     )
-    while (picked := run_app(LibraryApp(library, model, clock, options))) is not None:
+    export = partial(exported, config=config, journal=journal)
+    while (picked := run_app(LibraryApp(library, model, clock, options, export))) is not None:
         play(picked.path, picked.at)

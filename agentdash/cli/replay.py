@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -224,6 +225,7 @@ def play(
         click.UsageError: no thread matches, or `at` is invalid.
     """
     from agentdash.cli.config import checked_keys
+    from agentdash.cli.export import exported
     from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
     from agentdash.collect.clock import SystemClock
@@ -256,16 +258,16 @@ def play(
         copy_to_tmux=copy_to_tmux,
         debug_log_hint=debug_log.hint(),
     )
-    run_app(ReplayApp(hub, clock, player, options=options), hub)
+    export = partial(exported, target, config=config, journal=journal)
+    run_app(ReplayApp(hub, clock, player, export=export, options=options), hub)
 
 
 def _seek(player: Player, at: str | float | None, from_finding: int | None) -> None:
-    moment = player.time_of(at) if isinstance(at, str) else at
-    if moment is not None:
-        player.seek_time(moment)
-    elif at is not None:
+    if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
         )
+    if isinstance(at, float):
+        player.seek_time(at)
     if from_finding is not None:
         player.seek_finding(from_finding)

@@ -8,9 +8,7 @@ screen wants first.
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,9 +19,7 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import (
     CodexHome,
     begun_at,
-    blocks,
     locks,
-    open_lines,
     problem,
     read_names,
     thread_id,
@@ -35,6 +31,8 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
+from agentdash.model.causes import causes
+from agentdash.model.denials import Operation
 from agentdash.model.events import (
     Event,
     FileGapSkipped,
@@ -44,6 +42,7 @@ from agentdash.model.events import (
     ProcessesCounted,
     ProcessSeen,
 )
+from agentdash.model.fact import FactKind
 from agentdash.model.fleet import Fleet
 from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
 from agentdash.model.memory import ThreadMemory
@@ -55,8 +54,8 @@ from agentdash.model.thread import RolloutFile, Thread, without_record
 from agentdash.model.worker import Worker
 from agentdash.replay.conversation import TokenFile
 from agentdash.replay.family import unreadable_line
-from agentdash.replay.journal import find_recording, recordings
-from agentdash.replay.library.entry import RECORDING, Depth, Entry, EntryDigests, denials_of
+from agentdash.replay.journal import recordings
+from agentdash.replay.library.entry import RECORDING, Depth, Entry, EntryDigests
 from agentdash.replay.streams import past_requests
 from agentdash.store.digests import DigestStore
 
@@ -64,10 +63,6 @@ _MAX_WHOLE_BYTES: Final = 4 << 20
 """Largest file that is read whole without being opened: that takes about a hundredth of a second."""
 _SKIM_TRANSCRIPT_BYTES: Final = 1 << 20
 """The same as `SKIM_ABOVE_BYTES` for transcripts of Claude Code, which begin with 120 KB of instructions."""
-_AGENT: Final = re.compile(rb'"agent":"([a-z]{1,20})"')
-"""A worker CLI in a journal, in processes and readings of screens."""
-_TRANSCRIPT_HEAD_LINES: Final = 40
-"""First lines of a transcript: they have its directory and its first prompt."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
@@ -159,12 +154,16 @@ class Library:
                 begun=parts[0].begun,
                 agent=RECORDING,
                 listed_at=parts[0].begun,
+                depth="read",
+                title="Recording of panes and processes",
                 took=max(0.0, max(part.until for part in parts) - parts[0].begun),
             )
 
     def refresh(self, entry: Entry) -> Entry:
         """Return an entry of an earlier listing, to be read again if its file has changed or it was
         active."""
+        if entry.recording:
+            return entry
         try:
             unchanged = entry.path.stat().st_size == entry.size
         except OSError:
@@ -173,10 +172,8 @@ class Library:
         return entry if unchanged and not active else replace(entry, depth="listed")
 
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
-        """Yield the entries as they are read: those that are known from an earlier reading, then first lines,
-        heads and tails, whole files.
-
-        First lines name the parents, so that families are complete early.
+        """Yield the entries as they are read: those known from an earlier reading, then heads and tails, then
+        whole files.
 
         Args:
             wanted: returns keys of entries on the screen; these are skimmed before any other.
@@ -212,10 +209,10 @@ class Library:
     def _fill(
         self, entries: Sequence[Entry], known: dict[str, Entry], wanted: Callable[[], Iterable[str]]
     ) -> Iterator[Entry]:
-        for read in (self.read_header, self.skim, self.read_whole):
+        for read in (self.skim, self.read_whole):
             for entry in entries:
                 for key in wanted():
-                    if key in known and known[key].depth in ("listed", "header"):
+                    if key in known and known[key].depth == "listed":
                         known[key] = self.skim(known[key])
                         yield known[key]
                 if (completed := read(known[entry.key])) is not known[entry.key]:
@@ -224,27 +221,10 @@ class Library:
 
     # ------------------------------------------------------------ reading
 
-    def read_header(self, entry: Entry) -> Entry:
-        """Return an entry with the facts of its first line: directory, version, parent."""
-        if entry.depth != "listed":
-            return entry
-        if entry.recording:
-            return _with_agents(entry)
-        count = _TRANSCRIPT_HEAD_LINES if entry.agent == "claude" else 1
-        try:
-            size = entry.path.stat().st_size
-            events = reader_of_log(entry.path, entry.id).read(islice(open_lines(entry.path), count))
-        except OSError as error:
-            return replace(entry, depth="header", problem=clean_line(error.strerror or str(error)))
-        thread = reduce(Fleet(), events).threads.get(entry.id, Thread(entry.id))
-        return replace(self._with_thread(entry, thread), depth="header", size=size)
-
     def skim(self, entry: Entry) -> Entry:
         """Return an entry judged by head and tail of its file; by all of it if it is small."""
-        if entry.depth not in ("listed", "header"):
+        if entry.depth != "listed":
             return entry
-        if entry.recording:
-            return self.read_header(entry)
         return self._judge(entry, _SKIM_TRANSCRIPT_BYTES if entry.agent == "claude" else SKIM_ABOVE_BYTES)
 
     def read_whole(self, entry: Entry) -> Entry:
@@ -355,22 +335,6 @@ class Library:
         )
 
 
-def _with_agents(entry: Entry) -> Entry:
-    """Return the entry of a recording with the worker CLIs that it shows."""
-    agents: set[str] = set()
-    size = 0
-    problem = None
-    for part in find_recording(entry.path.parent, entry.id):
-        try:
-            for block in blocks(part.path):
-                size += len(block)
-                agents |= {agent.decode() for agent in _AGENT.findall(block)}
-        except OSError as error:
-            problem = clean_line(error.strerror or str(error))
-    shown = ", ".join(sorted(agents)) or "no worker CLI"
-    return replace(entry, depth="read", size=size, title=f"recording of {shown}", problem=problem)
-
-
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:
     return replace(
         entry,
@@ -379,8 +343,34 @@ def _with_verdict(entry: Entry, worker: Worker) -> Entry:
         verdict=worker.sandbox.verdict,
         findings=tuple(dict.fromkeys(str(finding.kind) for finding in worker.sandbox.findings)),
         denied=bool(worker.sandbox.denials),
-        denials=denials_of(worker),
+        reason=_reason(worker),
     )
+
+
+_REFUSED: Final[Mapping[Operation, str]] = {
+    "read": "may not read",
+    "exec": "may not run",
+    "connect": "no network:",
+    "resolve": "no network:",
+    "bind": "may not listen on",
+    "start": "sandbox cannot start:",
+}
+"""Denied operations in few words, before their targets; all others write."""
+
+
+def _reason(worker: Worker) -> str:
+    """Return why a session deserves a look: what was denied, how its sandbox differed, or how it ended."""
+    denials = sorted(worker.sandbox.denials, key=lambda each: (each.got_past, -each.last))
+    if denials:
+        denial = denials[0]
+        words = _REFUSED.get(denial.operation, "may not write")
+        words = words if denial.certainty == "certain" else "likely denied:"
+        return clean_line(f"{words} {denial.target or denial.quote}", _MAX_TITLE_CHARS)
+    if worker.mismatch and (found := causes(worker)):
+        return found[0].words
+    fact = worker.fact
+    is_plain = fact.kind in (FactKind.DONE, FactKind.WORK) and fact.object
+    return clean_line(fact.object if is_plain else fact.text, _MAX_TITLE_CHARS)
 
 
 # ------------------------------------------------------------
