@@ -12,6 +12,7 @@ import msgspec
 
 from agentdash import __version__
 from agentdash.agents.codex.home import CodexHome, default_home, problem
+from agentdash.cli.family import recalled
 from agentdash.cli.options import (
     CODEX_HOME_OPTION,
     NO_CACHE_OPTION,
@@ -24,7 +25,6 @@ from agentdash.cli.options import (
 from agentdash.cli.output import console, print_document, print_text, warn_unreadable
 from agentdash.cli.paths import PATH
 from agentdash.cli.progress import Progress
-from agentdash.cli.recall import recalled
 from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
 from agentdash.files import file_size, read_bytes, write_file

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agentdash import __version__
-from agentdash.cli import debug_log
 from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, config_of, options
-from agentdash.cli.screen import copy_to_tmux, run_app, terminal
+from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, NotificationSettings
 
@@ -134,19 +133,11 @@ def show(
         open_conversation: reads conversations in place of the session files.
     """
     from agentdash.cli.attention import UserAttention
-    from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
-    from agentdash.tui.options import Options
 
-    options = Options(
-        ascii=config.ascii,
-        theme=config.theme,
-        title=config.title,
+    options = screen_options(
+        config,
         banner=banner,
-        filters=config.filters,
-        keys=checked_keys(config),
-        copy_to_tmux=copy_to_tmux,
-        debug_log_hint=debug_log.hint(),
         attach_command=_attach_commands(config) if config.hosts else None,
         open_conversation=open_conversation,
     )
