@@ -90,7 +90,7 @@ GATE_OPTIONS: Final = (
         "--baseline",
         type=PATH,
         metavar="FILE",
-        help="Do not fail on what FILE has: a baseline, or a document of an earlier check --json.",
+        help="Do not fail on what FILE has, which --write-baseline wrote.",
     ),
     click.option(
         "--write-baseline",
@@ -162,9 +162,9 @@ def print_audit(report: CheckReport, format_: str, gate: Gate | None, written: P
         case "json":
             print_document(report)
         case "sarif":
-            from agentdash.report.check_results import sarif, with_lines
+            from agentdash.report.check_results import sarif
 
-            print_text(sarif(report, with_lines(judged), version=__version__, cwd=Path.cwd()))
+            print_text(sarif(report, judged, version=__version__, cwd=Path.cwd()))
         case _:
             print_check(report, console(soft_wrap=True))
             if report.gate is not None:

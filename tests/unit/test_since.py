@@ -44,7 +44,7 @@ from tests.unit.test_library import META
 
 NOW = 1_795_204_900.0
 """After all recordings of 0.169.0."""
-NOTHING = Played(Snapshot(NOW), Snapshot(NOW), {}, [])
+NOTHING = Played(Snapshot(NOW), {}, [])
 
 
 @pytest.fixture
