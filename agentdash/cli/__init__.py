@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ from agentdash.cli.options import (
 )
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
+from agentdash.model.suggestions import suggest
 from agentdash.tui import start_up
 
 log = logging.getLogger(__name__)
@@ -194,6 +196,9 @@ def _error_line(problem: click.ClickException) -> str:
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):  # its text is the whole help
         text = "Missing command"
+    kind = getattr(getattr(problem, "param", None), "type", None)
+    if isinstance(kind, click.Choice) and (wrong := re.fullmatch(r"(.*'([^']*)') is not one of .*", text)):
+        text = f"{wrong[1]} is unknown{suggest(wrong[2], map(str, kind.choices))}"
     is_own = type(problem) is click.UsageError and not text.startswith("Got unexpected extra argument")
     return text if context is None or is_own else f"{text} (see {context.command_path} --help)"
 

@@ -246,7 +246,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["wait", "%1", "--until", ","], "invalid state ''"),
-        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is not one of 'baseline', "),
+        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from baseline, "),
         (["status", "nobody"], "no worker matches 'nobody'"),
         (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
@@ -258,7 +258,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["check", "nothing-like-it"], "neither a rollout, nor a directory with rollouts"),
         (["check"], "/nonexistent does not exist"),
         (["split"], "not inside of tmux"),
-        (["demo", "--theme", "nosuch"], "'nosuch' is not one of 'dark', 'light'"),
+        (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
 )
 def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:
