@@ -269,7 +269,7 @@ class _WorkerName(click.ParamType):  # type: ignore[type-arg]
     "--json",
     "as_json",
     is_flag=True,
-    help="One JSON document, schema agentdash.check/1, check-denials/2, check-worker/1 or check-config/1.",
+    help="One JSON document, schema agentdash.check/1, check-denials/2, check-worker/2 or check-config/1.",
 )
 def check(
     targets: tuple[str, ...],
