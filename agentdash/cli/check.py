@@ -121,7 +121,7 @@ class _CheckCommand(click.Command):
 @SSH_CONFIG_OPTION
 @options(GATE_OPTIONS)
 @NO_CACHE_OPTION
-@json_option("check/1", "check-denials/2", "check-worker/1", "check-config/1")
+@json_option("check/1", "check-denials/2", "check-worker/2", "check-config/1")
 def check(
     targets: tuple[str, ...],
     worker: str | None,

@@ -24,15 +24,17 @@ from agentdash.documents.worker import (
 )
 from agentdash.engine.denial_sums import CommonRemedy, common_remedies
 from agentdash.model.denials import stable_target
+from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
 from agentdash.report.elements import (
     PolicyReport,
     UnreadableReport,
-    difference_lines,
     policy_report,
+    print_denial,
+    print_finding,
     quantity,
-    remedy_lines,
+    say,
     text_table,
 )
 
@@ -189,58 +191,44 @@ def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
     )
 
 
-def denial_line(denial: DenialReport) -> str:
-    """Return an entry of the ledger in one line."""
-    certainty = "denied" if denial.certainty == "certain" else "likely denied"
-    past = ", got past" if denial.got_past else ""
-    quote = denial.quote.replace("\n", " ")
-    return (
-        f"{certainty} {denial.what} {denial.operation} {denial.target or '?'} {denial.count}x{past}: {quote}"
-    )
-
-
-def _named(thread: ThreadReport) -> str:
-    return f"{thread.host}:{thread.id}" if thread.host else thread.id
-
-
-def _print_remedy(report: FindingReport | DenialReport, console: Console) -> None:
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
-    if report.remedy:
-        for label, line in remedy_lines(report.remedy, report.remedy_where, report.remedy_once):
-            console.print(Text(f"  {label + ':' if label else '':<8}{line}"))
+def is_about(finding: FindingReport, denial: DenialReport) -> bool:
+    """Return whether a finding is about this entry of the denial ledger."""
+    if finding.kind not in DENIAL_KINDS:
+        return False
+    is_named = denial.target is not None and f" {denial.target} " in finding.message
+    return is_named or any(evidence.text.endswith(f"-> {denial.quote}") for evidence in finding.evidence)
 
 
 def print_check(report: CheckReport, console: Console) -> None:
-    """Print the findings by thread, and the totals; secrets masked."""
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
+    """Print the findings and the open denials by thread, and the totals; secrets masked."""
     report = mask_fields(report)
     for directory in report.unreadable_directories:
-        console.print(Text(str(directory)))
+        say(console, str(directory))
     for thread in report.threads:
-        if thread.problem:
-            console.print(Text(f"{thread.file}: cannot be read: {thread.problem}"))
-        for finding in thread.findings:
-            version = thread.cli_version or "?"
-            console.print(
-                Text(f"{_named(thread)}  {thread.agent} {version}  {finding.kind}  ({finding.direction})")
-            )
-            console.print(Text(f"  {finding.message}"))
-            for label, text in difference_lines(finding):
-                console.print(Text(f"  {label}: {text}"))
-            for evidence in finding.evidence:
-                console.print(Text(f"  {evidence.source} {evidence.at or ''}  {evidence.text}"), style="dim")
-            _print_remedy(finding, console)
-        for denial in thread.denials:
-            if not denial.got_past:
-                console.print(Text(f"{_named(thread)}  {denial_line(denial)}"))
-                _print_remedy(denial, console)
+        _print_thread(thread, console)
     totals = report.totals
     verdicts = f"{totals.match} match, {totals.mismatch} mismatch, {totals.unverified} unverified"
     unreadable = f", {totals.unreadable} unreadable" if totals.unreadable else ""
-    denials = f", {totals.denials} denials ({totals.open_denials} not got past)" if totals.denials else ""
-    console.print(Text(f"{quantity(totals.threads, 'thread')}: {verdicts}{unreadable}{denials}"))
+    denials = f", {quantity(totals.denials, 'denial')} ({totals.open_denials} unresolved)"
+    denials = denials if totals.denials else ""
+    say(console, f"{quantity(totals.threads, 'thread')}: {verdicts}{unreadable}{denials}")
+
+
+def _print_thread(thread: ThreadReport, console: Console) -> None:
+    denials = [
+        denial
+        for denial in thread.denials
+        if not denial.got_past and not any(is_about(finding, denial) for finding in thread.findings)
+    ]
+    if thread.problem:
+        say(console, f"{thread.file} cannot be read: {thread.problem}")
+    if thread.findings or denials:
+        name = f"{thread.host}:{thread.id}" if thread.host else thread.id
+        say(console, f"{name}  {thread.agent} {thread.cli_version or '?'}", style="bold")
+    for finding in thread.findings:
+        print_finding(finding, console, 2)
+    for denial in denials:
+        print_denial(denial, console, 2)
 
 
 # ------------------------------------------------------------
@@ -351,8 +339,6 @@ def _distinct(values: Iterable[_T]) -> list[_T]:
 
 def print_denials(report: DenialsReport, console: Console) -> None:
     """Print the targets as a table, secrets masked."""
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
     report = mask_fields(report)
     rows = [
         (
@@ -370,10 +356,10 @@ def print_denials(report: DenialsReport, console: Console) -> None:
         console.print(text_table(columns, rows, folded=("TARGET",)))
     for common in report.remedies:
         named = ", ".join(target or "not named" for target in common.targets)
-        console.print(Text(f"\n{common.remedy}"))
+        console.print(f"\n{common.remedy}", markup=False)
         where = f" ({common.remedy_where})" if common.remedy_where else ""
         calls = quantity(common.calls, "denied call")
-        console.print(Text(f"  would have avoided {calls}: {named}{where}"), style="dim")
+        say(console, f"would have avoided {calls}: {named}{where}", 2, style="dim")
     unreadable = f", {report.unreadable} unreadable" if report.unreadable else ""
     threads, targets = quantity(report.threads, "thread"), quantity(len(report.targets), "denied target")
-    console.print(Text(f"{threads}{unreadable}, {targets}"))
+    say(console, f"{threads}{unreadable}, {targets}")

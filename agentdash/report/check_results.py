@@ -17,9 +17,9 @@ import msgspec
 from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.guide import sections
 from agentdash.model.denials import stable_target
-from agentdash.model.findings import DENIAL_KINDS, DIRECTIONS, FINDING_KINDS, FindingKind
+from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, FindingKind
 from agentdash.model.secrets import mask_fields
-from agentdash.report.check import CheckReport, GateReport, ThreadReport
+from agentdash.report.check import CheckReport, GateReport, ThreadReport, is_about
 from agentdash.report.elements import difference_lines, quantity, remedy_lines
 
 if TYPE_CHECKING:
@@ -67,21 +67,13 @@ def results(report: CheckReport) -> Iterator[Result]:
     for thread in report.threads:
         open_denials = [denial for denial in thread.denials if not denial.got_past]
         for finding in thread.findings:
-            denial = next((each for each in open_denials if _is_about(finding, each)), None)
+            denial = next((each for each in open_denials if is_about(finding, each)), None)
             if denial is not None:
                 open_denials.remove(denial)  # one cause, one result
             yield _of_finding(thread, finding, denial)
         yield from (_of_denial(thread, denial) for denial in open_denials)
         if thread.verdict == UNVERIFIED and thread.problem is None:
             yield _of_unverified(thread)
-
-
-def _is_about(finding: FindingReport, denial: DenialReport) -> bool:
-    """Return whether a finding is about this entry of the denial ledger."""
-    if finding.kind not in DENIAL_KINDS:
-        return False
-    is_named = denial.target is not None and f" {denial.target} " in finding.message
-    return is_named or any(evidence.text.endswith(f"-> {denial.quote}") for evidence in finding.evidence)
 
 
 def _of_finding(thread: ThreadReport, finding: FindingReport, denial: DenialReport | None) -> Result:

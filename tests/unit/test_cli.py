@@ -19,6 +19,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
+from agentdash.model.states import Group
 from agentdash.report.status import print_status
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -454,10 +455,10 @@ def test_check_worker_with_policy(home: Path) -> None:
     document = json.loads(done.stdout)
     assert (done.returncode, document["schema"], document["worker"]) == (
         1,
-        "agentdash.check-worker/1",
+        "agentdash.check-worker/2",
         "opencode",
     )
-    assert document["policy_of"] == "workspace-write"
+    assert document["mode"] == "workspace-write"
     database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
     assert (database["allowed"], database["needed"]) == (False, True)
     assert database["remedy"] == (
@@ -465,15 +466,11 @@ def test_check_worker_with_policy(home: Path) -> None:
     )
     assert "DENIED" in predicted_denials(home).stdout
     assert "mkdir -p /home/dev/.local/share/opencode" in database["remedy_where"]
-    assert (document["network"], document["network_remedy"]) == (
-        False,
-        "[sandbox_workspace_write]\nnetwork_access = true",
-    )
-    assert document["network_remedy_once"] == "codex -c sandbox_workspace_write.network_access=true"
+    assert document["network"] is False
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_status_table_never_cuts_state_and_sandbox(home: Path, columns: int) -> None:
+def test_status_table_never_cuts_state_and_reason(home: Path, columns: int) -> None:
     config = Config(codex_home=home, tmux=False)
     clock = SystemClock()
     snapshot = asyncio.run(Hub(live_sources(config, clock), clock).once())
@@ -481,12 +478,16 @@ def test_status_table_never_cuts_state_and_sandbox(home: Path, columns: int) -> 
     print_status(snapshot, Console(width=columns, file=printed), Console(file=StringIO()))
     lines = printed.getvalue().splitlines()
     assert max(map(len, lines)) <= columns
-    assert len(lines) == len(snapshot.workers) + 1
-    for worker, line in zip(snapshot.workers, lines[1:], strict=True):
-        assert line.startswith(str(worker.state))
-        assert worker.sandbox.configured is not None
+    starts = [line.split()[0] for line in lines[1:] if not line.startswith(" ")]
+    assert starts == [str(worker.state) for worker in snapshot.workers]
+    assert len(lines) == len(snapshot.workers) + 1 or columns < 120
+    words = {word for line in lines[1:] for word in line.split()}
+    for worker in snapshot.workers:
+        if worker.group is Group.NEEDS_YOU:
+            assert words.issuperset(worker.fact.text.split())
         policy = worker.sandbox.configured
-        assert (policy.brief() if columns >= 120 else policy.short()) in line
+        assert policy is not None
+        assert columns < 120 or policy.brief() in printed.getvalue()
 
 
 @pytest.mark.parametrize(

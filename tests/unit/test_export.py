@@ -18,7 +18,7 @@ from agentdash.model.findings import FINDING_KINDS
 from agentdash.replay.family import Family
 from agentdash.replay.streams import MergedStream, family_stream
 from agentdash.report.export_html import page
-from agentdash.report.export_markdown import block, cell, code, markdown
+from agentdash.report.export_markdown import cell, code, markdown
 from agentdash.report.exports import TimelineReport
 from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
@@ -197,12 +197,6 @@ def test_long_texts_say_how_much_is_left_out(tmp_path: Path) -> None:
         assert " characters left out …" in texts[kind]
 
 
-def test_patches_of_a_shell_are_patches(tmp_path: Path) -> None:
-    patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n"
-    report = report_of(session(tmp_path, prompt="go", command=patch, output="", message="done"))
-    assert [row.note for row in report.rows if row.kind == "call"] == ["patch"]
-
-
 def test_html_is_inert_and_loads_nothing(tmp_path: Path) -> None:
     text = html(report_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)))
     parsed = Page(text)
@@ -251,11 +245,6 @@ def test_code_spans(text: str) -> None:
     assert not text or (
         span.endswith(ticks) and ticks not in re.findall("`+", span[len(ticks) : -len(ticks)])
     )
-
-
-def test_block_fence_is_longer_than_its_content() -> None:
-    first, *_, last = block("a\n````\nb")
-    assert (first, last) == ("`````text", "`````")
 
 
 # ---------------------------------------------------------------- redaction

@@ -108,7 +108,7 @@ async def test_answers(home: Path) -> None:
         _, text = await ask(client, "wait", target=BOARD, until=["running"], timeout_seconds=0)
         assert "timed-out" in text
         _, text = await ask(client, "check")
-        assert f"{BOARD} denied filesystem sqlite /home/dev/board/kanban.db" in text
+        assert f"{BOARD} denied: sqlite /home/dev/board/kanban.db" in text
         assert "stale-network-flag" in text
         _, text = await ask(client, "sessions", limit=2)
         assert len(json.loads(text)["sessions"]) == 2

@@ -46,14 +46,6 @@ def test_summary_comes_first() -> None:
     ]
 
 
-def test_changes() -> None:
-    running, asks = Snapshot(1.0, workers=(RUNNING,)), Snapshot(2.0, workers=(ASKS,))
-    assert lines(running, asks) == [f"Push it (codex) waits for approval: {ASKS.fact.text}"]
-    assert lines(asks, asks) == []
-    assert lines(Snapshot(0.0), running) == ["new: Push it (codex) is running"]
-    assert lines(running, Snapshot(2.0)) == ["Push it (codex) has gone"]
-
-
 def test_work_is_no_news() -> None:
     works = replace(RUNNING, last_activity=9.0, assessment=Assessment(State.RUNNING, 1.0, "ran a command"))
     assert lines(Snapshot(1.0, workers=(RUNNING,)), Snapshot(2.0, workers=(works,))) == []

@@ -71,21 +71,6 @@ def test_spellings(tmp_path: Path) -> None:
     assert not file.exists()
 
 
-def test_families_have_all_their_threads(tmp_path: Path) -> None:
-    first, *children = sorted((RECORDINGS / "0.169.0" / "spawn").glob("*.jsonl"))
-    text = talk(tmp_path, first)
-    assert len(children) == 2
-    assert all(child.stem[-36:] in text for child in children)
-    assert text.index(first.stem[-36:]) < min(text.index(child.stem[-36:]) for child in children)
-
-
-@pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
-def test_any_file_name_will_do(tmp_path: Path, log: Path) -> None:
-    attached = tmp_path / "session (1).jsonl"
-    attached.write_bytes(log.read_bytes())
-    assert talk(tmp_path, attached) == talk(tmp_path, log, "x.md", "--talk")
-
-
 @pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
 def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
     parsed = Page(talk(tmp_path, log, "talk.html"))
