@@ -44,7 +44,7 @@ from agentdash.model.events import (
 )
 from agentdash.model.fact import FactKind
 from agentdash.model.fleet import Fleet
-from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
+from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
@@ -55,14 +55,12 @@ from agentdash.model.worker import Worker
 from agentdash.replay.conversation import TokenFile
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import recordings
-from agentdash.replay.library.entry import RECORDING, Depth, Entry, EntryDigests
+from agentdash.replay.library.entry import RECORDING, Entry, EntryDigests
 from agentdash.replay.streams import past_requests
 from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20
-"""Largest file that is read whole without being opened: that takes about a hundredth of a second."""
-_SKIM_TRANSCRIPT_BYTES: Final = 1 << 20
-"""The same as `SKIM_ABOVE_BYTES` for transcripts of Claude Code, which begin with 120 KB of instructions."""
+"""Largest file that is read whole: that takes about a tenth of a second."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
@@ -100,8 +98,8 @@ class Library:
         self._owners: Owners | None = None
         self._paths: dict[str, Path] = {}
         """The logs of all threads."""
-        self._compared: dict[str, Thread | None] = {}
-        """Parents, as far as their children are compared with them."""
+        self._parents: dict[str, Thread | None] = {}
+        """Threads, as far as their children are compared with them."""
         self.unread: dict[str, None] = {}
         """Directories and indexes that cannot be read, and why; clean lines, each once."""
 
@@ -172,13 +170,11 @@ class Library:
         return entry if unchanged and not active else replace(entry, depth="listed")
 
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
-        """Yield the entries as they are read: those known from an earlier reading, then heads and tails, then
-        whole files.
+        """Yield the entries as they are read: first those that are known from an earlier reading.
 
         Args:
-            wanted: returns keys of entries on the screen; these are skimmed before any other.
+            wanted: returns keys of entries on the screen; these are read before any other.
         """
-        known = {entry.key: entry for entry in entries}
         index = read_names(self.home)
         self._names = {named.thread: named.name for named in index.names}
         if index.problem is not None:
@@ -186,94 +182,57 @@ class Library:
         self._owners = Owners.look(self.home, self._clock.now())
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._memories = self._recall(self.home, self._paths)
-        self._compared = {}
-        for entry in self._restored(entries):
-            known[entry.key] = entry
-            yield entry
+        self._parents = {}
+        pending = {entry.key: entry for entry in entries if entry.depth == "listed"}
+        if self._store is not None:
+            self._digests = EntryDigests(self._store, entries, self._inputs)
+            for entry in self._digests.restore({entry.path: entry for entry in pending.values()}):
+                if not self._has_owner(entry):
+                    del pending[entry.key]
+                    yield entry
         try:
-            yield from self._fill(entries, known, wanted)
+            while pending:
+                first = next((key for key in wanted() if key in pending), next(iter(pending)))
+                yield self.read(pending.pop(first))
         finally:
             if self._digests is not None:
                 self._digests.save()
 
-    def _restored(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Yield the entries that are as they were when they were read by an earlier process."""
-        if self._store is None:
-            return
-        self._digests = EntryDigests(self._store, entries, self._inputs)
-        unread = {entry.path: entry for entry in entries if entry.depth == "listed"}
-        for entry in self._digests.restore(unread):
-            if not self._has_owner(entry):
-                yield entry
-
-    def _fill(
-        self, entries: Sequence[Entry], known: dict[str, Entry], wanted: Callable[[], Iterable[str]]
-    ) -> Iterator[Entry]:
-        for read in (self.skim, self.read_whole):
-            for entry in entries:
-                for key in wanted():
-                    if key in known and known[key].depth == "listed":
-                        known[key] = self.skim(known[key])
-                        yield known[key]
-                if (completed := read(known[entry.key])) is not known[entry.key]:
-                    known[entry.key] = completed
-                    yield completed
-
     # ------------------------------------------------------------ reading
 
-    def skim(self, entry: Entry) -> Entry:
-        """Return an entry judged by head and tail of its file; by all of it if it is small."""
-        if entry.depth != "listed":
-            return entry
-        return self._judge(entry, _SKIM_TRANSCRIPT_BYTES if entry.agent == "claude" else SKIM_ABOVE_BYTES)
-
-    def read_whole(self, entry: Entry) -> Entry:
-        """Return a skimmed entry judged by all of its file; of a large one only the tokens are counted."""
-        if entry.depth != "skimmed":
-            return entry
-        return self._count_tokens(entry) if entry.size > _MAX_WHOLE_BYTES else self._judge(entry, None)
-
-    def _count_tokens(self, entry: Entry) -> Entry:
-        """Return an entry with all its tokens, where head and tail do not show the models of all."""
-        if not entry.lacks_usage:
-            return entry
-        if by_model := TokenFile(entry.path).read():
-            total = sum(each.usage.total for each in by_model)
-            entry = replace(entry, by_model=by_model, tokens=total)
-        self._keep(entry)
-        return entry
-
-    def _keep(self, entry: Entry) -> None:
-        """Keep the digest of an entry that will not change as long as its file does not."""
-        if self._digests is not None and entry.problem is None and not self._has_owner(entry):
-            self._digests.keep(entry, self._clock.now())
-
-    def _judge(self, entry: Entry, skim_above: int | None) -> Entry:
-        read = read_log(entry.path, entry.id, skim_above)
+    def read(self, entry: Entry) -> Entry:
+        """Return an entry judged by its file; of a large one by head and tail, and all its tokens."""
         now = self._clock.now()
+        read = read_log(entry.path, entry.id, _MAX_WHOLE_BYTES)
         thread = read.fleet.threads.get(entry.id, Thread(entry.id))
-        owners = self._owners or Owners.look(self.home, now)
-        parent = self._parent(thread)
-        threads = read.fleet.threads if parent is None else {parent.id: parent, **read.fleet.threads}
-        memories = self._memories_of(entry.id, thread.parent)
-        recalled = [ObservationsRecalled(at=now, memory=memory) for memory in memories]
-        owned = owners.events(entry.id, entry.path, thread.parent)
-        fleet = reduce(replace(read.fleet, threads=threads), [*owned, *recalled])
-        if entry.id not in fleet.requests:
-            fleet = reduce(fleet, past_requests(thread, now))
-        trouble = read.problem
-        if trouble is None and not thread.lines:
-            trouble = without_record(read.size)
-        depth: Depth = "skimmed" if read.skimmed else "read"
-        entry = replace(self._with_thread(entry, thread), depth=depth, size=read.size, problem=trouble)
-        if not read.skimmed:
-            self._compared[entry.id] = thread.as_parent()
-        workers = build_snapshot(fleet, now).workers
+        entry = replace(
+            self._with_thread(entry, thread),
+            depth="skimmed" if read.skimmed else "read",
+            size=read.size,
+            problem=without_record(read.size) if not read.problem and not thread.lines else read.problem,
+        )
+        workers = build_snapshot(self._fleet(entry, read.fleet, thread, now), now).workers
         worker = next((worker for worker in workers if worker.id == entry.id), None)
         entry = _with_verdict(entry, worker) if worker else entry
-        if depth == "read" or (entry.size > _MAX_WHOLE_BYTES and not entry.lacks_usage):
-            self._keep(entry)
+        if entry.lacks_usage and (by_model := TokenFile(entry.path).read()):
+            entry = replace(entry, by_model=by_model, tokens=sum(each.usage.total for each in by_model))
+        if not read.skimmed:
+            self._parents[entry.id] = thread.as_parent()
+        if self._digests is not None and entry.problem is None and not self._has_owner(entry):
+            self._digests.keep(entry, now)
         return entry
+
+    def _fleet(self, entry: Entry, fleet: Fleet, thread: Thread, now: float) -> Fleet:
+        """Return what was read of a thread with what is known of it from elsewhere: its parent, its process,
+        what was seen while it ran, and what was asked for."""
+        parent = self._parent(thread)
+        threads = fleet.threads if parent is None else {parent.id: parent, **fleet.threads}
+        memories = self._memories_of(entry.id, thread.parent)
+        recalled = [ObservationsRecalled(at=now, memory=memory) for memory in memories]
+        owners = self._owners or Owners.look(self.home, now)
+        owned = owners.events(entry.id, entry.path, thread.parent)
+        fleet = reduce(replace(fleet, threads=threads), [*owned, *recalled])
+        return fleet if entry.id in fleet.requests else reduce(fleet, past_requests(thread, now))
 
     def _has_owner(self, entry: Entry) -> bool:
         """Return whether a process has a thread loaded."""
@@ -306,11 +265,11 @@ class Library:
         parent = thread.parent
         if parent is None or parent == thread.id or parent not in self._paths:
             return None
-        if parent not in self._compared:
+        if parent not in self._parents:
             read = read_log(self._paths[parent], parent, _MAX_WHOLE_BYTES)
             found = read.fleet.threads.get(parent)
-            self._compared[parent] = None if found is None else found.as_parent()
-        return self._compared[parent]
+            self._parents[parent] = None if found is None else found.as_parent()
+        return self._parents[parent]
 
     def _with_thread(self, entry: Entry, thread: Thread) -> Entry:
         name = (self._names or {}).get(entry.id) or thread.name or thread.nickname
