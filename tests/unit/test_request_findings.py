@@ -173,7 +173,7 @@ def test_configuration_that_was_changed_between() -> None:
 
 def test_role_that_has_the_policy_of_its_parent() -> None:
     above = thread((2.0, WORKSPACE))
-    parent = ParentPolicy(id="p", policies=above.policies, observations=())
+    parent = ParentPolicy(policies=above.policies, observations=())
     request = asked(READ_ONLY, RequestLayer.ROLE, file="/h/agents/tester.toml")
     (finding,) = request_findings(thread((6.0, WORKSPACE)), (request,), parent)
     assert finding.kind == FindingKind.ROLE_POLICY_IGNORED

@@ -13,11 +13,10 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.detect.escalation import granted
-from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, instead_of_network
-from agentdash.engine.judge.findings.remedy_forms import network_access
+from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, network_off_remedy
 from agentdash.engine.judge.findings.wording import make_finding, policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
-from agentdash.model.denials import PathFacts, Remedy
+from agentdash.model.denials import PathFacts
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
@@ -126,7 +125,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
             Evidence(EvidenceSource.KERNEL, escape.at, "outside-of-the-sandbox", escape.quote)
             for escape in thread.escapes
         ),
-        remedy=_without_network(policy, places),
+        remedy=network_off_remedy(policy, places),
         calls=tuple(escape.call for escape in thread.escapes),
         pids=tuple(escape.pid for escape in thread.escapes if escape.pid),
         fields=(
@@ -139,14 +138,6 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
             ),
         ),
     )
-
-
-def _without_network(policy: Policy | None, places: PathFacts) -> Remedy | None:
-    """Return the settings that turn the network off, unless they were asked for, or would have no effect."""
-    decides = instead_of_network(Network.OFF, policy, places)
-    if decides is not None:
-        return Remedy(f"the network stays on: {decides}")
-    return network_access(policy, places, on=False)
 
 
 def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:

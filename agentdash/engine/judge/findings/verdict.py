@@ -7,7 +7,6 @@ parent's, `tmux_boundary` reports what left the sandbox through tmux.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
@@ -16,10 +15,10 @@ from agentdash.engine.judge.findings.command_sandbox import (
     child_mode_escalated,
     sandbox_silently_off,
 )
+from agentdash.engine.judge.findings.denials import denial_findings
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
-from agentdash.engine.judge.findings.policy_checks import Comparison, check_observation
-from agentdash.engine.judge.findings.remedies import denials_with_remedies, remedy_for, startup_remedy
-from agentdash.engine.judge.findings.remedy_forms import exclude_flags
+from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
+from agentdash.engine.judge.findings.remedies import denials_with_remedies
 from agentdash.engine.judge.findings.requests import (
     label_findings,
     newest_request,
@@ -28,26 +27,19 @@ from agentdash.engine.judge.findings.requests import (
 )
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
-    DENIAL_KINDS,
-    kernel_in_words,
     launcher_in_words,
     launcher_name,
-    make_finding,
-    paths_in_words,
-    policy_in_words,
 )
 from agentdash.engine.judge.findings.write_access import DenialPredictor
-from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial, PathFacts, Remedy
+from agentdash.model.denials import PathFacts
 from agentdash.model.events import LabelRead
-from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.layers import DifferingField
-from agentdash.model.observation import UNSET, SandboxObservation
+from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem
 from agentdash.model.requested import Requested
-from agentdash.model.states import State
-from agentdash.model.thread import Call, Thread
+from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
 
 _NO_PLACES = PathFacts()
@@ -80,7 +72,7 @@ def judge_sandbox(
     if thread.helper:
         return Sandbox("unverified", policy)
     own = [_attribute(observation, thread) for observation in thread.observations if not observation.by_user]
-    checked = [(s, check_observation(_compare(s, thread, platform, places))) for s in own]
+    checked = [(s, check_observation(compare(s, thread, platform, places))) for s in own]
     different = [finding for _, found in checked for finding in found]
     worst_first = _worst_first(checked)
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
@@ -106,10 +98,11 @@ def judge_sandbox(
         findings=(
             *differences,
             *_unexplained(policy_changes(thread), differences),
-            *blocker_findings(thread, assessment, places),
+            *denial_findings(thread, assessment.state, places),
         ),
         evidence=tuple(
-            _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
+            observation_evidence(observation, agrees=mismatch is _is_mismatch(found))
+            for observation, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=denials_with_remedies(thread, places),
@@ -173,20 +166,6 @@ def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
     return "match" if comparable else "unverified"
 
 
-def _compare(
-    observation: SandboxObservation, thread: Thread, platform: str | None, places: PathFacts
-) -> Comparison:
-    period = thread.policies[observation.policy] if observation.policy >= 0 else None
-    live = observation.source is EvidenceSource.ENVIRONMENT
-    return Comparison(
-        observation=observation,
-        period=period,
-        platform=platform if live and platform else thread.platform,
-        is_current=observation.policy == len(thread.policies) - 1,
-        places=places,
-    )
-
-
 # ---------------------------------------------------------------- one finding per cause
 
 
@@ -225,23 +204,6 @@ def _merge_fields(
 
 
 # ---------------------------------------------------------------- what was observed
-
-
-def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
-    """Return an observation as evidence for the verdict, or against it."""
-    facts = [observation.quote, *kernel_in_words(observation)]
-    facts += [launcher_in_words(observation.applied)] if observation.applied else []
-    facts += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
-    facts += [f"{observation.rule} may let it run outside of the sandbox"] if observation.rule else []
-    facts += [f"what it writes to {paths_in_words(observation.lost)} is lost"] if observation.lost else []
-    times = f"{observation.count}x: " if observation.count > 1 else ""
-    return Evidence(
-        source=observation.source,
-        at=observation.first,
-        rule="command-seen",
-        text=times + "; ".join(filter(None, facts)),
-        agrees=agrees,
-    )
 
 
 def _not_observed(
@@ -316,111 +278,3 @@ def _escalation(thread: Thread) -> str | None:
     escalated = call.escalation.kind == "escalated"
     extent = "outside of the sandbox" if escalated else "with additional permissions"
     return f"asked to run {extent}: {call.outcome or 'open'}"
-
-
-_QUOTED_CALLS: Final = 5
-"""Newest calls that are quoted as evidence."""
-_LISTED_CALLS: Final = 8
-"""Newest calls that a finding lists."""
-
-
-# ---------------------------------------------------------------- denials that stopped a thread
-
-
-def blocker_findings(thread: Thread, assessment: Assessment, places: PathFacts) -> Iterator[Finding]:
-    """Yield findings about denied calls, except for those that the thread got past."""
-    cannot_start = [call for call in thread.calls if call.denial and call.denial.what == "sandbox"]
-    if cannot_start:
-        yield _cannot_start(thread, cannot_start)
-    free = [call for call in thread.calls if call.denial and _has_full_access(thread, call)]
-    # without marks of a sandbox the same words could be those of a firewall
-    if free and any(map(_has_sandbox_mark, thread.observations)):
-        yield _denied_under_full_access(thread, free, places)
-    call = next((c for c in reversed(thread.calls) if stopping_denial(thread, c)), None)
-    if assessment.state is State.BLOCKED_SANDBOX and call and call not in cannot_start and call.denial:
-        yield _blocked(thread, call, call.denial, places)
-
-
-def _has_full_access(thread: Thread, call: Call) -> bool:
-    policy = thread.policy_of(call)
-    return policy is not None and policy.is_full_access
-
-
-def _has_sandbox_mark(observation: SandboxObservation) -> bool:
-    """Return whether a command of the model carried a mark of a sandbox."""
-    marks = (
-        observation.network_flag == "1",
-        observation.sandbox_flag not in (None, UNSET),
-        observation.sandboxed,
-        observation.nested,
-        observation.own_network,
-    )
-    return not observation.by_user and any(marks)
-
-
-def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
-    newest = calls[-1].denial
-    return _denial_finding(
-        thread,
-        calls,
-        kind=FindingKind.SANDBOX_CANNOT_START,
-        message="The sandbox itself could not be started: no command that needs it can run.",
-        remedy=startup_remedy(newest.quote) if thread.agent == "codex" and newest else None,
-    )
-
-
-def _denied_under_full_access(thread: Thread, calls: list[Call], places: PathFacts) -> Finding:
-    flagged = any(observation.network_flag == "1" for observation in thread.observations)
-    return _denial_finding(
-        thread,
-        calls,
-        kind=FindingKind.DENIED_UNDER_FULL_ACCESS,
-        message="The policy is full access, and yet something that only a sandbox refuses was refused.",
-        remedy=exclude_flags(places) if flagged else None,
-    )
-
-
-def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
-    """Return the finding about the denial that a thread did not get past."""
-    policy = thread.policy_of(call)
-    target = ""
-    if denial.path:
-        target = f": {denial.path} may not be written"
-    elif denial.target:
-        target = f": {denial.target} cannot be reached"
-    return _denial_finding(
-        thread,
-        [call],
-        kind=DENIAL_KINDS[denial.what],
-        message=f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
-        remedy=remedy_for(denial, policy, places, script=call.script or call.text, by_mcp=call.is_mcp),
-    )
-
-
-def _denial_finding(
-    thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: Remedy | None
-) -> Finding:
-    """Return one finding about denied calls, given oldest first."""
-    last = calls[-1]
-    times = [call.ended_at or call.at for call in calls]
-    evidence = [
-        Evidence(
-            source=call.denial.source if call.denial else EvidenceSource.OUTPUT,
-            at=at,
-            rule=kind,
-            text=f"`{call.text}` -> {call.denial.quote if call.denial else ''}",
-        )
-        for call, at in zip(calls, times, strict=True)
-    ]
-    return make_finding(
-        kind,
-        message,
-        configured=policy_in_words(thread.policy_of(last)),
-        got=last.denial.quote if last.denial else "",
-        since=times[0],
-        last=times[-1],
-        count=len(calls),
-        evidence=evidence[-_QUOTED_CALLS:],
-        remedy=remedy,
-        calls=tuple(call.id for call in calls[-_LISTED_CALLS:]),
-    )
