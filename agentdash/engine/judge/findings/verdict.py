@@ -1,14 +1,11 @@
-"""The verdict on a thread's sandbox: its layers compared, and one finding per cause.
-
-`policy_checks` compares observations with the policy, `inheritance` a policy with the one before and with the
-parent's, `tmux_boundary` reports what left the sandbox through tmux.
-"""
+"""The verdict on a thread's sandbox: its layers compared, and one finding per cause."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import (
     auto_approved,
@@ -26,22 +23,19 @@ from agentdash.engine.judge.findings.requests import (
     with_environment,
 )
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
-from agentdash.engine.judge.findings.wording import (
-    launcher_in_words,
-    launcher_name,
-)
+from agentdash.engine.judge.findings.wording import launcher_in_words, launcher_name
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.model.denials import PathFacts
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
-from agentdash.model.layers import DifferingField
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem
 from agentdash.model.requested import Requested
 from agentdash.model.thread import Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
 
+T = TypeVar("T")
 _NO_PLACES = PathFacts()
 
 
@@ -62,19 +56,19 @@ def judge_sandbox(
     Args:
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
-        parent_policy: the policies and observations of its parent, where it has one.
+        parent_policy: the policies and observations of its parent, if it has one.
         predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
+        label: what its screen states.
     """
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [_attribute(observation, thread) for observation in thread.observations if not observation.by_user]
-    checked = [(s, check_observation(compare(s, thread, platform, places))) for s in own]
+    own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
+    checked = [(each, check_observation(compare(each, thread, platform, places))) for each in own]
     different = [finding for _, found in checked for finding in found]
-    worst_first = _worst_first(checked)
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
     if thread.agent == "codex":
@@ -83,31 +77,36 @@ def judge_sandbox(
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(with_environment(finding, requests) for finding in different)
-    mismatch = _is_mismatch(differences)
-    comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
-    launcher, escalation = next((s.applied for s in worst_first if s.applied), None), _escalation(thread)
-    applied_words = launcher_in_words(launcher) if launcher else None
+    is_mismatch = _is_mismatch(differences)
+    is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
+    verdict: Verdict = "mismatch" if is_mismatch else "match" if is_comparable else "unverified"
+    # what differs comes first, then the newest: what is well must not hide what is not
+    worst_first = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
+    launchers = [each.applied for each, _ in worst_first if each.applied]
+    launcher, escalation = _first(launchers), _escalation(thread)
+    applied = [launcher_in_words(launcher)] if launcher else []
+    applied += [escalation] if escalation else []
+    newest = newest_request(thread, requests) if thread.agent == "codex" else _first(reversed(requests))
     return Sandbox(
-        verdict=_verdict(mismatch=mismatch, comparable=comparable),
+        verdict=verdict,
         configured=policy,
-        applied="; ".join(filter(None, (applied_words, escalation))) or None,
+        applied="; ".join(applied) or None,
         launcher=launcher_name(launcher) if launcher else None,
         escalation=escalation,
-        applied_policy=next((s.applied.policy for s in worst_first if s.applied and s.applied.policy), None),
-        got=_observed([each for each in worst_first if each.recorded is None], thread),
+        applied_policy=_first(each.policy for each in launchers),
+        got=_observed([each for each, _ in worst_first if each.recorded is None], thread),
         findings=(
             *differences,
             *_unexplained(policy_changes(thread), differences),
             *denial_findings(thread, assessment.state, places),
         ),
         evidence=tuple(
-            observation_evidence(observation, agrees=mismatch is _is_mismatch(found))
-            for observation, found in checked
+            observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=denials_with_remedies(thread, places),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
-        requested=_requested(thread, requests),
+        requested=newest,
     )
 
 
@@ -121,19 +120,7 @@ def _attribute(observation: SandboxObservation, thread: Thread) -> SandboxObserv
     if failed is None or observation.recorded is not None or failed.call not in observation.calls:
         return observation
     calls = tuple(call for call in observation.calls if call != failed.call)
-    return msgspec.structs.replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
-
-
-def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the policy changes that no other finding explains."""
-    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
-    return (change for change in changes if change.last not in dropped)
-
-
-def _requested(thread: Thread, requests: tuple[Requested, ...]) -> Requested | None:
-    if thread.agent == "codex":
-        return newest_request(thread, requests)
-    return requests[-1] if requests else None
+    return replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
 
 
 def _is_mismatch(findings: Iterable[Finding]) -> bool:
@@ -160,12 +147,6 @@ def _awaits_call(observation: SandboxObservation) -> bool:
     return observation.provisional and not observation.called
 
 
-def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
-    if mismatch:
-        return "mismatch"
-    return "match" if comparable else "unverified"
-
-
 # ---------------------------------------------------------------- one finding per cause
 
 
@@ -182,32 +163,34 @@ def _merge(found: Iterable[Finding]) -> tuple[Finding, ...]:
 def _merge_two(known: Finding, finding: Finding) -> Finding:
     """Return two findings of one cause as one: the first, unless the kernel has shown a label since."""
     first, latest = (known, finding) if known.since <= finding.since else (finding, known)
-    base = latest if latest.direction == "label" else first
-    return msgspec.structs.replace(
-        base,
+    cells = {(cell.name, cell.layer, cell.reference): cell for cell in (*first.fields, *latest.fields)}
+    return replace(
+        latest if latest.direction == "label" else first,
         since=first.since,
         last=max(known.last, finding.last),
         count=known.count + finding.count,
         evidence=tuple(dict.fromkeys((*known.evidence, *finding.evidence))),
         calls=tuple(dict.fromkeys((*known.calls, *finding.calls))),
         pids=tuple(dict.fromkeys((*known.pids, *finding.pids))),
-        fields=_merge_fields(first.fields, latest.fields),
+        fields=tuple(cells.values()),
     )
 
 
-def _merge_fields(
-    first: tuple[DifferingField, ...], latest: tuple[DifferingField, ...]
-) -> tuple[DifferingField, ...]:
-    """Return each cell once, with its latest values."""
-    cells = {(field.name, field.layer, field.reference): field for field in (*first, *latest)}
-    return tuple(cells.values())
+def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the policy changes that no other finding explains."""
+    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
+    return (change for change in changes if change.last not in dropped)
 
 
 # ---------------------------------------------------------------- what was observed
 
 
 def _not_observed(
-    thread: Thread, own: list[SandboxObservation], requests: tuple[Requested, ...], *, awaits_request: bool
+    thread: Thread,
+    own: Sequence[SandboxObservation],
+    requests: tuple[Requested, ...],
+    *,
+    awaits_request: bool,
 ) -> Iterator[str]:
     """Yield what could not be observed, and limits the verdict."""
     if awaits_request:
@@ -215,17 +198,17 @@ def _not_observed(
     if requests and requests[-1].rules_of is not None:
         measured = requests[-1].rules_of
         yield f"{thread.version} was not measured: what was asked for is by the rules of {measured}"
-    live = [s for s in own if s.source is EvidenceSource.ENVIRONMENT]
+    live = [each for each in own if each.source is EvidenceSource.ENVIRONMENT]
     if not own:
         yield "no command of it was seen alive, and none printed its flags"
     elif not live:
         yield "no command of it was seen alive: only printed output is known, and no kernel facts"
-    rules = dict.fromkeys(s.rule for s in own if s.rule and not s.sandboxed)
+    rules = dict.fromkeys(each.rule for each in own if each.rule and not each.sandboxed)
     if rules:
         yield f"what the sandbox holds, by commands that {', '.join(rules)} may have let out of it"
     if any(map(_awaits_call, live)):
         yield "the call that started some of its processes is not in its log yet"
-    if any(s.sandboxed is None for s in live):
+    if any(each.sandboxed is None for each in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
     if any(map(_may_be_landlock, live)):
         yield (
@@ -238,43 +221,38 @@ def _not_observed(
 
 def _may_be_landlock(observation: SandboxObservation) -> bool:
     applied = observation.applied
-    without_launcher = applied is not None and applied.by == "nothing"
-    return bool(observation.sandboxed) and observation.own_network is False and without_launcher
+    has_no_launcher = applied is not None and applied.by == "nothing"
+    return bool(observation.sandboxed) and observation.own_network is False and has_no_launcher
 
 
-def _worst_first(
-    checked: Iterable[tuple[SandboxObservation, list[Finding]]],
-) -> list[SandboxObservation]:
-    """Return the observations in the order in which their facts are shown: those that differ from the policy,
-    then the others, each the newest first. What is well must not hide what is not."""
-    in_order = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
-    return [observation for observation, _ in in_order]
-
-
-def _observed(own: list[SandboxObservation], thread: Thread) -> Got:
+def _observed(own: Sequence[SandboxObservation], thread: Thread) -> Got:
     """Return what commands had, each fact from the first observation that has it."""
     if not own:
         return Got()
-    own_network = next((s.own_network for s in own if s.own_network is not None), None)
+    own_network = _first(each.own_network for each in own)
     return Got(
-        network_flag=next((s.network_flag for s in own if s.network_flag is not None), None),
-        sandbox_flag=next((s.sandbox_flag for s in own if s.sandbox_flag is not None), None),
-        seccomp=next((s.seccomp for s in own if s.seccomp is not None), None),
-        no_new_privs=next((s.no_new_privs for s in own if s.no_new_privs is not None), None),
+        network_flag=_first(each.network_flag for each in own),
+        sandbox_flag=_first(each.sandbox_flag for each in own),
+        seccomp=_first(each.seccomp for each in own),
+        no_new_privs=_first(each.no_new_privs for each in own),
         network_namespace=None if own_network is None else "own" if own_network else "host",
-        sandboxed=next((s.sandboxed for s in own if s.sandboxed is not None), None),
+        sandboxed=_first(each.sandboxed for each in own),
         at=own[0].last,
         source=own[0].source,
         under_earlier_policy=own[0].policy < len(thread.policies) - 1,
     )
 
 
+def _first(values: Iterable[T | None]) -> T | None:
+    """Return the first value that is known, or None."""
+    return next((value for value in values if value is not None), None)
+
+
 def _escalation(thread: Thread) -> str | None:
     """Return the newest escalation that was asked for, and its outcome."""
-    calls = (*reversed(thread.open_calls), *reversed(thread.calls))
-    call = next((call for call in calls if call.escalation), None)
-    if call is None or call.escalation is None:
-        return None
-    escalated = call.escalation.kind == "escalated"
-    extent = "outside of the sandbox" if escalated else "with additional permissions"
-    return f"asked to run {extent}: {call.outcome or 'open'}"
+    for call in (*reversed(thread.open_calls), *reversed(thread.calls)):
+        if call.escalation:
+            is_outside = call.escalation.kind == "escalated"
+            extent = "outside of the sandbox" if is_outside else "with additional permissions"
+            return f"asked to run {extent}: {call.outcome or 'open'}"
+    return None
