@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentdash.sandbox.word_sets import word_set
 
@@ -27,29 +25,28 @@ _SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
 _NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
 
 
-class Restraints(msgspec.Struct, frozen=True):
-    """`Seccomp` and `NoNewPrivs` of `/proc/self/status`; None where they were not printed."""
+class Restraints(NamedTuple):
+    """`Seccomp` and `NoNewPrivs` of `/proc/self/status`; None: not printed."""
 
     seccomp: int | None = None
     no_new_privs: bool | None = None
 
     def __bool__(self) -> bool:
-        return self.seccomp is not None or self.no_new_privs is not None
+        return self != (None, None)
 
     @property
     def sandboxed(self) -> bool | None:
-        """Return False where nothing restrains the process: each sandbox of Codex on Linux sets no_new_privs.
+        """Return False if nothing restrains the process: each sandbox of Codex on Linux sets no_new_privs.
 
         None otherwise: what set it cannot be read from this.
         """
-        return False if self.no_new_privs is False and self.seccomp == 0 else None
+        return False if self == (0, False) else None
 
     @property
     def quote(self) -> str:
         """Return the lines, joined."""
-        privs = None if self.no_new_privs is None else int(self.no_new_privs)
-        shown = (("Seccomp", self.seccomp), ("NoNewPrivs", privs))
-        return " ".join(f"{name}: {value}" for name, value in shown if value is not None)
+        shown = zip(("Seccomp", "NoNewPrivs"), self, strict=True)
+        return " ".join(f"{name}: {int(value)}" for name, value in shown if value is not None)
 
 
 def is_about_status(script: str) -> bool:
@@ -68,28 +65,26 @@ def restraints(script: str, output: str) -> Restraints:
     # the grammar is imported by the first script that needs it
     from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
-    found = commands(script)
-    if found is None:
-        return Restraints()
+    found = commands(script) or ()
     own = {command.pipeline for command in found if _is_own_status(command)}
     if not own or not all(_is_harmless(command, own) for command in found):
         return Restraints()
-    seccomp = {int(match[1]) for match in _SECCOMP.finditer(output)}
-    privs = {match[1] == "1" for match in _NO_NEW_PRIVS.finditer(output)}
+    seccomp, privs = set(_SECCOMP.findall(output)), set(_NO_NEW_PRIVS.findall(output))
     return Restraints(
-        seccomp=seccomp.pop() if len(seccomp) == 1 else None,
-        no_new_privs=privs.pop() if len(privs) == 1 else None,
+        int(seccomp.pop()) if len(seccomp) == 1 else None, privs.pop() == "1" if len(privs) == 1 else None
     )
 
 
 def _is_own_status(command: Command) -> bool:
     """Return whether a command prints the own status file, and no other."""
-    if command.position or command.name not in _READERS or _leads_elsewhere(command):
+    is_redirected = any(redirect.fd != _STDERR for redirect in command.redirects)
+    if command.position or command.name not in _READERS or is_redirected:
         return False
-    operands = [word.raw.strip("\"'") for word in command.argv[1:] if not word.raw.startswith("-")]
-    files = operands[1:] if command.name in ("grep", "egrep") else operands
-    if command.name == "head":
-        files = [operand for operand in operands if not operand.isdecimal()]
+    files = [word.raw.strip("\"'") for word in command.argv[1:] if not word.raw.startswith("-")]
+    if command.name in ("grep", "egrep"):
+        files = files[1:]
+    elif command.name == "head":
+        files = [operand for operand in files if not operand.isdecimal()]
     return len(files) == 1 and _OWN_STATUS.fullmatch(files[0]) is not None
 
 
@@ -100,7 +95,3 @@ def _is_harmless(command: Command, own: set[int]) -> bool:
     if command.pipeline in own:
         return command.name in ("grep", "egrep") and len(command.argv) <= _MAX_GREP_WORDS
     return command.name in _UNRELATED
-
-
-def _leads_elsewhere(command: Command) -> bool:
-    return any(redirect.fd != _STDERR for redirect in command.redirects)

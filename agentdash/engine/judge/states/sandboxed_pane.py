@@ -62,13 +62,11 @@ def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxIn
         return None
     own = [_NAMESPACES[name] for name in kernel.apart_from(host)] if host else []
     # a container around both the process and agentdash filters both
-    filtered = kernel.seccomp and (host is None or kernel.seccomp != host.seccomp)
-    signs = [f"seccomp {kernel.seccomp}"] if filtered else []
+    is_filtered = kernel.seccomp and (host is None or kernel.seccomp != host.seccomp)
+    signs = [f"seccomp {kernel.seccomp}"] if is_filtered else []
     signs += [f"own {', '.join(own)} namespace{'s' * (len(own) > 1)}"] if own else []
-    if not signs:
-        return None
-    offline = "network" in own or (process.env or {}).get(NETWORK_FLAG) == "1"
-    return SandboxInfo(process=process, text=", ".join(signs), offline=offline)
+    is_offline = "network" in own or (process.env or {}).get(NETWORK_FLAG) == "1"
+    return SandboxInfo(process, ", ".join(signs), is_offline) if signs else None
 
 
 # ---------------------------------------------------------------- what was denied
@@ -76,48 +74,38 @@ def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxIn
 
 def screen_denial(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> SandboxDenial | None:
     """Return the denial at the end of a sandboxed worker's screen."""
-    sandbox = _sandbox(fleet, occupant)
+    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     if sandbox is None:
         return None
-    output, cwd = _screen_end(pane), sandbox.process.cwd
-    network = Network.OFF if sandbox.offline else Network.ON
+    # a line that fills the pane's width continues in the next one
+    lines = [line for line in pane.screen if line.strip()][-_SCREEN_END_LINES:]
+    output = "".join(line if len(line) >= pane.width else f"{line}\n" for line in lines)
+    network, cwd = Network.OFF if sandbox.offline else Network.ON, sandbox.process.cwd
     policy = Policy(Filesystem.READ_ONLY, network, (PolicyRule("/", "read"),))
     found = find_denials("", output, exit_code=None, outcome="ended", policy=policy, cwd=cwd, tool="screen")
-    best = next((d for d in reversed(found) if d.target), found[-1] if found else None)
+    best = next((each for each in reversed(found) if each.target), found[-1] if found else None)
     if (best is None or not best.is_certain) and (failure := _UNEXPLAINED_FAILURE.search(output)):
-        best = Denial(
-            what="filesystem", operation="write", certainty="certain", quote=failure[0], target=failure[1]
-        )
+        best = Denial("filesystem", "write", "certain", failure[0], failure[1])
     return SandboxDenial(sandbox, best) if best else None
 
 
 def state_path_denial(fleet: FleetView, occupant: PaneOccupant | None) -> SandboxDenial | None:
     """Return the state path that a sandboxed worker needs and may not write, printed or not."""
-    sandbox = _sandbox(fleet, occupant)
+    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     path = next((p for p in occupant.paths if p.needed and p.denied), None) if occupant else None
     if sandbox is None or path is None:
         return None
     quote = f"it may not write {path.path}, where it keeps its {path.what}"
-    return SandboxDenial(
-        sandbox,
-        Denial(
-            what="filesystem",
-            operation="write",
-            certainty="certain",
-            quote=quote,
-            target=path.path,
-            source=EvidenceSource.KERNEL,
-        ),
-    )
+    denial = Denial("filesystem", "write", "certain", quote, path.path, source=EvidenceSource.KERNEL)
+    return SandboxDenial(sandbox, denial)
 
 
 def network_cut_denial(fleet: FleetView, occupant: PaneOccupant | None, text: str) -> SandboxDenial | None:
-    """Return the denial behind a failed connection in `text`, where the sandbox has no network."""
-    sandbox = _sandbox(fleet, occupant)
+    """Return the denial behind a failed connection in `text`, if the sandbox has no network."""
+    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     if sandbox is None or not sandbox.offline or not _CONNECTION_FAILURE.search(text):
         return None
-    denial = Denial(what="network", operation="connect", certainty="likely", quote=text)
-    return SandboxDenial(sandbox, denial)
+    return SandboxDenial(sandbox, Denial("network", "connect", "likely", text))
 
 
 def has_no_activity(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> bool:
@@ -136,37 +124,17 @@ def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
         at: when it was stopped (unix seconds).
         how: what became of it, `it sits still`.
     """
-    process, refused = found.sandbox.process, found.denial
-    target = f" {refused.path}" if refused.path else " the network" if refused.what == "network" else ""
-    printed = refused.source is EvidenceSource.OUTPUT
-    evidence = (
-        Evidence(
-            source=EvidenceSource.SCREEN if printed else refused.source,
-            at=at,
-            rule=f"denied-{refused.what}",
-            text=refused.quote,
-        ),
-        Evidence(
-            source=EvidenceSource.KERNEL,
-            at=process.key.started,
-            rule="in-a-sandbox",
-            text=f"pid {process.pid} ({process.name}): {found.sandbox.text}",
-        ),
-    )
+    process, denial = found.sandbox.process, found.denial
+    target = f" {denial.path}" if denial.path else " the network" if denial.what == "network" else ""
+    source = EvidenceSource.SCREEN if denial.source is EvidenceSource.OUTPUT else denial.source
+    around = f"pid {process.pid} ({process.name}): {found.sandbox.text}"
     return Assessment(
         state=State.BLOCKED_SANDBOX,
         since=at,
-        why=f"its sandbox denied it{target}, and {how}: {refused.quote}",
-        evidence=evidence,
-        fact=facts.denied(refused, ""),
+        why=f"its sandbox denied it{target}, and {how}: {denial.quote}",
+        evidence=(
+            Evidence(source, at, f"denied-{denial.what}", denial.quote),
+            Evidence(EvidenceSource.KERNEL, process.key.started, "in-a-sandbox", around),
+        ),
+        fact=facts.denied(denial, ""),
     )
-
-
-def _sandbox(fleet: FleetView, occupant: PaneOccupant | None) -> SandboxInfo | None:
-    return enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
-
-
-def _screen_end(pane: Pane) -> str:
-    """Return the last lines of a screen; a line that fills the pane's width continues in the next one."""
-    lines = [line for line in pane.screen if line.strip()][-_SCREEN_END_LINES:]
-    return "".join(line if len(line) >= pane.width else f"{line}\n" for line in lines)
