@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
 from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
-from agentdash.engine.judge.states.sandboxed_pane import (
+from agentdash.engine.judge.states.pane_state import (
     SandboxDenial,
     SandboxInfo,
     assess_blocked,

@@ -194,10 +194,10 @@ def _in_read_only(path: str, policy: Policy, facts: PathFacts) -> Remedy:
 
 def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: bool = False) -> Remedy:
     """Return what to do where no setting is narrow enough, or none would have an effect."""
-    approve = "approve that command"
+    choices = ["approve that command"]
     if policy is not None and policy.approval == "never":
-        approve = f"start Codex with `-a on-request` and {approve}"
-    choices = [approve] if _can_be_asked(policy, facts) else []
+        can_ask = _can_be_asked(facts.request)
+        choices = ["start Codex with `-a on-request` and approve that command"] if can_ask else []
     choices += [_ELSEWHERE] if is_file else []
     others = f"{', '.join(choices)}, or " if choices else ""
     return Remedy(f"{others}{_BY_HAND}: {reason}")
@@ -216,11 +216,7 @@ def network_access_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | N
 def network_off_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | None:
     """Return the settings that turn the network off, unless they were asked for, or would have no effect."""
     decides = _instead_of_network(Network.OFF, policy, facts)
-    return (
-        _network_access(policy, facts, "false")
-        if decides is None
-        else Remedy(f"the network stays on: {decides}")
-    )
+    return Remedy(f"the network stays on: {decides}") if decides else _network_access(policy, facts, "false")
 
 
 def _network_on(policy: Policy | None, facts: PathFacts) -> Remedy | None:
@@ -348,10 +344,9 @@ def _instead_of_network(wanted: Network, policy: Policy | None, facts: PathFacts
     return _decides(request, RequestField.NETWORK, is_asked=is_asked, is_barred=is_barred)
 
 
-def _can_be_asked(policy: Policy | None, facts: PathFacts) -> bool:
+def _can_be_asked(request: Requested | None) -> bool:
     """Return whether a Codex that never asks would ask with `-a on-request`."""
-    request = facts.request
-    if policy is None or policy.approval != "never" or request is None:
+    if request is None:
         return True
     is_asked = request.policy.approval == "on-request" and request.origin(RequestField.APPROVAL) is not None
     return not is_asked and _managed(request, RequestField.APPROVAL) is None
