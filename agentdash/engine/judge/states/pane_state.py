@@ -356,10 +356,9 @@ def _past_worker(fleet: FleetView, past: PastWorker, process: Process | None) ->
     )
 
 
-# ------------------------------------------------------------
-# Worker CLIs inside of a sandbox: whether the kernel shows one around the process, and what it denied
-# The text of a denial alone proves nothing. Together with a kernel that shows a sandbox around the process, and
-# with an end or a standstill, it does.
+# ---------------------------------------------------------------- inside of a sandbox
+# The text of a denial alone proves nothing. Together with a kernel that shows a sandbox around the process,
+# and with an end or a standstill, it does.
 
 
 _SCREEN_END_LINES: Final = 20
