@@ -115,6 +115,7 @@ def test_seatbelt_on_macos_is_no_finding() -> None:
         (WORKSPACE, HOST, NETWORK, ["network-open", "filesystem-wider"], "wider"),
         (ONLINE, HOST, {}, ["filesystem-wider"], "wider"),
         (ONLINE, CUT, {"CODEX_NETWORK_PROXY_ACTIVE": "1"}, [], None),
+        (replace(WORKSPACE, network=Network.MEDIATED), CUT, {}, [], None),
     ],
 )
 def test_live_processes(

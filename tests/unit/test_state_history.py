@@ -82,13 +82,6 @@ def test_history_of_a_turn_with_an_approval() -> None:
     ]
 
 
-def test_periods_have_reasons() -> None:
-    assert [s.why for s in worker(begun(), done(at=108)).history] == [
-        "turn open, waiting for the model",
-        "its turn is complete",
-    ]
-
-
 def test_reset_file_states_its_history_again() -> None:
     """Large files are read at head and tail first, and then whole."""
     tail = [*begun(at=500.0), done(at=510)]
@@ -107,17 +100,6 @@ def test_history_is_bounded() -> None:
     found = at(3000, turns)
     assert len(found.history) == MAX_STATE_PERIODS
     assert states(found)[-1] == ("completed", 1995, None)
-
-
-def test_history_of_a_pane_ends_when_it_is_linked() -> None:
-    tui = [
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD),
-        *polled(96),
-    ]
-    assert set(fleet(tui).histories) == {str(PANE)}
-    assert set(fleet(tui, begun(), held(104, 11)).histories) == {T}
 
 
 def test_thread_is_shown_from_its_first_turn() -> None:
@@ -286,9 +268,6 @@ def test_sign_of_life_ends_stalling(life: e.Event) -> None:
 def test_waiting_worker_has_not_stalled() -> None:
     assert at(9000, running(), ended(), done(at=103)).stalled is None
     assert at(9000, begun(), called(kind="question"), held(110)).stalled is None
-
-
-def test_worker_waiting_for_children_has_not_stalled() -> None:
     assert at(9000, begun(), called(kind="wait"), held(110)).stalled is None
 
 

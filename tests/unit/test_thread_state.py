@@ -63,12 +63,6 @@ def test_running_names_the_process_of_the_call() -> None:
     assert found.pids == (77,)
 
 
-def test_open_question_waits_for_input() -> None:
-    found = worker(begun(), called(text="Which branch?", kind="question"), held(110))
-    assert found.state is State.WAITING_INPUT
-    assert "Which branch?" in found.assessment.why
-
-
 def test_exited_during_a_command() -> None:
     found = worker(begun(), called(text="sleep 30"), polled(110))
     assert found.state is State.EXITED
@@ -188,18 +182,6 @@ def test_denied_hand_off_by_an_mcp_server_blocks_and_no_root_of_the_sandbox_is_i
     assert finding.remedy is entry.remedy is MCP_SERVER
 
 
-@pytest.mark.parametrize("outcome", ["refused-by-user", "refused-by-policy", "refused-by-approval"])
-def test_refused_last_command(outcome: e.Outcome) -> None:
-    story = (
-        begun(),
-        called(ask=True),
-        ended(output="rejected", exit_code=None, outcome=outcome),
-        done("Tried."),
-        polled(110),
-    )
-    assert worker(*story).state is State.FAILED_PERMISSION
-
-
 @pytest.mark.parametrize("size", [0, 20_000], ids=["created", "first line in part"])
 def test_file_without_a_whole_line_is_no_session_log_once_nobody_writes_it(size: int) -> None:
     """Codex creates a file before it writes the first line, which is long; its owner is seen later."""
@@ -293,11 +275,6 @@ def test_half_visible_menu_is_unknown() -> None:
     assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
 
 
-def test_unchanged_reading_keeps_its_time() -> None:
-    readings = [shows("running", "working", at=at, text=f"{at - 108:.0f}s") for at in (111, 119)]
-    assert worker(opencode(), readings).assessment.since == 111
-
-
 def opencode(*, gone: bool = False) -> list[e.Event]:
     """OpenCode in a pane, perhaps gone again."""
     story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *polled(110)]
@@ -306,46 +283,35 @@ def opencode(*, gone: bool = False) -> list[e.Event]:
     return story
 
 
-def test_pane_worker_without_reading_is_unknown() -> None:
-    found = worker(opencode())
-    assert (found.kind, found.agent.name, found.state) == ("pane", "opencode", State.UNKNOWN)
+ZOMBIE = process(10, started=80.0, zombie=True, exit_code=4)
+LOST = e.SourceSeen(at=130, name="tmux", ok=False, detail="no server running on /tmp/tmux-0/default")
 
 
-def test_worker_that_left_its_pane_is_exited() -> None:
-    found = worker(opencode(gone=True))
-    assert (found.state, found.assessment.since) == (State.EXITED, 120)
+@pytest.mark.parametrize(
+    ("story", "state", "why"),
+    [
+        ([opencode()], State.UNKNOWN, "nothing that it shows is understood here"),
+        ([opencode(gone=True)], State.EXITED, "opencode (pid 11) is gone from the pane"),
+        ([opencode(), pane(dead=True, dead_status=3)], State.EXITED, "exit code 3"),
+        ([opencode(), pane(dead=True)], State.EXITED, "exit code unknown"),
+        ([opencode(), pane(dead=True), ZOMBIE], State.EXITED, "exit code 4"),
+        ([opencode(), LOST], State.UNREACHABLE, "no server running"),
+    ],
+)
+def test_pane_without_a_reading(story: list[e.Event | list[e.Event]], state: State, why: str) -> None:
+    found = worker(*story)
+    assert (found.state, why in found.assessment.why) == (state, True)
 
 
-def test_dead_pane() -> None:
-    found = worker(opencode(), pane(dead=True, dead_status=3))
-    assert (found.state, found.assessment.why) == (State.EXITED, "exit code 3")
-
-
-def test_dead_pane_takes_the_exit_code_of_its_zombie() -> None:
-    zombie = process(10, started=80.0, zombie=True, exit_code=4)
-    assert worker(opencode(), pane(dead=True)).assessment.why == "exit code unknown"
-    assert worker(opencode(), pane(dead=True), zombie).assessment.why == "exit code 4"
-
-
-def test_lost_tmux_server() -> None:
-    lost = e.SourceSeen(at=130, name="tmux", ok=False, detail="no server running on /tmp/tmux-0/default")
-    assert worker(opencode(), lost).state is State.UNREACHABLE
-
-
-@pytest.mark.parametrize(("server", "source"), [("-L lab", "tmux lab"), ("/tmp/x/lab", "tmux /tmp/x/lab")])
-def test_lost_tmux_server_with_a_name(server: str, source: str) -> None:
-    key = PaneKey(server, "%1")
+def test_lost_tmux_server_with_a_name() -> None:
     story = opencode()
-    story[0] = e.PaneSeen(at=90.0, pane=Pane(key, "work", "1:api", 10, "node"))
-    lost = e.SourceSeen(at=130, name=source, ok=False, detail="no server running")
+    story[0] = e.PaneSeen(at=90.0, pane=Pane(PaneKey("-L lab", "%1"), "work", "1:api", 10, "node"))
+    lost = e.SourceSeen(at=130, name="tmux lab", ok=False, detail="no server running")
     assert [w.state for w in snapshot_after(story, lost).workers] == [State.UNREACHABLE]
 
 
-def test_shell_is_no_worker() -> None:
+def test_shell_and_removed_pane_are_no_workers() -> None:
     assert snapshot_after(pane(), process(10, started=80.0), polled(110)).workers == ()
-
-
-def test_removed_pane_is_not_shown() -> None:
     assert snapshot_after(opencode(), e.PaneGone(at=130, key=PANE)).workers == ()
 
 
@@ -356,22 +322,13 @@ def against(found: Worker) -> list[tuple[str, str]]:
     return [(x.source, x.rule) for x in found.assessment.evidence if not x.agrees]
 
 
-def test_idle_screen_is_evidence_against_an_open_turn() -> None:
-    found = worker(in_a_pane(), read("completed"))
-    assert (found.state, against(found)) == (State.RUNNING, [("screen", "codex.rule")])
-
-
-def test_active_feed_is_evidence_against_a_finished_turn() -> None:
-    found = worker(begun(), done(), pushed(), held(110))
-    assert (found.state, against(found)) == (State.COMPLETED, [("codex feed", "status-pushed")])
-    idle = e.StatusPushed(at=105, thread=T, status="idle")
-    assert against(worker(begun(), idle, held(110))) == [("codex feed", "status-pushed")]
-
-
-def test_agreeing_sources_are_attached() -> None:
-    found = worker(in_a_pane(), read("running"), pushed())
-    assert against(found) == []
-    assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in found.assessment.evidence}
+def test_other_sources_are_evidence_for_or_against() -> None:
+    idle_screen, active_feed = worker(in_a_pane(), read("completed")), worker(begun(), done(), pushed())
+    assert (idle_screen.state, against(idle_screen)) == (State.RUNNING, [("screen", "codex.rule")])
+    assert (active_feed.state, against(active_feed)) == (State.COMPLETED, [("codex feed", "status-pushed")])
+    agreed = worker(in_a_pane(), read("running"), pushed())
+    assert against(agreed) == []
+    assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in agreed.assessment.evidence}
 
 
 @pytest.mark.parametrize(
@@ -380,7 +337,6 @@ def test_agreeing_sources_are_attached() -> None:
         "touch /home/dev/x || true",
         "touch /home/dev/x 2>&1 | tail -3",
         "touch /home/dev/x; echo rc=$?",
-        "touch /home/dev/x; touch y",
     ],
 )
 def test_exit_code_of_another_command_does_not_hide_a_denial(script: str) -> None:
@@ -527,6 +483,7 @@ HALF = e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")
 ABORTED = e.TurnEnded(thread=T, at=104, line=9, how="aborted", reason="interrupted")
 DENIED = "touch: cannot touch '/home/dev/x': Read-only file system\n"
 UNREADABLE = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
+REJECTED = ended(output="rejected", exit_code=None, outcome="refused-by-user")
 CLOSED_FEED = e.SourceSeen(at=106, name="codex feed", ok=False, detail="closed")
 READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
 
@@ -547,7 +504,9 @@ READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
                 held(110),
             ],
         ),
+        (State.WAITING_INPUT, [begun(), called(text="Which branch?", kind="question"), held(110)]),
         # how a turn ends
+        (State.FAILED_PERMISSION, [begun(), called(ask=True), REJECTED, done(), polled(110)]),
         (State.COMPLETED, [begun(), called(), ended(), done(), polled(110)]),
         (State.INTERRUPTED, [begun(), called(), ABORTED, polled(110)]),
         (State.COMPLETED, [begun(version="0.160.0"), called(), ended(), done(None), polled(110)]),
