@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from agentdash.engine.judge.findings.requests import newest_request
@@ -199,7 +198,8 @@ def _private_part(path: str, facts: PathFacts) -> str | None:
 
 def _homes(directory: str, path: str, facts: PathFacts) -> set[str]:
     """Return the home directories at, above and below a directory, as far as they are known."""
-    above = [path, *map(str, PurePosixPath(path).parents)]
+    parts = path.split("/")
+    above = ["/".join(parts[:count]) or "/" for count in range(1, len(parts) + 1)]
     homes = {each for each in above if facts.kinds.get(each) is PathKind.HOME or home_of(each) == each}
     if posixpath.dirname(path) == directory and _SHELL_FILES.fullmatch(posixpath.basename(path)):
         homes.add(directory)

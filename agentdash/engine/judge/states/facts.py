@@ -6,7 +6,7 @@ import re
 from typing import Final, Literal
 
 from agentdash.model.conversation import shown_tool
-from agentdash.model.denials import Denial, Operation, What
+from agentdash.model.denials import Denial, Operation
 from agentdash.model.events import ScreenRead
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.sanitize import clean_line
@@ -16,14 +16,7 @@ from agentdash.model.thread import Call
 _MAX_WHY_CHARS: Final = 80
 _MAX_MESSAGE_CHARS: Final = 300
 """Of a final answer; other objects are whole."""
-_DENIED_OPERATIONS: Final[dict[Operation, str]] = {
-    "read": "read",
-    "write": "write",
-    "create": "create",
-    "mkdir": "mkdir",
-    "rename": "rename",
-    "delete": "delete",
-    "chmod": "chmod",
+_NOUNS: Final[dict[Operation, str]] = {
     "sqlite": "SQLite write",
     "git": "git change",
     "connect": "connection",
@@ -32,13 +25,7 @@ _DENIED_OPERATIONS: Final[dict[Operation, str]] = {
     "exec": "execution",
     "start": "sandbox start",
 }
-"""Operations as nouns, before `denied`."""
-_FORMS_OF_TARGETS: Final[dict[What, ObjectForm]] = {
-    "filesystem": ObjectForm.PATH,
-    "network": ObjectForm.HOST,
-    "sandbox": ObjectForm.TEXT,
-    "other": ObjectForm.TEXT,
-}
+"""What stands before `denied`, if that is not the operation itself."""
 _REASONS: Final = re.compile(
     r"read-only file system|operation not permitted|permission denied|could not resolve host"
     r"|temporary failure in name resolution|network is unreachable|connection refused"
@@ -122,13 +109,15 @@ def shown(reading: ScreenRead) -> Fact:
 def denied(denial: Denial, command: str) -> Fact:
     """Return a denial; without a known target, the command is the object."""
     verb = "denied" if denial.is_certain else "likely denied"
-    what = f"{_DENIED_OPERATIONS[denial.operation]} {verb}"
+    what = f"{_NOUNS.get(denial.operation, denial.operation)} {verb}"
     reason = _REASONS.search(denial.quote)
     why = reason[0].lower() if reason else ""
     if denial.target is None:
         form = ObjectForm.COMMAND if command else ObjectForm.TEXT
         return Fact(FactKind.DENIED, f"{what} in", clean_line(command or denial.quote), form, why)
-    form = ObjectForm.PATH if denial.target.startswith("/") else _FORMS_OF_TARGETS[denial.what]
+    form = ObjectForm.HOST if denial.what == "network" else ObjectForm.TEXT
+    if denial.what == "filesystem" or denial.target.startswith("/"):
+        form = ObjectForm.PATH
     return Fact(FactKind.DENIED, what, clean_line(denial.target), form, why)
 
 
