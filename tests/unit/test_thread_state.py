@@ -33,12 +33,6 @@ from tests.unit.story import (
 )
 
 
-def test_running_while_the_model_thinks() -> None:
-    found = worker(begun(), held(110))
-    assert (found.state, found.assessment.since) == (State.RUNNING, 100.0)
-    assert {x.rule for x in found.assessment.evidence} == {"turn-open", "owner-alive"}
-
-
 def test_owner_without_a_lock_is_evidence_of_its_process() -> None:
     """Codex through 0.147 has no writer locks: its rollout is held open."""
     seen = e.FileSeen(thread=T, at=100, path="/r.jsonl", size=1, modified=100)
@@ -61,12 +55,6 @@ def test_running_names_the_process_of_the_call() -> None:
     assert found.state is State.RUNNING
     assert found.assessment.why == "`pytest -q` is running (pid 77)"
     assert found.pids == (77,)
-
-
-def test_exited_during_a_command() -> None:
-    found = worker(begun(), called(text="sleep 30"), polled(110))
-    assert found.state is State.EXITED
-    assert "sleep 30" in found.assessment.why
 
 
 @pytest.mark.parametrize(
@@ -150,15 +138,6 @@ def test_a_command_of_a_killed_process_has_ended_where_the_session_is_resumed() 
 
 DATABASE = "sqlite3.OperationalError: unable to open database file"
 BOARD = "sqlite3 ~/board/kanban.db 'update t'"
-
-
-def test_denied_last_command_blocks() -> None:
-    found = worker(begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), done(), polled(110))
-    assert found.state is State.BLOCKED_SANDBOX
-    assert "/home/dev/board/kanban.db" in found.assessment.why
-    (finding,) = found.sandbox.findings
-    assert finding.remedy is not None
-    assert finding.remedy.text == '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]'
 
 
 def hand_off(call: str, output: str, *, at: float) -> list[e.Event]:
@@ -372,11 +351,6 @@ def test_pane_stopped_during_retries(after: str | None) -> None:
     assert worker(opencode(), failed, worked).state is State.INTERRUPTED
 
 
-def test_aborted_turn_mentions_a_long_silence() -> None:
-    aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
-    assert "had not answered for 50 s" in worker(begun(), aborted, polled(160)).assessment.why
-
-
 def test_background_terminal_outlives_its_turn() -> None:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
     server = process(77, 50, started=101.5, env=env, argv=("make", "serve"))
@@ -394,21 +368,6 @@ def test_background_terminal_outlives_its_turn() -> None:
         "its turn is complete; `make serve` goes on in the background",
     )
     assert against(found) == [("process", "command-alive")]
-
-
-def test_turn_continues_in_the_daemon_without_tui() -> None:
-    daemon = process(50, started=70.0, argv=("codex", "app-server", "--managed-daemon"))
-    quit_ = [e.ProcessGone(at=120, key=process(11, 10, started=95.0).process.key), *held(121, 50)]
-    found = worker(
-        daemon,
-        begun(),
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD),
-        held(104, 50),
-        quit_,
-    )
-    assert (found.kind, found.state, found.pane) == ("codex-thread", State.RUNNING, None)
 
 
 def test_half_visible_menu_yields_to_other_sources() -> None:
@@ -453,26 +412,6 @@ def test_what_a_program_goes_on_without_does_not_block() -> None:
     assert worker(*events).state is State.COMPLETED
     failed = [*begun(), called(text=script), ended(output=warning, exit_code=1), done(), held(110)]
     assert worker(*failed).state is State.BLOCKED_SANDBOX
-
-
-@pytest.mark.parametrize(
-    ("script", "output"),
-    [
-        (
-            "pip install cowsay 2>&1 | tail -2",
-            "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<x>: Failed "
-            "to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/x/\n"
-            "ERROR: No matching distribution found for cowsay",
-        ),
-        (
-            "curl -so /srv/a.html https://a.example; echo rc=$?",
-            "Warning: Failed to open the file /srv/a.html: Read-only file system\nrc=23",
-        ),
-    ],
-)
-def test_a_warning_of_what_failed_blocks(script: str, output: str) -> None:
-    events = [*begun(), called(text=script), ended(output=output), done(), held(110)]
-    assert worker(*events).state is State.BLOCKED_SANDBOX
 
 
 # ---------------------------------------------------------------- one state each
