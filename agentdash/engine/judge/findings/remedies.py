@@ -493,8 +493,8 @@ def _table(
     Args:
         entries: keys and values, as TOML.
         condition: words behind the place.
-        adds_to: what the value has to be added to if its present value is not known: then there is no
-            `once`, since it would replace that.
+        adds_to: what the value has to be added to if its present value is not known: then `once` is
+            None, since it would replace that.
     """
     there = (
         f"add the path to {adds_to}" if adds_to else "put the line there, in place of one with the same key"

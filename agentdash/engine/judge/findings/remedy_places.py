@@ -43,7 +43,7 @@ _SHARED_IN_HOME: Final = frozenset(
         "Library/Application Support", "Library/Caches", "Library/LaunchAgents", "Library/Preferences",
     )
 )  # fmt: skip
-"""Directories below a home that many programs share, or of which the user's shell runs programs."""
+"""Directories below a home that many programs share, or whose programs the user's shell runs."""
 _SHELL_FILES: Final = re.compile(
     r"\.(?:bash\w*|profile|zsh\w*|zprofile|zlogin|login|inputrc|netrc|gitconfig)"
 )

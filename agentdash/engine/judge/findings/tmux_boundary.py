@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.escalation import granted
+from agentdash.engine.detect import granted
 from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, network_off_remedy
 from agentdash.engine.judge.findings.wording import make_finding, policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer

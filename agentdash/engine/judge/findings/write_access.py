@@ -167,7 +167,7 @@ class DenialPredictor:
 
 
 def reach_by_policy(own: Reach, policy: Policy) -> Reach:
-    """Return what commands under a policy may reach, if they have this user's rights otherwise.
+    """Return what commands under a policy may reach, if nothing else limits this user's rights.
 
     Args:
         own: what agentdash itself reaches, which is in no sandbox.

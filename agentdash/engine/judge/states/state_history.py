@@ -199,7 +199,7 @@ def _is_running(history: History | None) -> bool:
 
 
 def _update_all(draft: FleetDraft, at: float) -> None:
-    """Update every worker, but for threads that cannot have changed."""
+    """Update every worker, except for threads that cannot have changed."""
     for thread in list(draft.threads.values()):
         known = draft.histories.get(thread.id)
         is_unchanged = known is not None and known.thread is thread and _is_idle(draft, thread)
