@@ -9,13 +9,12 @@ typed or configured already, and lost, is no remedy: the words name what decides
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
@@ -38,7 +37,6 @@ from agentdash.model.denials import (
 from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.thread import Thread
 
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
 OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
@@ -65,13 +63,15 @@ _SOCKET_WORDS: Final = re.compile(
 )
 _WORKTREE: Final = "/.git/worktrees/"
 """Also with `--add-dir MAIN/.git` it is read-only, though the policy lets it be written (0.171)."""
-_LOCAL_NAMES: Final = ("localhost", "ip6-localhost", "host.docker.internal")
+_THIS_MACHINE: Final = re.compile(
+    r"(?:.+\.)?localhost|ip6-localhost|host\.docker\.internal|127(?:\.\d+){3}|0\.0\.0\.0|::1?", re.IGNORECASE
+)
 _PROXY_KEEPS_LOCAL: Final = re.compile(r"local/private|not_allowed_local")
 """Codex's proxy refuses private addresses whatever its list of domains has."""
 _PROXY_HOST: Final = re.compile(r'Network access to "([\w.:-]+)"|"host":\s*"([\w.:-]+)"')
 _HOST: Final = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.:-]+")
-_INEXACT: Final = ("…", "\ufffd")
-"""Marks of a text that was cut or could not be decoded."""
+_EXACT: Final = re.compile(r"/[^…\ufffd]*", re.DOTALL)
+"""An absolute path without marks of a text that was cut or could not be decoded."""
 _ELSEWHERE: Final = "write elsewhere below the working directory"
 _BY_HAND: Final = "run it yourself outside of the sandbox"
 
@@ -110,18 +110,6 @@ def remedy_for(
     return startup_remedy(entry.quote) if entry.what == "sandbox" else None
 
 
-def denials_with_remedies(thread: Thread, places: PathFacts) -> tuple[LedgerEntry, ...]:
-    """Return the denial ledger of a thread, each entry with its remedy by the policy that was in force."""
-    scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
-    entries = []
-    for entry in thread.denials:
-        policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
-        script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
-        remedy = remedy_for(entry, policy, places, script=script, by_mcp=entry.by_mcp)
-        entries.append(replace(entry, remedy=remedy))
-    return tuple(entries)
-
-
 def startup_remedy(quote: str) -> Remedy:
     """Return what helps where the sandbox of Codex could not be started, by what was printed."""
     return _RESTART if _HELPER_IS_MISSING in quote else _DOCTOR
@@ -142,7 +130,7 @@ def filesystem_remedy(
         facts: what is known of the disk.
     """
     path = absolute(path, facts)
-    if not _is_exact(path):
+    if not _EXACT.fullmatch(path):
         return None
     if policy is not None:
         if policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN):
@@ -163,10 +151,6 @@ def filesystem_remedy(
     if reason is not None:
         return _instead(reason, policy, facts, is_file=True)
     return _writable_root(place, policy, facts)
-
-
-def _is_exact(path: str) -> bool:
-    return path.startswith("/") and not any(mark in path for mark in _INEXACT)
 
 
 def _may_write(policy: Policy, path: str) -> bool:
@@ -210,18 +194,21 @@ def network_access_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | N
     """Return the remedy for a worker that needs hosts of the internet: its model."""
     if policy is not None and (policy.network is not Network.OFF or not policy.writable_roots):
         return None
-    return _network_on(policy, facts)
+    return turn_network(Network.ON, policy, facts)
 
 
-def network_off_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    """Return the settings that turn the network off, unless they were asked for, or would have no effect."""
-    decides = _instead_of_network(Network.OFF, policy, facts)
-    return Remedy(f"the network stays on: {decides}") if decides else _network_access(policy, facts, "false")
-
-
-def _network_on(policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    decides = _instead_of_network(Network.ON, policy, facts)
-    return _network_access(policy, facts, "true") if decides is None else _instead(decides, policy, facts)
+def turn_network(
+    wanted: Literal[Network.ON, Network.OFF], policy: Policy | None, facts: PathFacts
+) -> Remedy | None:
+    """Return the settings that turn the network on or off, unless they were asked for, or would have no
+    effect. Files stay as they are."""
+    if (decides := _instead_of_network(wanted, policy, facts)) is not None:
+        words = Remedy(f"the network stays on: {decides}")
+        return words if wanted is Network.OFF else _instead(decides, policy, facts)
+    profile, value = _profile(policy, facts), "true" if wanted is Network.ON else "false"
+    if profile is None:
+        return _table(_WORKSPACE_WRITE, {"network_access": value}, facts)
+    return _profile_entry(profile, "network", {"enabled": value}, facts)
 
 
 def _network_remedy(
@@ -234,7 +221,7 @@ def _network_remedy(
     host, is_mediated = _host(entry, policy), policy.network is Network.MEDIATED
     if host is None or entry.operation == "bind":
         reason = "no host is known that a setting could open"
-    elif _is_local(host):
+    elif _THIS_MACHINE.fullmatch(host.strip("[]")):
         reason = f"{host} is a service of this machine, which no setting opens alone"
     elif is_mediated and _PROXY_KEEPS_LOCAL.search(entry.quote):
         reason = f"{host} has a private address, which the proxy never reaches"
@@ -243,7 +230,7 @@ def _network_remedy(
     elif not policy.writable_roots:
         reason = "a read-only sandbox has no network"
     else:
-        return _network_on(policy, facts)
+        return turn_network(Network.ON, policy, facts)
     return _instead(reason, policy, facts)
 
 
@@ -283,17 +270,6 @@ def _host(entry: LedgerEntry | Denial, policy: Policy) -> str | None:
         return match[1] or match[2]
     target = entry.target
     return target if target and _HOST.fullmatch(target) else None
-
-
-def _is_local(host: str) -> bool:
-    name = host.strip("[]").casefold()
-    if name in _LOCAL_NAMES or name.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
 
 
 # ---------------------------------------------------------------- what decides instead of a setting
@@ -437,14 +413,6 @@ def _extra_roots(policy: Policy | None, facts: PathFacts) -> list[str]:
         for root in roots
         if root not in own and root.startswith("/") and not root.endswith("/.codex/memories")
     ]
-
-
-def _network_access(policy: Policy | None, facts: PathFacts, value: str) -> Remedy | None:
-    """Return the settings that turn the network on (`true`) or off, and leave files as they are."""
-    profile = _profile(policy, facts)
-    if profile is None:
-        return _table(_WORKSPACE_WRITE, {"network_access": value}, facts)
-    return _profile_entry(profile, "network", {"enabled": value}, facts)
 
 
 def _network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | None:
@@ -594,7 +562,7 @@ def _claude_filesystem_remedy(
     path: str, operation: Operation, policy: Policy, facts: PathFacts
 ) -> Remedy | None:
     is_workspace = policy.filesystem is Filesystem.WORKSPACE
-    if not _is_exact(path) or not is_workspace or policy.may_write(path):
+    if not _EXACT.fullmatch(path) or not is_workspace or policy.may_write(path):
         return None
     if any(is_at_or_below(path, root) for root in policy.writable_roots):
         return Remedy(f"Claude Code keeps {path} read-only in every sandbox: write elsewhere, or {_BY_HAND}")

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.engine.detect import granted
-from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, network_off_remedy
+from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, turn_network
 from agentdash.engine.judge.findings.wording import make_finding, policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
 from agentdash.model.denials import PathFacts
@@ -186,7 +186,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
         last=last.at,
         count=len(thread.escapes),
         evidence=(Evidence(kernel, each.at, "outside-of-the-sandbox", each.quote) for each in thread.escapes),
-        remedy=network_off_remedy(policy, places),
+        remedy=turn_network(Network.OFF, policy, places),
         calls=(each.call for each in thread.escapes),
         pids=(each.pid for each in thread.escapes if each.pid),
         fields=[

@@ -15,7 +15,6 @@ from agentdash.engine.judge.findings.command_sandbox import (
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
 from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
 from agentdash.engine.judge.findings.remedies import (
-    denials_with_remedies,
     exclude_flags,
     remedy_for,
     startup_remedy,
@@ -36,7 +35,7 @@ from agentdash.engine.judge.findings.wording import (
 )
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial, PathFacts, Remedy
+from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
@@ -116,7 +115,7 @@ def judge_sandbox(
             observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
-        denials=denials_with_remedies(thread, places),
+        denials=_ledger(thread, places),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=newest,
     )
@@ -270,8 +269,8 @@ def _escalation(thread: Thread) -> str | None:
     return None
 
 
-# ------------------------------------------------------------
-# Findings about denials: those that stopped a thread, and those that its policy cannot explain
+# ---------------------------------------------------------------- denials
+# Those that stopped a thread, those that its policy cannot explain, and the ledger of all.
 
 
 _QUOTED_CALLS: Final = 5
@@ -371,3 +370,15 @@ def _finding(
         remedy=remedy,
         calls=[call.id for call, _ in denied[-_LISTED_CALLS:]],
     )
+
+
+def _ledger(thread: Thread, places: PathFacts) -> tuple[LedgerEntry, ...]:
+    """Return the denial ledger of a thread, each entry with its remedy by the policy that was in force."""
+    scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
+    entries = []
+    for entry in thread.denials:
+        policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
+        script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
+        remedy = remedy_for(entry, policy, places, script=script, by_mcp=entry.by_mcp)
+        entries.append(replace(entry, remedy=remedy))
+    return tuple(entries)
