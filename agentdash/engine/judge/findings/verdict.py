@@ -272,7 +272,6 @@ def _escalation(thread: Thread) -> str | None:
 # ---------------------------------------------------------------- denials
 # Those that stopped a thread, those that its policy cannot explain, and the ledger of all.
 
-
 _QUOTED_CALLS: Final = 5
 """Newest calls that are quoted as evidence."""
 _LISTED_CALLS: Final = 8
