@@ -18,7 +18,7 @@ from agentdash.agents.codex.rollout.kinds import RECORD_START
 from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of, rollout_reader
 from agentdash.collect.sources.denied_paths import denied_paths
-from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandbox
+from agentdash.engine.detect import HINTS, may_show_denial, may_show_sandbox
 from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce, reduce_log
 from agentdash.engine.snapshot import build_snapshot

@@ -5,18 +5,13 @@ from __future__ import annotations
 import pytest
 
 from agentdash.agents.screen_reader import read_screen
-from agentdash.demo.day import demo_events
 from agentdash.engine.judge.states import facts
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.denials import Denial
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Fleet
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Call
-from agentdash.model.worker import Worker
 from tests.unit.captures import FOLDERS, Capture, captures
 
 CAPTURES = [
@@ -124,24 +119,6 @@ def test_what_an_approval_is_for() -> None:
     assert facts.wants(escalated).text == "wants to leave the sandbox for git push (needs the network)"
     assert facts.wants(call("make")).text == "wants to run make"
     assert facts.wants(None).text == "wants an approval"
-
-
-def demo_workers() -> list[Worker]:
-    start, events = demo_events()
-    events.sort(key=lambda event: event.at)
-    found = []
-    for seconds in range(4, 120, 8):
-        fleet = reduce(Fleet(), [event for event in events if event.at <= start + seconds])
-        found += build_snapshot(fleet, start + seconds).workers
-    return found
-
-
-@pytest.mark.slow
-def test_every_worker_of_the_demo_that_needs_somebody_has_an_object() -> None:
-    waiting = [worker for worker in demo_workers() if worker.state.needs_you]
-    assert len(waiting) > 20
-    without = [worker.fact for worker in waiting if not worker.fact.object]
-    assert {fact.kind for fact in without} <= {FactKind.IDLE}
 
 
 def test_text_has_no_reason_twice() -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.platform import platform
+from agentdash.engine.detect import platform
 from agentdash.engine.reduce.calls import (
     abort_open_calls,
     add_left_out,
