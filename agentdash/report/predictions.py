@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from agentdash.agents.codex.config.argv import Arguments, parse_options, refusal
+from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import ConfigLayers, directory, read_layers
 from agentdash.agents.codex.config.precedence import Asked, request
@@ -29,7 +29,7 @@ from agentdash.model.denials import PathFacts, PathKind
 from agentdash.model.policy import SANDBOX_MODES, Network, Policy
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
-from agentdash.model.versions import numbers_of, stand_in
+from agentdash.model.versions import stand_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -112,13 +112,14 @@ def check_config(
         version: of Codex, and where it was found.
 
     Raises:
-        ValueError: this version refuses the arguments.
+        ValueError: the arguments start no thread, or have options that no version knows.
     """
     known = rules_for(version[0])
     is_measured = known is not None and stand_in(version[0], LAST_MEASURED) is None
-    if is_measured and (problem := refusal(args, numbers_of(version[0])[1])) is not None:
-        raise ValueError(f"Codex {version[0]} does not take these arguments: {problem}")
     arguments = parse_options(args)
+    if arguments.mode == "other" or (is_measured and arguments.unknown):
+        what = ", ".join(arguments.unknown) or "a subcommand that starts no thread"
+        raise ValueError(f"Codex {version[0]} has no policy for these arguments: {what}")
     rules = known or latest_rules()
     workspace = directory(arguments, str(cwd))
     layers = read_layers(str(home), workspace, arguments, rules)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -387,25 +386,16 @@ def test_option_that_a_version_drops(version: str, args: str, why: str, tmp_path
 @pytest.mark.parametrize(
     ("version", "args", "why"),
     [
-        ("0.169.0", "--bogus", "unexpected argument '--bogus'"),
-        ("0.169.0", "exec --full-auto", "'--full-auto': use -s workspace-write"),
-        ("0.146.0", "exec --approve-for-me --yolo", "--approve-for-me and --yolo exclude each other"),
-        ("0.145.0", "--approve-for-me", "unexpected argument '--approve-for-me'"),
-        ("0.169.0", "exec -a never", "unexpected argument '-a'"),
-        ("0.169.0", "-a untrusted", "the values are on-request, never"),
-        ("0.169.0", "exec -s", "-s needs a value"),
-        ("0.169.0", "exec --yolo=1", "--yolo takes no value"),
-        ("0.169.0", "exec fix it", "unexpected argument 'it'"),
-        ("0.169.0", "exec resume -s read-only", "unexpected argument '-s'"),
+        ("0.169.0", "exec --bogus", "--bogus"),
         ("0.169.0", "login", "starts no thread"),
     ],
 )
-def test_arguments_that_codex_refuses(version: str, args: str, why: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=re.escape(why)):
+def test_arguments_without_a_policy(version: str, args: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=why):
         check_config(tuple(args.split()), home=tmp_path, cwd=tmp_path, version=(version, "x"))
 
 
-def test_options_of_versions_that_are_not_measured_are_not_refused(tmp_path: Path) -> None:
+def test_unknown_options_of_a_newer_version_pass(tmp_path: Path) -> None:
     report = check_config(("--new",), home=tmp_path, cwd=tmp_path, version=("9.9.0", "x"))
     assert (report.measured, report.exit_code) == (False, 2)
 
