@@ -228,7 +228,7 @@ class MessageLogged(ThreadEvent, frozen=True, kw_only=True, tag="said"):
 
 
 class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"):
-    """Running totals (`token_count`, `token_usage_record`): the newest wins, they are never added up."""
+    """Running totals (`token_count`): the newest wins, they are never added up."""
 
     total: int | None = None
     """Tokens of the thread so far, without those of the thread that it was forked from."""

@@ -392,19 +392,16 @@ def test_tokens_are_emitted_when_they_change() -> None:
             "model_context_window": 99,
         },
     )
-    record = line(
-        "token_usage_record", {"usage": {"total_tokens": 4}, "thread_token_usage": {"total_tokens": 9}}
-    )
-    more = line(
-        "token_usage_record", {"usage": {"total_tokens": 5}, "thread_token_usage": {"total_tokens": 14}}
-    )
-    assert [
-        (t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, record, count, more))
-    ] == [(9, 4, 99), (14, 5, 99)]
+    more = event("token_count", info={"total_token_usage": {"total_tokens": 14}})
+    assert [(t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, count, more))] == [
+        (9, 4, 99),
+        (14, 4, 99),
+    ]
 
 
 def test_silent_kinds() -> None:
     silent = (
+        line("token_usage_record", {"usage": {"total_tokens": 4}}),
         line("world_state", {"full": True, "state": {}}),
         line("compacted", {"message": "x" * 100}),
         response("reasoning", summary=[], encrypted_content="gAAA"),

@@ -184,7 +184,7 @@ _LINES_SINCE: Final = {
     "0.143": "inter_agent_communication_metadata world_state",
     "0.148": "security_risk_score",
     "0.151": "realtime_item",
-    "0.154": "retained_context",
+    "0.154": "retained_context token_usage_record",
     "0.166": "dynamic_tools_updated",
 }
 _RECORDS_SINCE: Final = {"0.20": "state"}

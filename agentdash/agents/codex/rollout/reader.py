@@ -25,7 +25,7 @@ from agentdash.agents.codex.rollout.kinds import (
     kind_of_item,
 )
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
-from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
+from agentdash.agents.codex.rollout.tokens import TokenCounter
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.command_rules import CommandRules
@@ -364,18 +364,8 @@ class RolloutReader(LineEvents):
             self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
             return
         before = self._tokens.totals
-        self._count_tokens(before, self._tokens.count(count, self._at))
-
-    def _token_usage(self, record: records.TokenUsageRecord) -> None:
-        if not self._counts_tokens:
-            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
-            return
-        before = self._tokens.totals
-        self._count_tokens(before, self._tokens.count_record(record))
-
-    def _count_tokens(self, before: TokenTotals, after: TokenTotals) -> None:
-        if after != before:
-            self._emit(TokensCounted, **after._asdict())
+        if (totals := self._tokens.count(count, self._at)) != before:
+            self._emit(TokensCounted, **totals._asdict())
 
     def _named(self, payload: records.ThreadNameUpdated) -> None:
         if payload.thread_name and payload.thread_id in (None, self._thread):
@@ -542,7 +532,6 @@ _LINES: Final = {
     b"session_meta": _SESSION_META,
     b"turn_context": _rule(msgspec.Raw, RolloutReader._turn_context),
     b"compacted": _rule(msgspec.Raw, RolloutReader._compacted),
-    b"token_usage_record": _rule(records.TokenUsageRecord, RolloutReader._token_usage),
 }
 _RESPONSES: Final = {
     b"message": _rule(records.Message, RolloutReader._message),
@@ -600,9 +589,7 @@ _RULES_BY_HEAD: Final[dict[tuple[bytes, bytes | None], _LineRule]] = {
 """The same rules by the groups of `HEAD`, which matches most lines."""
 
 
-_MARK: Final = re.compile(
-    rb'"(?:token_(?:count|usage_record)|turn_context|thread_settings_applied|session_meta)"'
-)
+_MARK: Final = re.compile(rb'"(?:token_count|turn_context|thread_settings_applied|session_meta)"')
 """What the relevant lines contain; others that quote it are parsed in vain."""
 _FORK_MARKS: Final = (b'"forked_from_id"', b'"subagent"')
 """What the first line of a file contains that may begin with copied lines."""

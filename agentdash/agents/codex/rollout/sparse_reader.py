@@ -376,7 +376,6 @@ def _rule(payload: Any, act: Callable[..., bool]) -> _Rule:
 
 _RULES: Final = {
     (b"event_msg", b"token_count"): _rule(records.TokenCount, SparseReader._token_count),
-    (b"token_usage_record", None): _rule(records.TokenUsageRecord, SparseReader._token_count),
     (b"response_item", b"function_call"): _rule(records.ToolCall, SparseReader._command),
     (b"response_item", b"custom_tool_call"): _rule(records.ToolCall, SparseReader._patch),
     (b"response_item", b"function_call_output"): _rule(records.ToolOutput, SparseReader._output),
