@@ -201,8 +201,6 @@ class CallsLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="calls-left-out")
     count: int
     started_line: int
     """The line of the newest of them."""
-    policy_at: tuple[float, ...] = ()
-    """When lines between them repeated the policy in force (unix seconds)."""
 
 
 class SandboxFailed(ThreadEvent, frozen=True, kw_only=True, tag="sandbox-failed"):

@@ -248,9 +248,7 @@ class RolloutReader(LineEvents):
         elif not kind.silent:
             self._skip("unknown", str(kind))
 
-    def leave_out(
-        self, calls: Sequence[str], *, line: int, started_line: int, time: bytes, repeated: Sequence[bytes]
-    ) -> CallsLeftOut:
+    def leave_out(self, calls: Sequence[str], *, line: int, started_line: int, time: bytes) -> CallsLeftOut:
         """Return the event of calls that have ended and are not read.
 
         Args:
@@ -258,20 +256,11 @@ class RolloutReader(LineEvents):
             line: number of the last line of them.
             started_line: number of the line that began the last one.
             time: of the newest of their lines, as written.
-            repeated: times of the lines between them that repeat the newest `turn_context`, as written.
         """
-        policy_at: tuple[float, ...] = ()
-        if self._context[1].policy is not None:
-            policy_at = tuple(_seconds(stamp) or self._at for stamp in repeated)
-        self._at = _seconds(time) or self._at
+        self._at = parse_iso(time.decode("ascii", "replace")) or self._at
         self._calls.leave_out(map(clean_line, calls))
         return CallsLeftOut(
-            at=self._at,
-            thread=self._thread,
-            line=line,
-            count=len(calls),
-            started_line=started_line,
-            policy_at=policy_at,
+            at=self._at, thread=self._thread, line=line, count=len(calls), started_line=started_line
         )
 
     # ------------------------------------------------------------ the thread, its policy, its turns
@@ -487,10 +476,6 @@ class RolloutReader(LineEvents):
 
     def _child(self, thread: str, nickname: str | None) -> None:
         self._emit(ChildSpawned, child=clean_line(thread), nickname=_line(nickname))
-
-
-def _seconds(stamp: bytes) -> float | None:
-    return parse_iso(stamp.decode("ascii", "replace"))
 
 
 def _line(value: Any) -> str | None:

@@ -7,16 +7,13 @@ and an output of which that is certain are left out, and a `CallsLeftOut` stands
 
 from __future__ import annotations
 
-import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from agentdash.agents.codex.policy_formats import turn_settings
 from agentdash.agents.codex.rollout import outputs, records, tools
 from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
 from agentdash.agents.codex.rollout.reader import RolloutReader
@@ -34,39 +31,20 @@ _MAX_REMEMBERED: Final = 1_000
 """Ids of calls that were left out: their lines may be written twice."""
 
 
-class _LeftOut:
+class _LeftOut(msgspec.Struct):
     """Calls that are left out, in the place of their last line."""
 
-    __slots__ = ("calls", "repeated", "started_line", "time")
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.started_line = 0
-        """Number of the line that began the last one."""
-        self.time = b""
-        """The latest in their lines, as written."""
-        self.repeated: list[bytes] = []
-        """Times of the lines between them that repeat the policy, as written."""
+    calls: list[str] = []
+    started_line: int = 0
+    """Number of the line that began the last one."""
+    time: bytes = b""
+    """The latest in their lines, as written."""
 
     def add(self, call: str, start: _Open, ended: bytes) -> None:
         """Add a call that ended at a time, as written."""
         self.calls.append(call)
         self.started_line = start.number
         self.time = max(self.time, start.time, ended)
-
-    def add_repeated(self, times: list[bytes]) -> None:
-        """Add times of lines that repeat the policy, as written."""
-        self.repeated += times
-        self.time = max(self.time, *times, b"")
-
-
-class _Repeated(NamedTuple):
-    """A `turn_context` that repeats the one before it, with nothing but left out lines between them."""
-
-    line: bytes
-
-
-_Entry = tuple[int, bytes | _LeftOut | _Repeated]
 
 
 class _Open(NamedTuple):
@@ -94,15 +72,13 @@ class SparseReader:
         self.watched: tuple[str, ...] | None = None
         """Words, and calls with one of them are read as well; None: all calls are. To be set after each list
         of events."""
-        self._kept: list[_Entry | None] = []
+        self._kept: list[tuple[int, bytes | _LeftOut] | None] = []
         """Numbers of lines, and the lines that are to be read; None in the place of one that is not."""
         self._open: dict[str, _Open] = {}
         self._ended: dict[str, None] = {}
         """Calls that were left out."""
         self._tokens: tuple[int, bytes] | None = None
         """The newest line about tokens: earlier ones are of no use."""
-        self._context: bytes | None = None
-        """The newest line that was kept, without its time, if it is a whole `turn_context`."""
         self._is_due = False
         """Whether events are due, since what they state decides about the next lines."""
         self._is_first = True
@@ -140,12 +116,12 @@ class SparseReader:
         """Return the events of the lines that were kept."""
         events: list[ThreadEvent] = []
         run: list[tuple[int, bytes]] = []
-        kept: list[_Entry] = [entry for entry in self._kept if entry is not None]
+        kept = [entry for entry in self._kept if entry is not None]
         if self._tokens is not None:
             insort(kept, self._tokens, key=itemgetter(0))
         for number, line in kept:
-            if not isinstance(line, _LeftOut):
-                run.append((number, line if isinstance(line, bytes) else line.line))
+            if isinstance(line, bytes):
+                run.append((number, line))
                 continue
             events += self._reader.read_numbered(run)
             run.clear()
@@ -155,7 +131,6 @@ class SparseReader:
                     line=number,
                     started_line=line.started_line,
                     time=line.time,
-                    repeated=line.repeated,
                 )
             )
         events += self._reader.read_numbered(run)
@@ -179,8 +154,6 @@ class SparseReader:
         if rule is None:
             if is_silent(*kind) and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
                 return True
-            if kind == _TURN_CONTEXT and self._is_repeated(number, line):
-                return True
         else:
             try:
                 if rule.act(self, number, line, rule.line.decode(line).payload):
@@ -192,21 +165,11 @@ class SparseReader:
 
     def _note_kind(self, head: Any) -> None:
         """Note what follows from the kind of a line that is read."""
-        self._context = None
         if head is None or not is_complete(head):  # any: the end of a call, too
             self._is_due = True
             return
-        if head[1] == b"turn_context":
-            self._context = _whole_context(head.string)
         self._is_first = head[1] == b"session_meta"
         self._is_due = self._is_due or self._is_first or head[2] in _ENDINGS
-
-    def _is_repeated(self, number: int, line: bytes) -> bool:
-        """Return whether a `turn_context` only repeats the one before it; it is kept as such."""
-        if self._context is None or self._open or _without_time(line) != self._context:
-            return False
-        self._kept.append((number, _Repeated(line)))
-        return True
 
     def _token_count(self, number: int, line: bytes, _payload: Any) -> bool:
         self._tokens = (number, line)
@@ -291,48 +254,14 @@ class SparseReader:
         return tool.kind != "command" or any(self._suspicion.of_command(each, printed) for each in scripts)
 
     def _take_left_out(self) -> _LeftOut | None:
-        """Remove the newest calls that were left out, and return them, with what repeats the policy behind
-        them; None where another line follows them."""
-        kept = self._kept
-        repeated: list[tuple[int, _Repeated]] = []
-        while kept:
-            entry = kept[-1]
-            what = entry[1] if entry is not None else None
-            if isinstance(what, bytes):
-                break
-            kept.pop()
-            if isinstance(what, _LeftOut):
-                if repeated:
-                    what.add_repeated([_time(again.line) for _, again in reversed(repeated)])
-                return what
-            if entry is not None and what is not None:
-                repeated.append((entry[0], what))
-        kept.extend(reversed(repeated))
-        return None
-
-
-def _without_time(line: bytes) -> bytes | None:
-    """Return a line from its type on; None where it does not begin as usual."""
-    stamp = _STAMP.match(line)
-    return line[stamp.end() :] if stamp is not None else None
-
-
-def _whole_context(line: bytes) -> bytes | None:
-    """Return a `turn_context` without its time; None where it is damaged."""
-    text = _without_time(line)
-    return text if text is not None and _is_whole(text) else None
-
-
-@lru_cache(maxsize=4)
-def _is_whole(context: bytes) -> bool:
-    """Return whether a `turn_context`, without its time, can be read; most are as the one before."""
-    if context.find(RECORD_START) >= 0:
-        return False
-    try:
-        turn_settings(_context_line.decode(b"{" + context).payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+        """Remove the newest calls that were left out, and return them; None if another line follows them."""
+        while self._kept and self._kept[-1] is None:
+            self._kept.pop()
+        newest = self._kept[-1] if self._kept else None
+        if newest is None or not isinstance(newest[1], _LeftOut):
+            return None
+        self._kept.pop()
+        return newest[1]
 
 
 def _time(line: bytes) -> bytes:
@@ -342,12 +271,6 @@ def _time(line: bytes) -> bytes:
 
 
 # ---------------------------------------------------------------- the tables
-
-_TURN_CONTEXT: Final = (b"turn_context", None)
-_STAMP: Final = re.compile(
-    rb'\{"timestamp":"[\dT:.Z+-]{8,40}",(?:"ordinal":(?:0|[1-9]\d{0,17}),)?(?="type":")'
-)
-_context_line: Final = JsonDecoder(records.Line[dict[str, Any]])
 
 
 class _Item(records.Command, gc=False):
