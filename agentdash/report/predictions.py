@@ -17,8 +17,7 @@ from rich.text import Text
 from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import ConfigLayers, directory, read_layers
-from agentdash.agents.codex.config.precedence import Asked, request
-from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
+from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, request, rules_of
 from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
@@ -29,7 +28,6 @@ from agentdash.model.denials import PathFacts, PathKind
 from agentdash.model.policy import SANDBOX_MODES, Network, Policy
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
-from agentdash.model.versions import stand_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,16 +112,14 @@ def check_config(
     Raises:
         ValueError: the arguments start no thread, or have options that no version knows.
     """
-    known = rules_for(version[0])
-    is_measured = known is not None and stand_in(version[0], LAST_MEASURED) is None
+    is_measured = rules_of(version[0]) is None
     arguments = parse_options(args)
     if arguments.mode == "other" or (is_measured and arguments.unknown):
         what = ", ".join(arguments.unknown) or "a subcommand that starts no thread"
         raise ValueError(f"Codex {version[0]} has no policy for these arguments: {what}")
-    rules = known or latest_rules()
     workspace = directory(arguments, str(cwd))
-    layers = read_layers(str(home), workspace, arguments, rules)
-    wanted, given = request(layers, arguments, rules, cwd=workspace)
+    layers = read_layers(str(home), workspace, arguments)
+    wanted, given = request(layers, arguments, cwd=workspace)
     return CheckConfigReport(
         schema="agentdash.check-config/1",
         version=version[0],
@@ -136,7 +132,7 @@ def check_config(
         files=_files(layers),
         no_effect=[
             IneffectiveReport(each.file, each.line, each.text, each.why)
-            for each in ineffective(layers, arguments, rules, given)
+            for each in ineffective(layers, arguments, given)
         ],
     )
 
@@ -150,7 +146,7 @@ def print_check_config(report: CheckConfigReport, console: Console) -> None:
     """Print the parts of the policy, what is not given, and what has no effect."""
     console.print(Text(f"Codex {report.version} ({report.version_from}) in {report.cwd}"))
     if not report.measured:
-        console.print(Text(f"this version was not measured: by the rules of {LAST_MEASURED}"))
+        console.print(Text(f"this version was not measured: by the rules of {rules_of(report.version)}"))
     if report.refusal:
         console.print(Text(f"will not start: {report.refusal}"))
     for part in report.parts:

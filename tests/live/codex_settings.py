@@ -54,11 +54,6 @@ def permissions(value: str) -> str:
     return f'default_permissions = "{value}"\n'
 
 
-def table(value: str) -> str:
-    """Return a profile as a table of `config.toml` (through 0.133)."""
-    return f"[profiles.x]\n{mode(value)}"
-
-
 _E = "exec"
 ARGUMENTS = (
     Settings("nothing"),
@@ -138,14 +133,6 @@ PROJECT = (
     Settings("project mode below -s", (_E, "-s", READ_ONLY), project=mode(FULL)),
 )
 PROFILES = (
-    Settings("profile table", (_E, "-p", "x"), tables=table(READ_ONLY)),
-    Settings("profile table by key", top='profile = "x"\n', tables=table(READ_ONLY)),
-    Settings("profile table above user", (_E, "-p", "x"), top=mode(FULL), tables=table(WORKSPACE)),
-    Settings(
-        "profile table above -c", (_E, "-p", "x", "-c", f"sandbox_mode={FULL}"), tables=table(WORKSPACE)
-    ),
-    Settings("profile table above project", (_E, "-p", "x"), project=mode(FULL), tables=table(WORKSPACE)),
-    Settings("profile table before exec", ("-p", "x", _E), tables=table(READ_ONLY)),
     Settings("profile file", (_E, "-p", "x"), profile=mode(READ_ONLY)),
     Settings("profile file above user", (_E, "-p", "x"), top=mode(FULL), profile=mode(WORKSPACE)),
     Settings("profile file below project", (_E, "-p", "x"), project=mode(FULL), profile=mode(WORKSPACE)),

@@ -1,7 +1,7 @@
 """What was asked for, against real Codex: each set of settings in each version, by what a command could do.
 
 A sample runs by default; `AGENTDASH_MATRIX=all` runs everything (about ten minutes).
-`AGENTDASH_MATRIX_VERSIONS=0.141.0,0.155.0` names other versions of Codex.
+`AGENTDASH_MATRIX_VERSIONS=0.150.0,0.155.0` names other versions of Codex.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import read_layers
 from agentdash.agents.codex.config.precedence import Asked, request, requested
 from agentdash.agents.codex.config.reader import read_request, read_role
-from agentdash.agents.codex.config.versions import rules_for
 from agentdash.agents.codex.policy_formats import from_turn
 from agentdash.model.findings import FindingKind
 from agentdash.model.memory import ThreadMemory
@@ -44,9 +43,7 @@ from tests.live.codex_settings import (
 )
 from tests.live.patience import command_seconds, scaled, until
 
-VERSIONS: Final = tuple(
-    os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.114.0,0.130.0,0.169.0,0.171.0").split(",")
-)
+VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.145.0,0.169.0,0.171.0").split(","))
 SAMPLE: Final = (
     "nothing",
     "-s read-only",
@@ -56,7 +53,6 @@ SAMPLE: Final = (
     "user network with -s",
     "project mode above user",
     "project mode, undecided",
-    "profile table above -c",
     "profile file above user",
     "permissions above mode",
     "-c permissions before -c mode",
@@ -84,11 +80,10 @@ AGENTDASH: Final = [sys.executable, "-m", "agentdash"]
 
 def predicted(lab: MatrixLab, args: Sequence[str]) -> tuple[Asked, Asked]:
     """Return what is asked for, and what Codex is predicted to make of it."""
-    arguments, rules = parse_options(args), rules_for(lab.version)
-    assert rules is not None
+    arguments = parse_options(args)
     workspace = str(lab.lab.workspace)
-    layers = read_layers(str(lab.lab.home), workspace, arguments, rules, root=lab.rootfs)
-    return request(layers, arguments, rules, cwd=workspace)
+    layers = read_layers(str(lab.lab.home), workspace, arguments, root=lab.rootfs)
+    return request(layers, arguments, cwd=workspace)
 
 
 def may(policy: Policy, lab: MatrixLab) -> dict[str, bool | None]:
@@ -267,7 +262,7 @@ async def test_tui(version: str, name: str) -> None:
         assert (may(asked.policy, lab) == truth.may) is not is_outranked
 
 
-@pytest.mark.parametrize("version", VERSIONS[1 if EVERYTHING else -1 :])
+@pytest.mark.parametrize("version", VERSIONS if EVERYTHING else VERSIONS[-1:])
 async def test_choice_in_the_running_tui(version: str) -> None:
     """What `/permissions` was given is asked for from then on."""
     with matrix_lab(version, Settings("x", _TYPED)) as lab:
@@ -330,7 +325,7 @@ ROLES: Final = {
 """Settings of a role, and whether a sub-agent of a thread with `workspace-write` lacks them."""
 ROLE_CELLS: Final = [
     pytest.param(version, name, id=f"{version} {name}")
-    for version in VERSIONS[1:]
+    for version in VERSIONS
     for name in ROLES
     if EVERYTHING or name == "narrower"
 ]

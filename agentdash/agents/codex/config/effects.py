@@ -11,7 +11,6 @@ from agentdash.agents.codex.config.argv import Arguments
 from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
 from agentdash.agents.codex.config.precedence import Asked
 from agentdash.agents.codex.config.stack import statement
-from agentdash.agents.codex.config.versions import Rules
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 
@@ -29,7 +28,7 @@ class Ineffective(msgspec.Struct, frozen=True):
         return f"{where}: {self.text} has no effect: {self.why}"
 
 
-def ineffective(layers: ConfigLayers, arguments: Arguments, rules: Rules, given: Asked) -> list[Ineffective]:
+def ineffective(layers: ConfigLayers, arguments: Arguments, given: Asked) -> list[Ineffective]:
     """Return the settings of the files that change nothing of the policy, by file.
 
     Args:
@@ -51,7 +50,7 @@ def ineffective(layers: ConfigLayers, arguments: Arguments, rules: Rules, given:
     for file in layers.files:
         found += _sandbox_settings(file, given)
         found += _approval_settings(file, arguments, given)
-        found += _profile_settings(file, rules)
+        found += _profile_settings(file)
         found += _domain_settings(file, given)
     return found
 
@@ -92,7 +91,7 @@ def _domain_settings(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
     for key in ("domains", "transparent_tcp"):
         keys = ("permissions", given.policy.profile or "", "network", key)
         if given.policy.network is Network.ON and file.get(*keys):
-            yield _ineffective(file, keys, "it needs features.network_proxy (0.133+)")
+            yield _ineffective(file, keys, "it needs features.network_proxy")
 
 
 def _approval_settings(file: ConfigFile, arguments: Arguments, given: Asked) -> Iterator[Ineffective]:
@@ -107,9 +106,9 @@ def _approval_settings(file: ConfigFile, arguments: Arguments, given: Asked) -> 
         yield _ineffective(file, (key,), "`codex exec` never asks" if in_exec else _decides(origin))
 
 
-def _profile_settings(file: ConfigFile, rules: Rules) -> Iterator[Ineffective]:
+def _profile_settings(file: ConfigFile) -> Iterator[Ineffective]:
     table = file.get("profiles")
-    if rules.profile_tables or not isinstance(table, Mapping):
+    if not isinstance(table, Mapping):
         return
     for name in table:
         yield _ineffective(file, ("profiles", str(name)), "profiles are files of their own since 0.134")
