@@ -468,7 +468,7 @@ def check_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[Doctor
             "workers need these, and agentdash inside of the sandbox: list them in `include_only` or `set`"
         )
         yield warn("codex environment", str(rule), advice if rule.effect == "drops" else None)
-    for setting in ineffective(layers, nothing, given):
+    for setting in ineffective(layers, given):
         yield warn("codex config", str(setting))
 
 

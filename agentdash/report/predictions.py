@@ -132,7 +132,7 @@ def check_config(
         files=_files(layers),
         no_effect=[
             IneffectiveReport(each.file, each.line, each.text, each.why)
-            for each in ineffective(layers, arguments, given)
+            for each in ineffective(layers, given)
         ],
     )
 

@@ -199,7 +199,8 @@ def test_file_that_is_no_toml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "measured"),
     [("0.169.0", None), ("0.145.2", None), ("0.171.2-alpha.1", None), ("0.144.0", "0.145"),
-     ("0.20.0", "0.145"), ("0.175.0", "0.171"), ("1.2.0", "0.171"), ("0.0.0", "0.171"), (None, None), ("nightly", None)],
+     ("0.20.0", "0.145"), ("0.175.0", "0.171"), ("1.2.0", "0.171"), ("0.0.0", "0.171"),
+     (None, None), ("nightly", None)],
 )  # fmt: skip
 def test_rules_of_a_version(version: str | None, measured: str | None) -> None:
     assert rules_of(version) == measured
@@ -242,7 +243,7 @@ def test_settings_without_effect() -> None:
         "[sandbox_workspace_write]\nnetwork_access = true\n"
     )
     _, outcome = request(found, parse_options([]), cwd="/w")
-    assert [(each.line, each.text) for each in ineffective(found, parse_options([]), outcome)] == [
+    assert [(each.line, each.text) for each in ineffective(found, outcome)] == [
         (3, "sandbox_mood"),
         (2, 'sandbox_mode = "read-only"'),
         (4, "[sandbox_workspace_write]"),
@@ -254,7 +255,7 @@ def test_settings_of_another_type_are_settings_without_effect_or_none(value: str
     for key in ("profiles", "permissions", "sandbox_workspace_write", "sandbox_mode", "features", "projects"):
         found = layers(f"{key} = {value}\n")
         _, outcome = request(found, parse_options([]), cwd="/w")
-        assert {each.line for each in ineffective(found, parse_options([]), outcome)} <= {1}
+        assert {each.line for each in ineffective(found, outcome)} <= {1}
 
 
 def test_untrusted_project(tmp_path: Path) -> None:
@@ -266,7 +267,7 @@ def test_untrusted_project(tmp_path: Path) -> None:
     assert (found.trust, len(found.disabled)) == (None, 1)
     _, outcome = request(found, parse_options([]), cwd=str(work))
     assert outcome.policy.filesystem is Filesystem.READ_ONLY
-    assert [each.why for each in ineffective(found, parse_options([]), outcome)] == [
+    assert [each.why for each in ineffective(found, outcome)] == [
         "it is not decided whether the project is trusted"
     ]
 

@@ -17,7 +17,6 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
 from agentdash.agents.codex.config.files import ConfigFile, directory, read_config, read_layers
 from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, request, requested, rules_of
 from agentdash.agents.codex.config.stack import Setting, Stack
+from agentdash.model.command_rules import codex_home_of
 from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer
@@ -89,7 +89,7 @@ class CodexRequests:
         """
         if thread.file is None or thread.parent or not thread.cwd or thread.created_at is None:
             return None
-        home = _home_of(posixpath.dirname(thread.file.path))
+        home = codex_home_of(thread.file.path)
         if home is None:
             return None
         mode: Mode = "exec" if thread.source == "exec" else "tui"
@@ -111,15 +111,6 @@ class CodexRequests:
                 found, read_at=at, are_arguments_known=False, given=None, given_origins=()
             )
         return self._past[key]
-
-
-@lru_cache(maxsize=256)
-def _home_of(folder: str) -> str | None:
-    """Return the Codex home that a directory of rollouts belongs to."""
-    parts = folder.split("/")
-    above = (n for n in range(len(parts) - 1, -1, -1) if parts[n] in ("sessions", "archived_sessions"))
-    found = next(above, None)
-    return None if found is None else "/".join(parts[:found]) or ("/" if folder.startswith("/") else ".")
 
 
 def read_request(
