@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -31,29 +30,11 @@ _MAX_REMEMBERED: Final = 1_000
 """Ids of calls that were left out: their lines may be written twice."""
 
 
-class _LeftOut(msgspec.Struct):
-    """Calls that are left out, in the place of their last line."""
+class _Start(NamedTuple):
+    """The first line of a call that may be left out when its output is there."""
 
-    calls: list[str] = []
-    started_line: int = 0
-    """Number of the line that began the last one."""
-    time: bytes = b""
-    """The latest in their lines, as written."""
-
-    def add(self, call: str, start: _Open, ended: bytes) -> None:
-        """Add a call that ended at a time, as written."""
-        self.calls.append(call)
-        self.started_line = start.number
-        self.time = max(self.time, start.time, ended)
-
-
-class _Open(NamedTuple):
-    """A call that may be left out when its output is there."""
-
-    place: int
-    """Of its first line in the kept ones."""
     number: int
-    time: bytes
+    line: bytes
     call: records.ToolCall
 
 
@@ -72,9 +53,14 @@ class SparseReader:
         self.watched: tuple[str, ...] | None = None
         """Words, and calls with one of them are read as well; None: all calls are. To be set after each list
         of events."""
-        self._kept: list[tuple[int, bytes | _LeftOut] | None] = []
-        """Numbers of lines, and the lines that are to be read; None in the place of one that is not."""
-        self._open: dict[str, _Open] = {}
+        self._events: list[ThreadEvent] = []
+        self._run: list[tuple[int, bytes]] = []
+        """Lines to be read next, with their numbers."""
+        self._open: dict[str, _Start] = {}
+        self._left_out: list[str] = []
+        """Calls that were left out behind these lines."""
+        self._newest = (0, 0, b"")
+        """Of these the number of the last line, that of the newest start, and the time as written."""
         self._ended: dict[str, None] = {}
         """Calls that were left out."""
         self._tokens: tuple[int, bytes] | None = None
@@ -100,44 +86,42 @@ class SparseReader:
         for number, line in enumerate(lines, first):
             if can_leave_out and self._is_left_out(number, line):
                 continue
-            self._open.clear()  # the line may be about one of them
-            self._kept.append((number, line))
+            self._keep_open()  # the line may be about one of them
+            self._run.append((number, line))
             if not can_leave_out:
                 self._note_kind(HEAD.match(line))
             if self._is_due:
-                yield self._events()
+                yield self._take_events()
                 can_leave_out = self._can_leave_out()
-        yield self._events()
+        yield self._take_events()
 
     def _can_leave_out(self) -> bool:
         return self.watched is not None and not self._reader.is_copying
 
-    def _events(self) -> list[ThreadEvent]:
-        """Return the events of the lines that were kept."""
-        events: list[ThreadEvent] = []
-        run: list[tuple[int, bytes]] = []
-        kept = [entry for entry in self._kept if entry is not None]
-        if self._tokens is not None:
-            insort(kept, self._tokens, key=itemgetter(0))
-        for number, line in kept:
-            if isinstance(line, bytes):
-                run.append((number, line))
-                continue
-            events += self._reader.read_numbered(run)
-            run.clear()
-            events.append(
-                self._reader.leave_out(
-                    line.calls,
-                    line=number,
-                    started_line=line.started_line,
-                    time=line.time,
-                )
+    def _keep_open(self) -> None:
+        """Let the calls be read whose output is not there yet."""
+        if self._left_out:
+            line, started_line, time = self._newest
+            self._read_run()
+            self._events.append(
+                self._reader.leave_out(self._left_out, line=line, started_line=started_line, time=time)
             )
-        events += self._reader.read_numbered(run)
-        self._kept.clear()
+            self._left_out = []
+        self._run += [(start.number, start.line) for start in self._open.values()]
         self._open.clear()
-        self._tokens = None
+
+    def _read_run(self) -> None:
+        if self._tokens is not None:
+            insort(self._run, self._tokens)
+            self._tokens = None
+        self._events += self._reader.read_numbered(self._run)
+        self._run.clear()
+
+    def _take_events(self) -> list[ThreadEvent]:
+        self._keep_open()
+        self._read_run()
         self._is_due = False
+        events, self._events = self._events, []
         return events
 
     # ------------------------------------------------------------ which lines are left out
@@ -206,8 +190,7 @@ class SparseReader:
     def _begin(self, call: records.ToolCall, number: int, line: bytes) -> bool:
         if not call.call_id or call.call_id in self._open or call.call_id in self._ended:
             return False
-        self._open[call.call_id] = _Open(len(self._kept), number, _time(line), call)
-        self._kept.append((number, line))
+        self._open[call.call_id] = _Start(number, line, call)
         return True
 
     def _output(self, number: int, line: bytes, output: records.ToolOutput) -> bool:
@@ -236,10 +219,8 @@ class SparseReader:
         if self._suspicion.of_output(printed) and self._may_report(start.call, printed):
             return False
         del self._open[call]
-        self._kept[start.place] = None
-        left_out = self._take_left_out() or _LeftOut()
-        left_out.add(call, start, _time(line))
-        self._kept.append((number, left_out))
+        self._left_out.append(call)
+        self._newest = (number, start.number, max(_time(start.line), _time(line)))
         self._ended[call] = None
         if len(self._ended) > _MAX_REMEMBERED:
             del self._ended[next(iter(self._ended))]
@@ -252,16 +233,6 @@ class SparseReader:
         # the text stands for the script where no POSIX shell runs it, which is not known here
         scripts = {tool.script or tool.text, tool.text}
         return tool.kind != "command" or any(self._suspicion.of_command(each, printed) for each in scripts)
-
-    def _take_left_out(self) -> _LeftOut | None:
-        """Remove the newest calls that were left out, and return them; None if another line follows them."""
-        while self._kept and self._kept[-1] is None:
-            self._kept.pop()
-        newest = self._kept[-1] if self._kept else None
-        if newest is None or not isinstance(newest[1], _LeftOut):
-            return None
-        self._kept.pop()
-        return newest[1]
 
 
 def _time(line: bytes) -> bytes:
