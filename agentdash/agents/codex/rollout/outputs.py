@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout.records import Part
+from agentdash.agents.codex.rollout.tools import unescaped
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Outcome
 from agentdash.model.sanitize import clean_block
@@ -205,19 +206,10 @@ def _denied_output(text: str) -> str:
     message 0.98-0.114)."""
     if streams := _DENIED_STREAMS.search(text):
         return "".join(streams.groups())
-    for level in (text, _unescaped(text)):
+    for level in (text, unescaped(text)):
         if printed := _DENIED_DEBUG.search(level):
-            return _unescaped(printed.group(1))
+            return unescaped(printed.group(1))
     return text
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(
-        r"\\(.)",
-        lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m.group(1), m.group(1)),
-        text,
-        flags=re.DOTALL,
-    )
 
 
 def _script(header: str, texts: list[str]) -> Ending:
