@@ -68,7 +68,7 @@ OUTPUTS = (
 def full(log: SessionLog, lines: Sequence[bytes]) -> Fleet:
     """Return the fleet of all lines."""
     seen = file_audit._file_seen(log)
-    return reduce(Fleet(), [seen, *RolloutReader(log.thread, counts_tokens=False).read(lines)])
+    return reduce(Fleet(), [seen, *RolloutReader(log.thread).read(lines)])
 
 
 def audited(fleet: Fleet) -> bytes:

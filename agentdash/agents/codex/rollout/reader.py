@@ -116,8 +116,6 @@ class RolloutReader(LineEvents):
 
     Args:
         thread: the thread's id, from the file's name.
-        counts_tokens: whether tokens are counted; otherwise events of token lines are without counts, one for
-            all of those that are read at once.
         rules: returns the rules that decide on commands, by the directory that a thread began in; None: they
             are not known.
     """
@@ -126,15 +124,11 @@ class RolloutReader(LineEvents):
         self,
         thread: str,
         *,
-        counts_tokens: bool = True,
         rules: Callable[[str], CommandRules] | None = None,
     ) -> None:
         super().__init__(thread, uuid_time(thread) or 0.0)
         self._rules = rules
         self._cwd = ""
-        self._counts_tokens = counts_tokens
-        self._uncounted: TokensCounted | None = None
-        """The newest token line, where tokens are not counted."""
         self._begun = False
         self._bare = False
         """Whether the file is of the bare era: its lines have the time of its header."""
@@ -191,9 +185,6 @@ class RolloutReader(LineEvents):
         for self._number, line in lines:
             if not line.isspace() and line:
                 self._read(line)
-        if self._uncounted is not None:
-            events.append(self._uncounted)
-            self._uncounted = None
         self._events = []  # the returned list belongs to the caller
         return events
 
@@ -349,9 +340,6 @@ class RolloutReader(LineEvents):
         self._error = error
 
     def _token_count(self, count: records.TokenCount) -> None:
-        if not self._counts_tokens:
-            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
-            return
         before = self._tokens.totals
         if (totals := self._tokens.count(count, self._at)) != before:
             self._emit(TokensCounted, **totals._asdict())

@@ -7,7 +7,6 @@ and an output of which that is certain are left out, and a `CallsLeftOut` stands
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -63,8 +62,6 @@ class SparseReader:
         """Of these the number of the last line, that of the newest start, and the time as written."""
         self._ended: dict[str, None] = {}
         """Calls that were left out."""
-        self._tokens: tuple[int, bytes] | None = None
-        """The newest line about tokens: earlier ones are of no use."""
         self._is_due = False
         """Whether events are due, since what they state decides about the next lines."""
         self._is_first = True
@@ -111,9 +108,6 @@ class SparseReader:
         self._open.clear()
 
     def _read_run(self) -> None:
-        if self._tokens is not None:
-            insort(self._run, self._tokens)
-            self._tokens = None
         self._events += self._reader.read_numbered(self._run)
         self._run.clear()
 
@@ -154,10 +148,6 @@ class SparseReader:
             return
         self._is_first = head[1] == b"session_meta"
         self._is_due = self._is_due or self._is_first or head[2] in _ENDINGS
-
-    def _token_count(self, number: int, line: bytes, _payload: Any) -> bool:
-        self._tokens = (number, line)
-        return True
 
     def _command(self, number: int, line: bytes, call: records.ToolCall) -> bool:
         arguments = call.arguments
@@ -269,7 +259,7 @@ def _rule(payload: Any, act: Callable[..., bool]) -> _Rule:
 
 
 _RULES: Final = {
-    (b"event_msg", b"token_count"): _rule(records.TokenCount, SparseReader._token_count),
+    (b"event_msg", b"token_count"): _rule(records.TokenCount, lambda *_: True),  # if it is not damaged
     (b"response_item", b"function_call"): _rule(records.ToolCall, SparseReader._command),
     (b"response_item", b"custom_tool_call"): _rule(records.ToolCall, SparseReader._patch),
     (b"response_item", b"function_call_output"): _rule(records.ToolOutput, SparseReader._output),
