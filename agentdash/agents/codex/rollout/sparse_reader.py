@@ -188,24 +188,23 @@ class SparseReader:
             return bool(output.call_id)  # the reader would pass over it
         if output.call_id not in self._open or not isinstance(output.output, str):
             return False
-        printed = outputs.printed_before_exit(output.output)
-        return printed is not None and self._end(output.call_id, printed, number, line)
+        return self._end(output.call_id, outputs.parse_text(output.output), number, line)
 
     def _item(self, number: int, line: bytes, payload: _CommandCompleted) -> bool:
         item = payload.item
         call = item.call_id or item.id
         if item.type != "CommandExecution" or item.source not in (None, "agent") or call not in self._open:
             return False
-        if item.exit_code is None or item.exit_code < 0 or item.status == "declined":
-            return False
         printed = item.aggregated_output
         if printed is None:
             printed = (item.stdout or "") + (item.stderr or "")
-        return not outputs.is_timeout(printed) and self._end(call, printed, number, line)
+        return self._end(call, outputs.item_ending(item.status, item.exit_code, printed), number, line)
 
-    def _end(self, call: str, printed: str, number: int, line: bytes) -> bool:
-        """Leave a call out, if its output shows nothing."""
-        start = self._open[call]
+    def _end(self, call: str, ending: outputs.Ending, number: int, line: bytes) -> bool:
+        """Leave a call out, if it exited by itself and its output shows nothing."""
+        start, printed = self._open[call], ending.output
+        if ending.outcome != "ended" or ending.exit_code is None:
+            return False
         if self._suspicion.of_output(printed) and self._may_report(start.call, printed):
             return False
         del self._open[call]
@@ -287,6 +286,6 @@ class Suspicion(NamedTuple):
     of_script: Callable[[str, str], bool]
     """By the script of a command, and by its text on one line."""
     of_output: Callable[[str], bool]
-    """By what was printed, not cleaned."""
+    """By what was printed."""
     of_command: Callable[[str, str], bool]
-    """By a script, and by what was printed, not cleaned, where that alone does not decide."""
+    """By a script, and by what was printed, where that alone does not decide."""
