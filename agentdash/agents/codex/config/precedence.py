@@ -198,9 +198,7 @@ def _ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
     """Return the policy of a permission profile; one that is not understood asks for nothing that could be
     compared."""
     wanted = str(name.value)
-    policy = _builtin_profile(wanted, cwd)
-    if policy is None and not wanted.startswith(":"):
-        policy = _custom_profile(wanted, stack.look, cwd)
+    policy = _profile_policy(wanted, stack.look, cwd)
     if policy is None:
         return Asked(Policy(profile=wanted), (name.origin(RequestField.PROFILE),))
     network = stack.find("permissions", wanted, "network", "enabled") or name
@@ -302,20 +300,11 @@ def _approval_word(value: Any) -> str:
 # ---------------------------------------------------------------- permission profiles
 
 
-def _builtin_profile(name: str, cwd: str) -> Policy | None:
-    """Return the policy of a built-in profile; None for another name."""
+def _profile_policy(name: str, look: _Look, cwd: str) -> Policy | None:
+    """Return the policy of a built-in profile, or of one of a configuration file; None if it is not wholly
+    understood."""
     if name == _FULL_ACCESS:
-        return Policy(
-            filesystem=classify((PolicyRule("/", "write"),)), network=Network.ON, enforced_by="nobody"
-        )
-    if name not in _MODES:
-        return None
-    rules = tuple(_builtin_rules(name, cwd))
-    return Policy(filesystem=classify(rules), network=Network.OFF, rules=rules, profile=name)
-
-
-def _custom_profile(name: str, look: _Look, cwd: str) -> Policy | None:
-    """Return the policy of a profile of a configuration file; None if it is not wholly understood."""
+        return from_sandbox_policy({"type": _FULL_ACCESS_MODE}, cwd)
     rules: list[PolicyRule] = []
     network = Network.OFF
     for each in reversed(_profile_chain(name, look)):
@@ -323,7 +312,7 @@ def _custom_profile(name: str, look: _Look, cwd: str) -> Policy | None:
             rules += _builtin_rules(each, cwd)
             continue
         found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
-        if found is None:
+        if each.startswith(":") or found is None:
             return None
         named = {rule.path for rule in found}
         rules = [*(rule for rule in rules if rule.path not in named), *found]
@@ -475,8 +464,8 @@ def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
     if allowed is None and (own := file.get("approval_policy")) is not None:
         allowed, keys = [own], ("approval_policy",)
     setting = setting_of(file, keys)
-    if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
+    if not isinstance(allowed, list) or not allowed or setting is None:
         return asked
-    if setting is None:
+    if asked.policy.approval in (None, *allowed):
         return asked
     return asked.decided(setting.origin(RequestField.APPROVAL), approval=_approval_word(allowed[0]))
