@@ -287,32 +287,6 @@ async def test_choice_in_the_running_tui(version: str) -> None:
         assert (before["workspace"], after["workspace"], after["home"]) == (False, True, False)
 
 
-@pytest.mark.parametrize(
-    ("version", "is_wrong"), [("0.130.0", True), ("0.169.0", False)][: 2 if EVERYTHING else 1]
-)
-async def test_root_that_the_screen_promises(version: str, is_wrong: bool) -> None:
-    """Codex 0.130 lists the directory of `--add-dir` beside `-s` in its header, and does not grant it."""
-    args = ("exec", "-s", WORKSPACE, "--add-dir", "/var/tmp")
-    with matrix_lab(version, Settings("x", args)) as plain:
-        lab = slow(plain)
-        pane = lab.lab.pane(shlex.join(lab.command(*args)) + " </dev/null")
-        seen: dict[str, Any] = {}
-
-        def is_judged() -> bool:
-            status = agentdash(lab, "status", "--json", "-S", str(lab.lab.tmux))
-            workers = json.loads(status.stdout)["workers"]
-            found = [each["sandbox"] for each in workers if each["id"] in lab.lab.threads()]
-            seen.update(*(sandbox for sandbox in found if sandbox["configured"]))
-            return bool(seen)
-
-        await pane.shows("session id: ")
-        await until(is_judged, "the thread with its policy")
-        await until(lambda: any(each.may for each in lab.truths()), "its command")
-        assert lab.truths()[0].may["elsewhere"] is not is_wrong
-        found = [each for each in seen["findings"] if each["kind"] == "label-wrong"]
-        assert [("/var/tmp" in each["message"]) for each in found] == [True] * is_wrong
-
-
 # ---------------------------------------------------------------- sub-agents
 
 _TESTER: Final = 'name = "tester"\ndescription = "tests"\ndeveloper_instructions = "test"\n'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import (
     ConfigLayers,
     find_line,
-    look_up,
     parse_config,
     read_config,
     read_layers,
@@ -80,10 +78,6 @@ def test_other_programs(argv: tuple[str, ...]) -> None:
 def test_mode(words: str, mode: str, resumes: bool) -> None:
     arguments = parse_options(words.split())
     assert (arguments.mode, arguments.resumes) == (mode, resumes)
-
-
-def test_words_after_two_dashes_are_no_options() -> None:
-    assert parse_options(["exec", "--", "-s", "read-only"]).last("sandbox") is None
 
 
 def test_options_before_the_subcommand() -> None:
@@ -156,16 +150,6 @@ def all_keys(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[s
     return found
 
 
-def test_lines_up_to_a_key_have_it_and_those_before_do_not() -> None:
-    lines = TEXT.split("\n")
-    keys = all_keys(tomllib.loads(TEXT))
-    assert len(keys) == 12
-    for each in keys:
-        line = find_line(TEXT, each)
-        assert line is not None, each
-        assert look_up(tomllib.loads("\n".join(lines[: line - 1])), each) is None
-
-
 def test_secrets_of_a_file_are_dropped() -> None:
     file = parse_config(
         'sandbox_mode = "read-only"\nsandbox_mood = 1\n[mcp_servers.x]\nenv = { TOKEN = "s3cret" }\n'
@@ -175,14 +159,6 @@ def test_secrets_of_a_file_are_dropped() -> None:
     )
     assert "s3cret" not in repr(file.values)
     assert (file.get("sandbox_mode"), file.unknown) == ("read-only", ("sandbox_mood",))
-
-
-def test_file_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """Codex 0.169 reads it."""
-    (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\n', "utf-8-sig")
-    file = read_config(tmp_path / "config.toml", RequestLayer.USER)
-    assert file is not None
-    assert (file.get("sandbox_mode"), file.line("sandbox_mode"), file.problem) == ("read-only", 1, None)
 
 
 def test_file_that_is_no_toml(tmp_path: Path) -> None:

@@ -92,11 +92,6 @@ def test_paths_writable_in_a_recorded_workspace(version: str) -> None:
     assert protected is (int(version.split(".")[1]) < 125)  # only profiles have an entry for .git
 
 
-def test_repeated_entries_are_one() -> None:
-    """0.169 repeats the entries of protected paths at the first turn after a `/review`."""
-    assert managed(ENTRY, ENTRY) == managed(ENTRY)
-
-
 def test_profile_outranks_legacy_policy() -> None:
     both = managed(ENTRY, sandbox_policy={"type": "danger-full-access"})
     assert both.filesystem is Filesystem.READ_ONLY
@@ -169,10 +164,6 @@ def test_policy_formats_of_other_versions(payload: dict[str, Any], brief: str, e
     assert (found.brief(), found.enforced_by) == (brief, enforced_by)
 
 
-def test_payload_without_policy() -> None:
-    assert from_turn({"cwd": CWD, "model": "m"}) is None
-
-
 def test_legacy_workspace_without_temporary_directories() -> None:
     legacy = {
         "type": "workspace-write",
@@ -201,11 +192,6 @@ def test_policy_with_hidden_paths_is_custom(access: str) -> None:
     assert found.may_write(f"{CWD}/a.py")
     assert not found.may_write(f"{CWD}/keys/deep/a.pem")
     assert not found.may_write(f"{CWD}/a.pem")
-
-
-def test_writable_root_is_unrestricted_unless_entries_restrict_it() -> None:
-    assert managed(special("write", "root")).filesystem is Filesystem.UNRESTRICTED
-    assert managed(special("write", "root"), entry("read", "/etc")).filesystem is Filesystem.CUSTOM
 
 
 @pytest.mark.parametrize(
@@ -312,11 +298,3 @@ def test_environment_context_in_tags_and_in_plain_text(text: str) -> None:
         ),
         approval="on-request",
     )
-
-
-def test_environment_context_of_present_versions_has_no_policy() -> None:
-    text = (
-        "<environment_context>\n  <cwd>/p</cwd>\n"
-        "  <filesystem><permission_profile type='disabled'/></filesystem>\n</environment_context>"
-    )
-    assert from_environment_context(text) == (None, "/p")

@@ -303,11 +303,6 @@ def test_sources_and_helpers(fields: dict[str, Any], source: str | None, helper:
 # ---------------------------------------------------------------- turns, settings, tokens
 
 
-def test_old_names_of_turn_events() -> None:
-    events = read(event("turn_started", turn_id="t"), event("turn_complete", turn_id="t"))
-    assert [type(event) for event in events] == [e.TurnStarted, e.TurnEnded]
-
-
 def test_error_event_is_the_error_of_its_turn() -> None:
     error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
     done = event("task_complete", turn_id="t", last_agent_message=None)
@@ -351,15 +346,6 @@ def test_settings_of_another_thread_are_ignored() -> None:
     )
     assert found.policy is not None
     assert found.policy.filesystem is Filesystem.UNRESTRICTED
-
-
-def test_thread_name() -> None:
-    assert [
-        event.name
-        for event in only(
-            e.ThreadNamed, read(event("thread_name_updated", thread_id=THREAD, thread_name="the\nbuild"))
-        )
-    ] == ["the build"]
 
 
 @pytest.mark.parametrize(
