@@ -21,7 +21,6 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
 from agentdash.agents.codex.config.precedence import request, requested
 from agentdash.agents.codex.config.reader import role_request
-from agentdash.agents.codex.config.versions import latest_rules
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.screen_reader import read_screen
@@ -218,14 +217,14 @@ def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Ite
             file = parse_config(asked["role"], RequestLayer.ROLE, f"{_HOME}/agents/tester.toml")
             found = role_request(file, cwd=_WORKSPACE)
         else:
-            arguments, rules = parse_options(asked["argv"][1:]), latest_rules()
+            arguments = parse_options(asked["argv"][1:])
             user, managed = asked.get("user"), asked.get("managed")
             files = [parse_config(user, RequestLayer.USER, f"{_HOME}/config.toml")] if user else []
             above = (
                 [parse_config(managed, RequestLayer.MANAGED, f"{ETC}/requirements.toml")] if managed else []
             )
             layers = ConfigLayers(files=tuple(files), managed=tuple(above), trust="trusted")
-            found = requested(*request(layers, arguments, rules, cwd=_WORKSPACE))
+            found = requested(*request(layers, arguments, cwd=_WORKSPACE))
             found = replace(found, resumes=arguments.resumes)
         yield e.PolicyRequested(at=since, worker=thread, requested=replace(found, since=since))
 

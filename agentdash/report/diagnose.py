@@ -27,7 +27,6 @@ from agentdash.agents.codex.config.files import read_layers
 from agentdash.agents.codex.config.precedence import request
 from agentdash.agents.codex.config.reader import NEEDED, environment_rules
 from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
@@ -370,15 +369,15 @@ def check_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[Doctor
     effect."""
     installed = installed_codex()
     version = installed or default_version()[0]
-    rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
-    layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)
+    nothing, cwd = parse_options(()), str(Path.cwd())
+    layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing)
     for file in layers.problems:
         detail = f"{file.path} cannot be read: {file.problem}"
         yield warn("codex config", detail, "Codex may not start with it")
     files = [file.path for file in (*layers.files, *layers.managed) if not file.problem]
     which = f"Codex {version} here" if installed else f"Codex is not installed; by the rules of {version}"
     detail = f"{which}: {', '.join(files) or 'no configuration file'}"
-    _, given = request(layers, nothing, rules, cwd=cwd)
+    _, given = request(layers, nothing, cwd=cwd)
     if given.refusal is not None:
         yield warn("codex config", detail, f"Codex will not start: {given.refusal}")
     else:
@@ -386,12 +385,12 @@ def check_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[Doctor
         by = f" by {origin.where}" if origin else ""
         policy = f"files {given.policy.filesystem}, network {given.policy.network}"
         yield ok("codex config", f"{detail}; {policy}{by}")
-    stack = Stack(nothing, layers.files, rules, managed=layers.managed_config)
+    stack = Stack(nothing, layers.files, layers.managed_config)
     needed = tuple(name for name in NEEDED if name != "CODEX_HOME" or environ.get(name))
     for rule in environment_rules(stack, needed):
         advice = "workers and agentdash in the sandbox need these: list them in `include_only` or `set`"
         yield warn("codex environment", str(rule), advice if rule.effect == "drops" else None)
-    for setting in ineffective(layers, nothing, rules, given):
+    for setting in ineffective(layers, given):
         yield warn("codex config", str(setting))
 
 

@@ -98,7 +98,7 @@ def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
 
 def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
     """Return the fleet of a rollout, and the time of its last line. Calls that show nothing are left out."""
-    reader = SparseReader(rollout_reader(log.thread, log.path, counts_tokens=False), _SUSPICION)
+    reader = SparseReader(rollout_reader(log.thread, log.path), _SUSPICION)
     thread = reduce_log(Thread(log.thread), [_file_seen(log)])  # its configuration lies beside it
     number = 1
     while batch := list(islice(lines, _BATCH_LINES)):
