@@ -29,7 +29,8 @@ from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.audit import audit, find_rollouts, thread_rollouts
-from agentdash.report.check import ThreadReport, denial_line
+from agentdash.report.check import ThreadReport
+from agentdash.report.elements import denial_line
 from agentdash.report.explain import print_explained
 from agentdash.report.sessions import read_sessions
 from agentdash.report.status import wait_line

@@ -84,11 +84,11 @@ def allow(words: Iterable[str], place: str) -> CommandRules:
 
 
 def codex_home_of(path: str) -> str | None:
-    """Return the Codex home that the path of a rollout lies in, whose rules it was written under; None where
-    it lies in none."""
+    """Return the Codex home that the path of a rollout lies in, whose rules it was written under, or None;
+    `.` if the path is relative and begins in it."""
     parts = path.split("/")
     above = [n for n, part in enumerate(parts) if part in ("sessions", "archived_sessions")]
-    return ("/".join(parts[: above[-1]]) or "/") if above else None
+    return ("/".join(parts[: above[-1]]) or ("/" if path.startswith("/") else ".")) if above else None
 
 
 def plain_commands(script: str) -> list[tuple[str, ...]]:

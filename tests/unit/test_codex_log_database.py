@@ -137,14 +137,6 @@ def test_retries_of_each_version(tmp_path: Path, name: str, column: str, target:
     writer.database.close()
 
 
-def test_log_without_a_column_of_text_is_reported(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "logs_3.sqlite", SCHEMA.replace("feedback_log_body", "blob"))
-    assert troubles(CodexLog(tmp_path).poll(5.0)) == [
-        (False, "logs_3.sqlite: no such column: feedback_log_body")
-    ]
-    writer.database.close()
-
-
 def test_reading_creates_no_file_and_holds_no_lock(codex: Writer, tmp_path: Path) -> None:
     codex.write(VIOLATION)
     log = CodexLog(tmp_path)
@@ -154,14 +146,6 @@ def test_reading_creates_no_file_and_holds_no_lock(codex: Writer, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
     assert len(CodexLog(tmp_path).poll(6.0)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
-
-
-def test_log_of_a_killed_codex(codex: Writer, tmp_path: Path) -> None:
-    codex.write(VIOLATION)
-    (tmp_path / "killed").mkdir()
-    for file in tmp_path.glob("logs_2.sqlite*"):
-        (tmp_path / "killed" / file.name).write_bytes(file.read_bytes())
-    assert len(CodexLog(tmp_path / "killed").poll(5.0)) == 1
 
 
 def troubles(events: list[Event]) -> list[tuple[bool, str]]:

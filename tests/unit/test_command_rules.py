@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.command_rules import command_rules, parse_rules, rule_files
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.session_logs import reader_of_log
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
@@ -23,7 +22,7 @@ from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
 from agentdash.report.diagnose import check_rules
 from agentdash.store.digests import _rules_of, file_state
-from tests.unit.rollout_files import THREAD, event, line, only, response
+from tests.unit.rollout_files import THREAD, event, line, response
 from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, held, process, worker
 
 G = "grep Seccomp: /proc/self/status"
@@ -286,11 +285,6 @@ def test_live_the_kernel_decides(
         held(110),
     ).sandbox
     assert (found.verdict, {finding.kind for finding in found.findings}) == (verdict, kinds)
-
-
-def test_readers_without_a_home_know_no_rules() -> None:
-    events = RolloutReader(THREAD).read(lines("printenv", ENV, 0))
-    assert [each.let_out_by for each in only(e.CallStarted, events)] == [""]
 
 
 def test_doctor_says_what_is_not_understood(tmp_path: Path) -> None:

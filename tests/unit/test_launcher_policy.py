@@ -28,18 +28,10 @@ SEATBELT = (
     '"WRITABLE_ROOT_0")))\n'
 )
 BWRAP = (
-    "bwrap",
-    "--as-pid-1",
-    "--new-session",
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
+    *("bwrap", "--as-pid-1", "--new-session", "--ro-bind", "/", "/", "--dev", "/dev"),
     "--bind",
     CWD,
     CWD,
-    "--unshare-pid",
 )
 
 

@@ -303,11 +303,6 @@ def test_sources_and_helpers(fields: dict[str, Any], source: str | None, helper:
 # ---------------------------------------------------------------- turns, settings, tokens
 
 
-def test_old_names_of_turn_events() -> None:
-    events = read(event("turn_started", turn_id="t"), event("turn_complete", turn_id="t"))
-    assert [type(event) for event in events] == [e.TurnStarted, e.TurnEnded]
-
-
 def test_error_event_is_the_error_of_its_turn() -> None:
     error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
     done = event("task_complete", turn_id="t", last_agent_message=None)
@@ -353,15 +348,6 @@ def test_settings_of_another_thread_are_ignored() -> None:
     assert found.policy.filesystem is Filesystem.UNRESTRICTED
 
 
-def test_thread_name() -> None:
-    assert [
-        event.name
-        for event in only(
-            e.ThreadNamed, read(event("thread_name_updated", thread_id=THREAD, thread_name="the\nbuild"))
-        )
-    ] == ["the build"]
-
-
 @pytest.mark.parametrize(
     ("limits", "used", "resets"),
     [
@@ -392,19 +378,16 @@ def test_tokens_are_emitted_when_they_change() -> None:
             "model_context_window": 99,
         },
     )
-    record = line(
-        "token_usage_record", {"usage": {"total_tokens": 4}, "thread_token_usage": {"total_tokens": 9}}
-    )
-    more = line(
-        "token_usage_record", {"usage": {"total_tokens": 5}, "thread_token_usage": {"total_tokens": 14}}
-    )
-    assert [
-        (t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, record, count, more))
-    ] == [(9, 4, 99), (14, 5, 99)]
+    more = event("token_count", info={"total_token_usage": {"total_tokens": 14}})
+    assert [(t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, count, more))] == [
+        (9, 4, 99),
+        (14, 4, 99),
+    ]
 
 
 def test_silent_kinds() -> None:
     silent = (
+        line("token_usage_record", {"usage": {"total_tokens": 4}}),
         line("world_state", {"full": True, "state": {}}),
         line("compacted", {"message": "x" * 100}),
         response("reasoning", summary=[], encrypted_content="gAAA"),

@@ -52,16 +52,6 @@ def read_paths(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
-def test_progress_counts_the_files_that_are_read(home: Path, tmp_path: Path) -> None:
-    """Files whose digest is stored are not read."""
-    store, sizes = DigestStore(tmp_path / "state"), list[int]()
-    read_sessions(home, None, tmp_path / "no-claude", store, progress=sizes.append)
-    assert sorted(sizes) == sorted(path.stat().st_size for path in home.rglob("*.jsonl"))
-    sizes.clear()
-    read_sessions(home, None, tmp_path / "no-claude", store, progress=sizes.append)
-    assert sizes == []
-
-
 def test_a_second_listing_reads_nothing_and_says_the_same(
     home: Path, tmp_path: Path, listed: Callable[[], SessionsReport], read_paths: list[Path]
 ) -> None:
@@ -71,18 +61,6 @@ def test_a_second_listing_reads_nothing_and_says_the_same(
     read_paths.clear()
     assert listed() == whole
     assert read_paths == []
-
-
-def test_a_file_that_has_grown_is_read_again(
-    home: Path, listed: Callable[[], SessionsReport], read_paths: list[Path]
-) -> None:
-    listed()
-    grown = max(home.rglob("rollout-*.jsonl"))
-    with grown.open("a") as file:
-        file.write("{}\n")
-    read_paths.clear()
-    assert {each.file: each.size for each in listed().sessions}[str(grown)] == grown.stat().st_size
-    assert read_paths == [grown]
 
 
 def test_an_archived_file_is_listed_as_archived(home: Path, listed: Callable[[], SessionsReport]) -> None:

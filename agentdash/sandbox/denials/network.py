@@ -10,17 +10,17 @@ from typing import Final
 
 import msgspec
 
-from agentdash.model.denials import Operation
+from agentdash.model.denials import Certainty, Operation
 from agentdash.model.patterns import Pattern
 from agentdash.model.policy import Network
-from agentdash.sandbox.denials.attribution import Strength
-from agentdash.sandbox.denials.call import Call, Finding
+from agentdash.sandbox.denials.attribution import Strength, attribute, prints_data
+from agentdash.sandbox.denials.call import Call
+from agentdash.sandbox.denials.commands import RunCommand
+from agentdash.sandbox.denials.findings import Finding, finding
 from agentdash.sandbox.denials.hosts import host_in, hosts_in, is_loopback, operand_hosts
 from agentdash.sandbox.denials.lines import Lines
+from agentdash.sandbox.denials.paths import without_paths
 from agentdash.sandbox.denials.programs import Role
-from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.targets import without_paths
-from agentdash.sandbox.denials.ties import is_inline, prints_data
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -78,7 +78,6 @@ _BARE_NOT_PERMITTED: Final = Pattern(
     r"|\bOs \{ code: 1, kind: PermissionDenied",
     re.IGNORECASE,
 )
-_WRAPPED: Final = Pattern(r"^[\s│|]*operation not permitted\W*$", re.IGNORECASE)
 _RAW_SOCKET: Final = Pattern(r"^(?:ping|ping6|traceroute|arping|nmap|tcpdump|mtr)\b.*: ", re.IGNORECASE)
 """Programs that need a privilege for their sockets anywhere."""
 
@@ -128,9 +127,8 @@ _NO_SOCKETS: Final[tuple[tuple[Operation, bool, Pattern], ...]] = (
     ("connect", True, Pattern(r"^(?:nc|ncat|socat): Operation not permitted$", re.IGNORECASE)),
     ("connect", True, Pattern(r"Can't create TCP/IP socket \(1\)")),
     ("bind", False, Pattern(r"Failed to listen on \S+ \(reason: \?\)")),
-    ("bind", False, Pattern(r"Could not determine a usable (?:local|wildcard) IP")),
 )
-"""What Node, netcat, MySQL, PHP and Gradle print where the sandbox refuses every socket (EPERM): operation,
+"""What Node, netcat, MySQL and PHP print where the sandbox refuses every socket (EPERM): operation,
 whether nothing else has these words, and the words."""
 _EMPTY_INDEX: Final = Pattern(
     r"requirement (?P<package>\S+) \(from versions: none\)"
@@ -241,8 +239,6 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
             return _message("resolve", number, certain=True, host=host)
         certain = _RAW_SOCKET.match(line) is None
         return _message("bind" if _BIND.search(line) else "connect", number, certain=certain, host=host)
-    if _WRAPPED.match(line):
-        return _wrapped(lines, number)
     if not _BARE_NOT_PERMITTED.search(line):
         return None
     account = _account(lines, number)
@@ -251,19 +247,6 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
     bound = re.search(r"\.bind\(|server_bind|\.listen\(|\bbind\b", f"{account}\n{script}")
     operation = "bind" if bound and "connect" not in account else "connect"
     return _message(operation, number, certain=True, host=host_in(account))
-
-
-def _wrapped(lines: Lines, number: int) -> Message | None:
-    """Return the message of a paragraph that was broken into short lines (Terraform's)."""
-    first = number
-    while first > 0 and number - first < _ACCOUNT_LINES and lines[first - 1].strip(" │|"):
-        first -= 1
-    text = " ".join(line.strip(" │|") for line in lines.range(first, number))
-    if not _NET_WORD.search(without_paths(text)):
-        return None
-    operation: Operation = "resolve" if re.search(r"\blookup ", text) else "connect"
-    found = _message(operation, number, certain=True, host=host_in(text))
-    return msgspec.structs.replace(found, first=first)
 
 
 def _account(lines: Lines, number: int) -> str:
@@ -297,29 +280,24 @@ def judge_network(call: Call, message: Message) -> Finding | None:
         return None  # where nothing restricts it, only a refusal by the kernel has the words of a sandbox
     named = tuple(name for name in (message.host, message.package) if name)
     phrase = _QUOTED_PART.sub("", line)[-_PHRASE_CHARACTERS:]
-    source = call.attribute(line, named, phrase, call.account(message.first), network=True)
+    source = attribute(call, message.first, named, phrase, network=True)
     ambiguous = source.strength is Strength.AMBIGUOUS
     if source.strength is Strength.NONE or (ambiguous and not call.failed):
         return None
-    host = message.host or _host_of(source.command, call.script)
+    host = message.host or _host_of(source.command, call.source)
     provider = source.command is not None and source.command.role is Role.AGENT and host is None
-    if not message.certain and not provider and _is_local(message, host, call.script):
+    if not message.certain and not provider and _is_local(message, host, call.source):
         return None
     asks = source.command is not None and source.command.name in _RESOLVERS
     proven = source.strength > Strength.OPEN or call.has_failed(source.command)
-    if source.command is not None and not (prints_data(source.command) or is_inline(source.command)):
+    if source.command is not None and not (prints_data(source.command) or source.command.is_inline):
         proven = True  # what is installed fails in these words only by itself
     certain = (message.certain and proven and not call.unsandboxed and not ambiguous) or call.denied
-    return call.finding(
-        what="network",
-        operation="resolve" if asks else message.operation,
-        certainty="certain" if certain else "likely",
-        target=host,
-        source=source,
-        first=message.first,
-        last=message.last,
-        generic=message.generic,
-    )
+    operation: Operation = "resolve" if asks else message.operation
+    certainty: Certainty = "certain" if certain else "likely"
+    first, last = message.first, message.last
+    found = finding(call, "network", operation, certainty, host, source, first, last)
+    return msgspec.structs.replace(found, generic=message.generic)
 
 
 def _is_local(message: Message, host: str | None, script: str) -> bool:
@@ -330,7 +308,7 @@ def _is_local(message: Message, host: str | None, script: str) -> bool:
     return message.needs_host or (bool(hosts) and all(is_loopback(host) for host in hosts))
 
 
-def _host_of(command: Ran | None, script: str) -> str | None:
+def _host_of(command: RunCommand | None, script: str) -> str | None:
     """Return the host that a command, else the whole script, is about, where it is one alone."""
     for hosts in (operand_hosts(command.name, command.words) if command else [], hosts_in(script)):
         remote = [host for host in hosts if not is_loopback(host)]

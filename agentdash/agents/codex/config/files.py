@@ -5,7 +5,7 @@ of its keys.
 |---|---|
 | `/etc/codex/config.toml` | system config |
 | `$CODEX_HOME/config.toml` | user config |
-| `$CODEX_HOME/NAME.config.toml` | profile (`-p NAME`, 0.134+) |
+| `$CODEX_HOME/NAME.config.toml` | profile (`-p NAME`) |
 | `.codex/config.toml`, from the project's root to the working directory | project config, if it is trusted |
 | `/etc/codex/managed_config.toml`, `/etc/codex/requirements.toml` | managed |
 
@@ -26,7 +26,6 @@ from typing import Any, Final, Literal
 import msgspec
 
 from agentdash.agents.codex.config.argv import Arguments
-from agentdash.agents.codex.config.versions import Rules
 from agentdash.files import read_text
 from agentdash.model.requested import RequestLayer
 from agentdash.model.sanitize import clean_line
@@ -227,9 +226,7 @@ class ConfigLayers(msgspec.Struct, frozen=True):
         return tuple(file for file in self.all if file.problem)
 
 
-def read_layers(
-    home: str, cwd: str, arguments: Arguments, rules: Rules, *, root: Path = Path("/")
-) -> ConfigLayers:
+def read_layers(home: str, cwd: str, arguments: Arguments, *, root: Path = Path("/")) -> ConfigLayers:
     """Read the configuration files of a Codex. Never raises.
 
     Args:
@@ -250,7 +247,7 @@ def read_layers(
     ]
     named = arguments.last("profile")
     profile = None
-    if named is not None and not rules.profile_tables and "/" not in named.value:
+    if named is not None and "/" not in named.value:
         profile = read(posixpath.join(home, f"{named.value}.config.toml"), RequestLayer.PROFILE)
     managed = (
         read(posixpath.join(ETC, name), RequestLayer.MANAGED)
@@ -278,10 +275,8 @@ def _trust(user: ConfigFile | None, cwd: str, root: Path) -> Trust | None:
     top = _repository(cwd, root)
     for folder in dict.fromkeys((cwd, top, *_main_repository(top, root))):
         level = user.get("projects", folder, "trust_level")
-        if level == "trusted":
-            return "trusted"
-        if level == "untrusted":
-            return "untrusted"
+        if level in ("trusted", "untrusted"):
+            return "trusted" if level == "trusted" else "untrusted"
     return None
 
 

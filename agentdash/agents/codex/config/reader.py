@@ -17,7 +17,6 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +24,14 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
 from agentdash.agents.codex.config.files import ConfigFile, directory, read_config, read_layers
-from agentdash.agents.codex.config.precedence import ask, request, requested
+from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, request, requested, rules_of
 from agentdash.agents.codex.config.stack import Setting, Stack
-from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
+from agentdash.model.command_rules import codex_home_of
 from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer
 from agentdash.model.thread import Thread
-from agentdash.model.versions import stand_in
+from agentdash.model.versions import numbers_of
 
 NEEDED: Final = ("PATH", "HOME", "CODEX_HOME")
 """Variables by which commands find programs, worker CLIs their state, and agentdash the status file."""
@@ -90,7 +89,7 @@ class CodexRequests:
         """
         if thread.file is None or thread.parent or not thread.cwd or thread.created_at is None:
             return None
-        home = _home_of(posixpath.dirname(thread.file.path))
+        home = codex_home_of(thread.file.path)
         if home is None:
             return None
         mode: Mode = "exec" if thread.source == "exec" else "tui"
@@ -114,15 +113,6 @@ class CodexRequests:
         return self._past[key]
 
 
-@lru_cache(maxsize=256)
-def _home_of(folder: str) -> str | None:
-    """Return the Codex home that a directory of rollouts belongs to."""
-    parts = folder.split("/")
-    above = (n for n in range(len(parts) - 1, -1, -1) if parts[n] in ("sessions", "archived_sessions"))
-    found = next(above, None)
-    return None if found is None else "/".join(parts[:found]) or ("/" if folder.startswith("/") else ".")
-
-
 def read_request(
     arguments: Arguments,
     home: str,
@@ -134,8 +124,9 @@ def read_request(
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
-    Only what its arguments ask for is kept of an old version that was not measured, where not all files are
-    known that count, and of a client of another Codex (`--remote`), which has a configuration of its own.
+    Only what its arguments ask for is kept if the version is unknown, or an old one that may have read these
+    files otherwise, if not all files are known that count, and of a client of another Codex (`--remote`),
+    which has a configuration of its own.
 
     Args:
         cwd: its workspace.
@@ -144,12 +135,13 @@ def read_request(
         since: when it started (unix seconds): files that were written later are named.
         needed: variables that its commands need.
     """
-    known = rules_for(version)
-    rules = known or latest_rules()
-    layers = read_layers(home, cwd, arguments, rules, root=root)
-    stack = Stack(arguments, layers.files, rules, managed=layers.managed_config)
-    wanted, given = request(layers, arguments, rules, cwd=cwd)
-    is_certain = known is not None and layers.are_certain and arguments.last("remote") is None
+    layers = read_layers(home, cwd, arguments, root=root)
+    stack = Stack(arguments, layers.files, layers.managed_config)
+    wanted, given = request(layers, arguments, cwd=cwd)
+    measured = rules_of(version)
+    is_old = measured == FIRST_MEASURED and given.refusal is not None
+    is_certain = bool(numbers_of(version)) and not is_old and layers.are_certain
+    is_certain = is_certain and arguments.last("remote") is None
     found = requested(wanted, given if is_certain else None)
     if not is_certain:
         typed = tuple(origin for origin in found.origins if origin.layer is RequestLayer.ARGV)
@@ -163,7 +155,7 @@ def read_request(
         environment=environment_rules(stack, needed),
         changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
         resumes=arguments.resumes,
-        rules_of=stand_in(version, LAST_MEASURED),
+        rules_of=measured,
         is_fixed=arguments.mode == "exec",
     )
 
@@ -214,7 +206,7 @@ def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: f
 
 def role_request(file: ConfigFile, *, cwd: str) -> Requested:
     """Return what a role file asks for by itself: of files and network."""
-    asked = requested(ask(Stack(Arguments("tui"), (file,), latest_rules()), cwd=cwd, decided=True), None)
+    asked = requested(ask(Stack(Arguments("tui"), (file,)), cwd=cwd, decided=True), None)
     own = tuple(
         origin
         for origin in asked.origins

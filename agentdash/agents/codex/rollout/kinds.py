@@ -126,81 +126,44 @@ def _name(tagged: bytes) -> bytes:
 LAST_VERSION: Final = "0.171"
 """The newest Codex whose files were tested; lines of later ones may be unknown."""
 
-# ---------------------------------------------------------------- known kinds that are not shown, by version
-
-_EVENTS_SINCE: Final = {
-    "0.20": (
-        "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update "
-        "background_event"
-    ),
-    "0.36": (
-        "context_compacted entered_review_mode turn_diff shutdown_complete "
-        "session_configured stream_error web_search_begin web_search_end exec_command_begin "
-        "exec_command_output_delta exec_approval_request apply_patch_approval_request "
-        "patch_apply_begin mcp_tool_call_begin"
-    ),
-    "0.98": (
-        "undo_started undo_completed view_image_tool_call deprecation_notice warning "
-        "elicitation_request request_user_input item_started mcp_startup_update mcp_startup_complete "
-        "raw_response_item terminal_interaction agent_message_content_delta plan_delta "
-        "reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin "
-        "collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin "
-        "collab_waiting_end collab_close_begin collab_close_end"
-    ),
-    "0.107": (
-        "thread_rolled_back image_generation_begin image_generation_end dynamic_tool_call_request "
-        "dynamic_tool_call_response model_reroute collab_resume_begin collab_resume_end "
-        "realtime_conversation_started realtime_conversation_realtime realtime_conversation_closed"
-    ),
-    "0.128": (
-        "thread_goal_updated guardian_assessment guardian_warning request_permissions hook_started "
-        "hook_completed model_verification realtime_conversation_sdp "
-        "realtime_conversation_list_voices_response"
-    ),
-    "0.169": (
-        "auth_recovery_started auth_recovery_completed environment_connected environment_disconnected "
-        "thread_queue_changed elicitation_abandoned patch_apply_updated raw_response_completed "
-        "turn_moderation_metadata safety_buffering"
-    ),
-}
-_RESPONSES_SINCE: Final = {
-    "0.20": "reasoning web_search_call other",
-    "0.58": "ghost_snapshot",
-    "0.98": "compaction compaction_trigger",
-    "0.128": "tool_search_call tool_search_output image_generation_call context_compaction",
-    "0.154": "configuration_update",
-    "0.163": "additional_tools",
-}
-_ITEMS_SINCE: Final = {
-    "0.107": "Plan",
-    "0.150": (
-        "Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode "
-        "ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput"
-    ),
-}
-_LINES_SINCE: Final = {
-    "0.123": "session_state",
-    "0.140": "inter_agent_communication",
-    "0.143": "inter_agent_communication_metadata world_state",
-    "0.148": "security_risk_score",
-    "0.151": "realtime_item",
-    "0.154": "retained_context",
-    "0.166": "dynamic_tools_updated",
-}
-_RECORDS_SINCE: Final = {"0.20": "state"}
-
-
-def _names(since: dict[str, str]) -> frozenset[bytes]:
-    return frozenset(name.encode() for names in since.values() for name in names.split())
-
-
 _SILENT: Final[dict[Family, frozenset[bytes]]] = {
-    "line": _names(_LINES_SINCE),
-    "response_item": _names(_RESPONSES_SINCE),
-    "event_msg": _names(_EVENTS_SINCE),
-    "item": _names(_ITEMS_SINCE),
-    "record": _names(_RECORDS_SINCE),
+    "line": frozenset(
+        b"session_state inter_agent_communication inter_agent_communication_metadata world_state"
+        b" security_risk_score realtime_item retained_context token_usage_record"
+        b" dynamic_tools_updated".split()
+    ),
+    "response_item": frozenset(
+        b"reasoning web_search_call other ghost_snapshot compaction compaction_trigger tool_search_call"
+        b" tool_search_output image_generation_call context_compaction configuration_update"
+        b" additional_tools".split()
+    ),
+    "event_msg": frozenset(
+        b"agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update"
+        b" background_event context_compacted entered_review_mode turn_diff shutdown_complete"
+        b" session_configured stream_error web_search_begin web_search_end exec_command_begin"
+        b" exec_command_output_delta exec_approval_request apply_patch_approval_request patch_apply_begin"
+        b" mcp_tool_call_begin undo_started undo_completed view_image_tool_call deprecation_notice warning"
+        b" elicitation_request request_user_input item_started mcp_startup_update mcp_startup_complete"
+        b" raw_response_item terminal_interaction agent_message_content_delta plan_delta"
+        b" reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin"
+        b" collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin"
+        b" collab_waiting_end collab_close_begin collab_close_end thread_rolled_back image_generation_begin"
+        b" image_generation_end dynamic_tool_call_request dynamic_tool_call_response model_reroute"
+        b" collab_resume_begin collab_resume_end realtime_conversation_started"
+        b" realtime_conversation_realtime realtime_conversation_closed thread_goal_updated"
+        b" guardian_assessment guardian_warning request_permissions hook_started hook_completed"
+        b" model_verification realtime_conversation_sdp realtime_conversation_list_voices_response"
+        b" auth_recovery_started auth_recovery_completed environment_connected environment_disconnected"
+        b" thread_queue_changed elicitation_abandoned patch_apply_updated raw_response_completed"
+        b" turn_moderation_metadata safety_buffering".split()
+    ),
+    "item": frozenset(
+        b"Plan Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode"
+        b" ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput".split()
+    ),
+    "record": frozenset((b"state",)),
 }
+"""Known kinds that are not shown (0.20 to 0.171)."""
 _SILENT_IN: Final = {
     b"response_item": _SILENT["response_item"],
     b"event_msg": _SILENT["event_msg"],

@@ -25,7 +25,7 @@ from agentdash.agents.codex.rollout.kinds import (
     kind_of_item,
 )
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
-from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
+from agentdash.agents.codex.rollout.tokens import TokenCounter
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.command_rules import CommandRules
@@ -116,8 +116,6 @@ class RolloutReader(LineEvents):
 
     Args:
         thread: the thread's id, from the file's name.
-        counts_tokens: whether tokens are counted; otherwise events of token lines are without counts, one for
-            all of those that are read at once.
         rules: returns the rules that decide on commands, by the directory that a thread began in; None: they
             are not known.
     """
@@ -126,15 +124,11 @@ class RolloutReader(LineEvents):
         self,
         thread: str,
         *,
-        counts_tokens: bool = True,
         rules: Callable[[str], CommandRules] | None = None,
     ) -> None:
         super().__init__(thread, uuid_time(thread) or 0.0)
         self._rules = rules
         self._cwd = ""
-        self._counts_tokens = counts_tokens
-        self._uncounted: TokensCounted | None = None
-        """The newest token line, where tokens are not counted."""
         self._begun = False
         self._bare = False
         """Whether the file is of the bare era: its lines have the time of its header."""
@@ -191,9 +185,6 @@ class RolloutReader(LineEvents):
         for self._number, line in lines:
             if not line.isspace() and line:
                 self._read(line)
-        if self._uncounted is not None:
-            events.append(self._uncounted)
-            self._uncounted = None
         self._events = []  # the returned list belongs to the caller
         return events
 
@@ -248,9 +239,7 @@ class RolloutReader(LineEvents):
         elif not kind.silent:
             self._skip("unknown", str(kind))
 
-    def leave_out(
-        self, calls: Sequence[str], *, line: int, started_line: int, time: bytes, repeated: Sequence[bytes]
-    ) -> CallsLeftOut:
+    def leave_out(self, calls: Sequence[str], *, line: int, started_line: int, time: bytes) -> CallsLeftOut:
         """Return the event of calls that have ended and are not read.
 
         Args:
@@ -258,20 +247,11 @@ class RolloutReader(LineEvents):
             line: number of the last line of them.
             started_line: number of the line that began the last one.
             time: of the newest of their lines, as written.
-            repeated: times of the lines between them that repeat the newest `turn_context`, as written.
         """
-        policy_at: tuple[float, ...] = ()
-        if self._context[1].policy is not None:
-            policy_at = tuple(_seconds(stamp) or self._at for stamp in repeated)
-        self._at = _seconds(time) or self._at
+        self._at = parse_iso(time.decode("ascii", "replace")) or self._at
         self._calls.leave_out(map(clean_line, calls))
         return CallsLeftOut(
-            at=self._at,
-            thread=self._thread,
-            line=line,
-            count=len(calls),
-            started_line=started_line,
-            policy_at=policy_at,
+            at=self._at, thread=self._thread, line=line, count=len(calls), started_line=started_line
         )
 
     # ------------------------------------------------------------ the thread, its policy, its turns
@@ -360,22 +340,9 @@ class RolloutReader(LineEvents):
         self._error = error
 
     def _token_count(self, count: records.TokenCount) -> None:
-        if not self._counts_tokens:
-            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
-            return
         before = self._tokens.totals
-        self._count_tokens(before, self._tokens.count(count, self._at))
-
-    def _token_usage(self, record: records.TokenUsageRecord) -> None:
-        if not self._counts_tokens:
-            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
-            return
-        before = self._tokens.totals
-        self._count_tokens(before, self._tokens.count_record(record))
-
-    def _count_tokens(self, before: TokenTotals, after: TokenTotals) -> None:
-        if after != before:
-            self._emit(TokensCounted, **after._asdict())
+        if (totals := self._tokens.count(count, self._at)) != before:
+            self._emit(TokensCounted, **totals._asdict())
 
     def _named(self, payload: records.ThreadNameUpdated) -> None:
         if payload.thread_name and payload.thread_id in (None, self._thread):
@@ -499,10 +466,6 @@ class RolloutReader(LineEvents):
         self._emit(ChildSpawned, child=clean_line(thread), nickname=_line(nickname))
 
 
-def _seconds(stamp: bytes) -> float | None:
-    return parse_iso(stamp.decode("ascii", "replace"))
-
-
 def _line(value: Any) -> str | None:
     return clean_line(value) or None if isinstance(value, str) else None
 
@@ -542,7 +505,6 @@ _LINES: Final = {
     b"session_meta": _SESSION_META,
     b"turn_context": _rule(msgspec.Raw, RolloutReader._turn_context),
     b"compacted": _rule(msgspec.Raw, RolloutReader._compacted),
-    b"token_usage_record": _rule(records.TokenUsageRecord, RolloutReader._token_usage),
 }
 _RESPONSES: Final = {
     b"message": _rule(records.Message, RolloutReader._message),
@@ -600,9 +562,7 @@ _RULES_BY_HEAD: Final[dict[tuple[bytes, bytes | None], _LineRule]] = {
 """The same rules by the groups of `HEAD`, which matches most lines."""
 
 
-_MARK: Final = re.compile(
-    rb'"(?:token_(?:count|usage_record)|turn_context|thread_settings_applied|session_meta)"'
-)
+_MARK: Final = re.compile(rb'"(?:token_count|turn_context|thread_settings_applied|session_meta)"')
 """What the relevant lines contain; others that quote it are parsed in vain."""
 _FORK_MARKS: Final = (b'"forked_from_id"', b'"subagent"')
 """What the first line of a file contains that may begin with copied lines."""

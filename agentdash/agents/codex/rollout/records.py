@@ -106,13 +106,6 @@ class TokenCount(msgspec.Struct, gc=False):
     rate_limits: dict[str, Any] | None = None
 
 
-class TokenUsageRecord(msgspec.Struct, gc=False):
-    """`token_usage_record` (0.154+)."""
-
-    usage: Usage | None = None
-    thread_token_usage: Usage | None = None
-
-
 # ---------------------------------------------------------------- messages
 
 
