@@ -17,8 +17,8 @@ from textual.color import Color
 from agentdash.model.terminal_colours import MANY, NONE, SIXTEEN, TRUE_COLOUR, terminal_colours
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.signs import ascii_signs
-from agentdash.tui.primitives.spans import Tone, width
-from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, STATE_WIDTH, UNICODE, sign
+from agentdash.tui.primitives.spans import Tone
+from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, UNICODE, sign
 
 from . import sample_fleet
 from .sample_fleet import BY_NAME, SNAPSHOT
@@ -47,10 +47,6 @@ def test_glyphs_are_one_cell_wide_except_the_documented_ones():
 
 def test_ascii_glyphs_are_ascii():
     assert all(glyph.isascii() for glyph in (*all_glyphs(ASCII), ASCII.bars))
-
-
-def test_every_state_fits_into_state_width():
-    assert {width((sign(worker, UNICODE),)) <= STATE_WIDTH for worker in SNAPSHOT.workers} == {True}
 
 
 def test_exited_sign_shows_status_or_signal():

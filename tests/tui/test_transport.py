@@ -18,7 +18,6 @@ from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
 from agentdash.tui.keys import BY_ID, KEYS
-from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
@@ -173,15 +172,6 @@ async def test_click_on_the_track_seeks(stage):
     assert places == sorted(places)
     assert (places[0], places[2]) == (0, 1)
     assert places[1] == pytest.approx(0.5, abs=0.1)
-
-
-async def test_a_worker_opened_with_a_time_is_shown_then(stage):
-    """Also a time before the first step, or after the last."""
-    worker = stage.app.worker.id
-    for at in (stage.player.begin - 60, stage.player.begin + 0.1):
-        stage.app.post_message(WorkerOpened(worker, at))
-        await stage.pilot.pause()
-        assert stage.app._clock.now() == max(at, stage.player.begin)
 
 
 async def test_the_clock_stays_at_the_end(stage):
