@@ -131,7 +131,7 @@ async def test_highlighted_finding_is_the_selected_worker(app):
         assert app.worker.name == "Lagrange"
         await pilot.press("w")
         await pilot.pause()
-        assert "Why: Lagrange" in screen_text(app)
+        assert " Lagrange ⋅ codex" in screen_text(app)
 
 
 async def test_a_click_in_the_strip_goes_to_the_worker(app):

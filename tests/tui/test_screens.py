@@ -10,7 +10,7 @@ from agentdash.tui.app import AgentDash, Options
 from . import sample_fleet
 from .rendering import rows
 
-SIZES = ((45, 50), (150, 8), (80, 24), (120, 36), (200, 50))
+SIZES = ((45, 50), (120, 36))
 VIEWS = {
     "fleet": (sample_fleet.full_fleet, Options(), ()),
     "empty": (sample_fleet.empty_fleet, Options(), ()),
