@@ -181,9 +181,7 @@ def sandbox_table(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     return [*lines, *_below(sandbox, cells)]
 
 
-def _chains(
-    rows: Sequence[SandboxRow], columns: Sequence[str], cells: int, look: Look
-) -> Iterator[Line]:
+def _chains(rows: Sequence[SandboxRow], columns: Sequence[str], cells: int, look: Look) -> Iterator[Line]:
     """Yield the table of a narrow panel: `files: workspace → no sandbox`."""
     arrow = f" {look.glyphs.arrow} "
     yield from paragraph(f"Sandbox: {arrow.join(columns)}", cells, "title")
