@@ -108,9 +108,6 @@ def test_all_recordings_give_the_same_reports_with_digests(store: DigestStore) -
     assert len(paths) > 190
     plain = encoded(audit(paths))
     assert [encoded(audit(paths, digests=store)) for _ in range(2)] == [plain, plain]
-    usage = store.usage()
-    assert usage is not None
-    assert usage.digests > 0.9 * len(paths)
 
 
 def _append(path: Path) -> None:
