@@ -58,7 +58,7 @@ PICTURES = (
     Picture("why", (120, 36), 26, keys=("a", "w")),
     Picture("wide", (200, 50), 60, keys=("!",)),
     Picture("replay", (120, 36), 26, keys=("!",), scene="past"),
-    Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "x"), scene="library"),
+    Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "z"), scene="library"),
 )
 
 FRAMES = (
@@ -136,7 +136,7 @@ def past(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
         player.toggle()
         player.seek_time(start + at)
         hub = Hub([player], clock)
-        yield hub, ReplayApp(hub, clock, player, options=Options(theme=theme))
+        yield hub, ReplayApp(hub, clock, player, export=lambda _: "", options=Options(theme=theme))
 
 
 @contextmanager
@@ -152,6 +152,7 @@ def library(_: float, theme: str) -> Iterator[tuple[Hub, LibraryApp]]:
             model=LibraryModel(),
             clock=clock,
             options=Options(theme=theme),
+            export=lambda *_: "",
         )
         yield Hub([], clock), app
 

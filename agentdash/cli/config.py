@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from agentdash.cli.paths import FILE
-from agentdash.config import Config, ConfigError, config_file, default_text, read
-from agentdash.config_problems import Problem, place_of
+from agentdash.config import Config, ConfigError, Problem, config_file, default_text, place_of, read
 from agentdash.files import read_text
 from agentdash.model.sanitize import clean_line
 
@@ -47,48 +45,25 @@ def check(file: Path | None) -> int:
     \b
     agentdash config check my.toml
     """
+    path, problems, result = file, [], "no such file, defaults apply"
     try:
         path = file or config_file()
-    except ConfigError as error:
-        raise click.UsageError(error.lines[0]) from error
-    problems, count = _problems(path)
+        text = read_text(path)
+        found = read(text, path)
+        problems = [problem.at(path) for problem in key_problems(found.get("keys", {}), text)]
+        result = f"{len(found)} options set, all valid"
+    except ConfigError as invalid:
+        problems = list(invalid.lines)
+    except UnicodeDecodeError:
+        problems = [f"{clean_line(str(path))}: not valid UTF-8"]
+    except FileNotFoundError:
+        pass
     for problem in problems:
         click.echo(f"agentdash: {problem}", err=True)
     if problems:
         return 2
-    result = f"{count} options set, all valid" if path.exists() else "no such file, defaults apply"
     click.echo(f"{clean_line(str(path))}: {result}")
     return 0
-
-
-def _problems(path: Path) -> tuple[list[str], int]:
-    """Return the problems of a file with their places, and how many options it sets."""
-    shown = clean_line(str(path))
-    try:
-        text = read_text(path) if os.path.lexists(path) else ""
-        found = read(text, path)
-    except UnicodeDecodeError:
-        return [f"{shown}: not valid UTF-8"], 0
-    except ConfigError as problem:
-        return [*problem.lines, *_problems_of_keys(path)], 0
-    return [problem.at(shown) for problem in key_problems(found.get("keys", {}), text)], len(found)
-
-
-def _problems_of_keys(path: Path) -> list[str]:
-    """Return the problems of the keys of a file with other problems."""
-    import tomllib
-
-    text = read_text(path)
-    try:
-        keys = tomllib.loads(text).get("keys", {})
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return []
-    texts = (
-        {name: value for name, value in keys.items() if isinstance(value, str)}
-        if isinstance(keys, dict)
-        else {}
-    )
-    return [problem.at(clean_line(str(path))) for problem in key_problems(texts, text)]
 
 
 def checked_keys(config: Config) -> dict[str, str]:
@@ -100,7 +75,7 @@ def checked_keys(config: Config) -> dict[str, str]:
     if config.keys:
         path = config_file()
         for problem in key_problems(config.keys, read_text(path)):
-            raise click.UsageError(problem.at(clean_line(str(path))))
+            raise click.UsageError(problem.at(path))
     return config.keys
 
 

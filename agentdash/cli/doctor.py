@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agentdash.cli.hosts import carrier_named
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
@@ -15,7 +15,7 @@ from agentdash.report.doctor import print_doctor
 
 @click.command()
 @options(FLEET_OPTIONS)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.doctor/1.")
+@json_option("doctor/1")
 def doctor(as_json: bool, **given: Any) -> int:
     """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events, the terminal.
 

@@ -77,12 +77,23 @@ def export(
 
     session = _Session(found, now)
     scrubber = _scrubber(family, replacements)
-    with Progress("", 0, session.size) as progress:
+    with Progress(session.size) as progress:
         report = _report(session, progress, redact=redact, scrubber=scrubber)
         written = _rendered(markdown(report, __version__), file.suffix)
     _write(file, written, force=force)
     warn_unreadable(session.problems)
     return 2 if session.problems else 0
+
+
+def exported(target: str, file: Path, *, config: Config, journal: Path | None) -> str:
+    """Export from a screen: return what has become of it, in one line."""
+    if os.path.lexists(file):
+        return f"{clean_line(str(file))} exists: choose another name"
+    try:
+        code = export(target, config, file, redact=False, force=False, journal=journal)
+    except click.UsageError as error:
+        return error.message
+    return f"Written to {clean_line(str(file.absolute()))}" + (", not all could be read" if code else "")
 
 
 class _Session:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 
 
 @click.command()
@@ -18,7 +18,7 @@ from agentdash.cli.options import FLEET_OPTIONS, config_of, options
     show_default=True,
     help="Number of sessions, newest first; 0 for all.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
+@json_option("sessions/1")
 def sessions(limit: int, as_json: bool, **given: Any) -> int:
     """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
 
@@ -33,7 +33,7 @@ def sessions(limit: int, as_json: bool, **given: Any) -> int:
     from agentdash.report.sessions import print_sessions, read_sessions
 
     config = config_of(given)
-    with Progress("files", 0, 0) as progress:
+    with Progress() as progress:
         listed = read_sessions(config.codex_home, limit or None, config.claude_home, progress.add)
     if as_json:
         print_document(listed)

@@ -19,7 +19,6 @@ from agentdash.guide import sections
 from agentdash.model.denials import stable_target
 from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, FindingKind
 from agentdash.model.secrets import mask_fields
-from agentdash.model.suggestions import suggest
 from agentdash.report.check import CheckReport, GateReport, ThreadReport, is_about
 from agentdash.report.elements import difference_lines, quantity, remedy_lines
 
@@ -184,13 +183,6 @@ class Gate(msgspec.Struct, frozen=True):
             failing=sum(result.is_failing for result in found),
             known=sum(result.is_known for result in found),
         )
-
-
-def invalid_value(value: str) -> str | None:
-    """Return what is wrong with a value of `--fail-on`; None if nothing is."""
-    if value in FAIL_ON:
-        return None
-    return f"invalid value {value!r}{suggest(value, FAIL_ON)}"
 
 
 def baseline_of(judged: Iterable[Result]) -> BaselineReport:

@@ -1,4 +1,4 @@
-"""The fleet in words and documents: `agentdash status`, `status --watch`, `watch` and `wait`."""
+"""The fleet in words and documents: `agentdash status`, `status --watch`, `status --follow` and `wait`."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ def _without_ticking(text: str) -> str:
 
 
 # ------------------------------------------------------------
-# `agentdash watch`: what changes in the fleet as plain sentences, for screen readers and logs
+# `agentdash status --follow`: what changes in the fleet as plain sentences, for screen readers and logs
 
 
 _VERBS: Final = {

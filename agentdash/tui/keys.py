@@ -10,7 +10,7 @@ from textual.keys import Keys
 
 from agentdash.model.suggestions import suggest
 
-Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Library", "Program"]
+Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Past", "Program"]
 HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
 """What has the action: every app but the library, the dashboard, the replay, the library, the widget with the
 focus, Textual itself."""
@@ -51,7 +51,7 @@ class Key(NamedTuple):
         return f"app.simulate_key('{_textual_name(self.keys.partition(',')[0])}')"
 
 
-OPENS_INPUT: Final = frozenset(("filter", "command_palette", "search", "go_to_time"))
+OPENS_INPUT: Final = frozenset(("filter", "command_palette", "search", "export"))
 """Actions that open an input (`BaseApp.check_action`)."""
 _NAMED_KEYS: Final = frozenset(key.value for key in Keys)
 _DISPLAY_NAMES: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
@@ -141,35 +141,22 @@ KEYS: Final = (
         ("previous-event", "[", "step('event',-1)", "previous event", "To the previous event."),
         ("next-turn", "}", "step('turn',1)", "next turn", "To the beginning of the next turn."),
         ("previous-turn", "{", "step('turn',-1)", "previous turn", "To the beginning of the previous turn."),
-        ("next-command", ")", "step('command',1)", "next command", "To the next command."),
-        ("previous-command", "(", "step('command',-1)", "previous command", "To the previous command."),
         ("next-failure", "e", "step('failure',1)", "next failure",
-         "To the next failure of a command, a turn or a worker."),
-        ("previous-failure", "E", "step('failure',-1)", "previous failure", "To the previous failure."),
-        ("next-wait", "p", "step('wait',1)", "next wait",
-         "To the next point where a worker begins to wait for you."),
-        ("previous-wait", "P", "step('wait',-1)", "previous wait", "To the previous waiting point."),
-        ("next-finding", "v", "step('finding',1)", "next mismatch", "To the next new mismatch or denial."),
-        ("previous-finding", "V", "step('finding',-1)", "previous mismatch", "To the previous one."),
-        ("slower", "<", "speed(-1)", "slower", "Half as fast, down to a quarter of the real speed."),
-        ("faster", ">", "speed(1)", "faster", "Twice as fast, up to 64 times, and then as fast as it draws."),
-        ("tenth", "0,1,2,3,4,5,6,7,8,9", "tenth({key})", "to a tenth",
-         "To the beginning, to a tenth, to two tenths ..."),
-        ("last", "$", "tenth(10)", "to the end", "To the end; in a running session, to the present."),
-        ("go-to-time", "S", "go_to_time", "go to time", "To a time of day, or to a date and a time."),
+         "To the next failure of a command, a turn or a worker; after the last, to the first."),
+        ("next-mark", "v", "step('mark',1)", "next mark",
+         "To the next mark on the timeline; after the last, to the first."),
     ),
     *_group(
-        "Library", "library",
-        ("unfold", "x", "unfold", "unfold",
-         "Children and forks of the selected session: show them, hide them."),
+        "Past", "player",
         ("search", "S", "search", "search",
-         "Full text: what was said, run and printed in the sessions listed."),
-        ("sort-sessions", "s", "sort", "sort",
-         "Sort by newest, tokens, cost, duration, size, findings, name in turn."),
-        ("denials", "D", "denials", "denials",
-         "What the sandboxes refused in the sessions listed: by day, version, directory; and remedies."),
-        ("copy-resume", "C", "copy_resume", "copy resume",
-         "Copy the command that goes on with the selected session: `codex resume ID`."),
+         "Full text: what was said, run and printed, in the sessions listed or in this replay; there also a "
+         "time of day, or 50%."),
+        ("export", "X", "export", "export", "Write the session to a file: a report, or its conversation."),
+    ),
+    *_group(
+        "Past", "library",
+        ("copy-resume", "C", "copy_resume", "resume",
+         "Copy the command that resumes the selected session: `codex resume ID`."),
     ),
     *_group(
         "Program", "app",

@@ -3,7 +3,6 @@ same file."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pty
 import random
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.engine.hub import Hub
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
@@ -52,10 +50,9 @@ def measure(home: Path) -> None:
         make_home(folder, 1, _MEGABYTES, seed=_SEED)
     session = next(folder.rglob("rollout-*.jsonl"))
     print(f"{session.stat().st_size / 1e6:.0f} MB")
-    asyncio.run(_seeks(session))
+    _seeks(session)
     programs = {
         "agentdash replay": ([*AGENTDASH, "replay", str(session)], b"running"),
-        "agentdash --at": ([*AGENTDASH, "replay", str(session), "--at", _middle(session)], b"running"),
         "lnav": (["lnav", str(session)], b"timestamp"),
         "toolong": ([os.environ.get("TOOLONG", "tl"), str(session)], b"timestamp"),
     }
@@ -72,37 +69,23 @@ def measure(home: Path) -> None:
         print(f"{name:17} {first}   resident {memory}")
 
 
-def _middle(session: Path) -> str:
-    player = Player(find_family(CodexHome(session.parents[4]), str(session)), VirtualClock(0))
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime((player.begin + player.end) / 2))
-
-
-async def _seeks(session: Path) -> None:
-    """Seek to random positions and build the snapshot there, while the index is made and afterwards."""
+def _seeks(session: Path) -> None:
+    """Make the index; then seek to random positions and build the snapshot there."""
     began = time.perf_counter()
     clock = VirtualClock(0)
     player = Player(find_family(CodexHome(session.parents[4]), str(session)), clock)
     print(f"open                 {(time.perf_counter() - began) * 1000:.1f} ms")
     player.toggle()
-    running = asyncio.create_task(Hub([player], clock).run())
+    player.index.read()
+    print(f"index                {time.perf_counter() - began:.1f} s, {len(player.index.times)} steps")
     cache = WorkerCache()
-    during: list[float] = []
-    after: list[float] = []
-    while len(after) < 300:
-        await asyncio.sleep(0 if player.index.complete else 0.05)
-        taken = after if player.index.complete else during
+    taken: list[float] = []
+    for _ in range(300):
         start = time.perf_counter()
-        await player.request(lambda: player.seek(random.random()))
-        build_snapshot(player._cursor.fleet, clock.now(), cache)
+        player.seek(random.random())
+        build_snapshot(player.read().fleet, clock.now(), cache)
         taken.append((time.perf_counter() - start) * 1000)
-        if taken is after and len(after) == 1:
-            print(
-                f"index                {time.perf_counter() - began:.1f} s, {len(player.index.times)} steps"
-            )
-    print(f"seek while indexing  {spread(during)} (at most 1000)")
-    print(f"seek afterwards      {spread(after)} (at most 100)")
-    running.cancel()
-    await asyncio.wait([running])
+    print(f"seek                 {spread(taken)} (at most 100)")
 
 
 def _open(argv: Sequence[str], wanted: bytes) -> Startup:

@@ -199,10 +199,12 @@ async def test_a_replay_shows_nothing_later_than_its_time():
         await pilot.pause()
         await pilot.press("enter")
         app.action_tab_named("Commands")
-        app._request(lambda: player.seek(1.0), is_seek=True)
+        player.seek(1.0)
+        app.draw()
         everything = await shown(pilot, app)
-        app._request(lambda: player.seek(0.0), is_seek=True)
-        app._request(lambda: player.seek_mark(Mark.COMMAND, 1), is_seek=True)
+        player.seek(0.0)
+        player.seek_mark(Mark.COMMAND, 1)
+        app.draw()
         for _ in range(200):
             await pilot.pause(0.05)
             if (now := await shown(pilot, app)) != everything:

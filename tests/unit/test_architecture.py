@@ -13,10 +13,21 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "agentdash"
 MAY_IMPORT = {
     "model": {"model"},
-    "agents": {"model", "agents", "files", "peers"},
+    "agents": {"model", "agents", "files", "peers", "procfs"},
     "documents": {"model", "documents"},
-    "collect": {"model", "agents", "documents", "collect", "config", "files", "macos", "peers", "programs"},
-    "store": {"model", "store", "config", "files", "folders"},
+    "collect": {
+        "model",
+        "agents",
+        "documents",
+        "collect",
+        "config",
+        "files",
+        "macos",
+        "peers",
+        "procfs",
+        "programs",
+    },
+    "store": {"model", "store", "config", "files", "folders", "procfs"},
     "sandbox": {"model", "sandbox"},
     "engine": {"model", "sandbox", "engine"},
     "replay": {"model", "agents", "store", "engine", "collect", "replay", "files", "prices"},
@@ -38,14 +49,14 @@ MAY_IMPORT = {
     },
     "tui": {"model", "engine", "replay", "tui", "config", "guide", "prices", "programs"},
     "demo": {"model", "agents", "sandbox", "engine", "replay", "demo"},
-    "config": {"model", "config", "config_problems", "files", "folders"},
-    "config_problems": {"model", "config_problems"},
+    "config": {"model", "config", "files", "folders"},
     "files": {"files"},
     "folders": {"folders"},
     "guide": {"guide"},
     "macos": {"macos"},
-    "peers": {"model", "macos", "peers"},
+    "peers": {"model", "macos", "peers", "procfs"},
     "prices": {"model", "prices"},
+    "procfs": {"procfs"},
     "programs": {"programs"},
 }
 """Packages that each package may import; `cli` may import all of them."""
@@ -76,7 +87,6 @@ IMPURE = {
 
 
 OPENERS = {
-    "agents/claude/adapter.py": "/proc/PID/stat",
     "agents/codex/home.py": "/proc/locks",
     "agents/sqlite_files.py": "SQLite opens its database itself, behind a check of its type",
     "agents/registry.py": "data of the package",
@@ -84,7 +94,6 @@ OPENERS = {
     "cli/dashboard.py": "/dev/tty",
     "cli/debug_log.py": "written",
     "cli/stdin.py": "/dev/tty, and a file that is written",
-    "collect/processes/first_look.py": "/proc",
     "collect/processes/linux.py": "/proc",
     "demo/day.py": "data of the package",
     "demo/play.py": "data of the package",
@@ -92,6 +101,7 @@ OPENERS = {
     "guide/__init__.py": "data of the package",
     "peers.py": "/proc",
     "prices.py": "data of the package",
+    "procfs.py": "/proc",
     "report/export_html.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",

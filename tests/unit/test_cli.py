@@ -176,27 +176,6 @@ def test_status_document(home: Path) -> None:
     }
 
 
-def test_status_of_a_family_with_mismatch(home: Path) -> None:
-    document = status(home)
-    assert document["schema"] == "agentdash.status/1"
-    workers = {w["id"]: w for w in document["workers"]}
-    parent = workers["01a1fa8b-6870-72d2-932c-001e8f667047"]
-    assert len(parent["children"]) == 2
-    for child in parent["children"]:
-        assert workers[child]["parent"] == parent["id"]
-        assert workers[child]["sandbox"]["verdict"] == "mismatch"
-        assert workers[child]["sandbox"]["got"]["network_flag"] == "1"
-
-
-def test_options_before_and_after_the_command(home: Path) -> None:
-    before = agentdash("--codex-home", str(home), "--no-tmux", "status", "--json")
-    after = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home))
-    assert [w["id"] for w in json.loads(before.stdout)["workers"]] == [
-        w["id"] for w in json.loads(after.stdout)["workers"]
-    ]
-    assert len(json.loads(before.stdout)["workers"]) == 5
-
-
 def test_wait(home: Path) -> None:
     channel = "01a1fa8b-4086"
     command = ("wait", channel, "--no-tmux", "--codex-home", str(home))
@@ -248,23 +227,19 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
     assert "/nonexistent does not exist: start Codex once, or set CODEX_HOME" in reported
 
 
-def test_missing_tmux_is_reported(home: Path) -> None:
-    done = agentdash("status", "--json", "--codex-home", str(home))
-    (tmux,) = [s for s in json.loads(done.stdout)["sources"] if s["name"] == "tmux"]
-    assert (tmux["ok"], tmux["detail"]) == (False, "no server running")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["frobnicate"], "No such command 'frobnicate' (see agentdash --help)"),
         (["stauts"], "No such command 'stauts'. Did you mean 'status'?"),
         (["config", "chek"], "No such command 'chek'. Did you mean 'check'? (see agentdash config --help)"),
-        (["config"], "Missing command. Choose from check, default (see agentdash config --help)"),
+        (["config"], "Missing command (see agentdash config --help)"),
         (["status", "--jsno"], "No such option '--jsno'. Did you mean '--json'?"),
-        (["schema"], "Missing argument NAME. Choose from baseline, "),
-        (["schema", "stauts"], "Did you mean 'status'?"),
-        (["wait", "%1", "--timeout", "abc"], "'abc' is not a number"),
+        (["schema"], "Missing argument 'NAME'. Choose from: baseline, "),
+        (
+            ["wait", "%1", "--timeout", "abc"],
+            "'abc' is not a time: give seconds, or 90s, 5m, 8h (see agentdash wait --help)",
+        ),
         (["status", "--codex-home", "/nonexistent"], "Directory '/nonexistent' does not exist"),
         (["check", "--codex-home", "/etc/passwd"], "'/etc/passwd' is not a directory"),
         (["status", "a", "b"], "Got unexpected extra argument (b) (see agentdash status --help)"),
@@ -272,18 +247,19 @@ def test_missing_tmux_is_reported(home: Path) -> None:
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["wait", "%1", "--until", ","], "invalid state ''"),
-        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is none of baseline, "),
+        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from baseline, "),
         (["status", "nobody"], "no worker matches 'nobody'"),
+        (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
         (
             ["explain", "--screen", "/dev/null", "--agent", "nobody"],
             "invalid worker CLI 'nobody': choose from aider, amp",
         ),
-        (["sessions", "--limit", "x"], "'x' is not a whole number (see agentdash sessions --help)"),
+        (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "neither a rollout, nor a directory with rollouts"),
         (["check"], "/nonexistent does not exist"),
         (["split"], "not inside of tmux"),
-        (["demo", "--theme", "nosuch"], "'nosuch' is none of dark, light"),
+        (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
 )
 def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:
@@ -338,33 +314,17 @@ def test_check_of_paths_and_threads(home: Path, tmp_path: Path) -> None:
     assert (unreadable.returncode, "cannot be read" in unreadable.stdout) == (2, True)
 
 
-def test_explain_screen_with_cursor_and_size(tmp_path: Path) -> None:
-    capture = RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt"
-    command = ("explain", "--screen", str(capture), "--agent", "opencode", "--json")
-    found = {
-        cursor: json.loads(agentdash(*command, "--cursor", cursor).stdout)["rule"]
-        for cursor in ("hidden", "visible")
-    }
-    assert found == {"hidden": "opencode.permission", "visible": "opencode.question"}
-    assert "waiting-approval" in agentdash(*command[:-1]).stdout
-    assert json.loads(agentdash(*command, "--size", "100x4").stdout)["partial"]
-    wrong = agentdash(*command, "--size", "big")
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-
-
 def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
-    lines = (RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt").read_text().split("\n")
-    cursor, size = {"cursor": "visible"}, {"width": 100, "height": 30}
-    pane = {"agent": "opencode", "title": "OC | x", "screen": lines, **cursor, **size}
-    (tmp_path / "pane.json").write_text(json.dumps(pane))
-    (tmp_path / "explained.json").write_text(json.dumps({"workers": [{"pane": pane}, {"pane": None}]}))
-    for name in ("pane.json", "explained.json"):
-        path = str(tmp_path / name)
-        assert (
-            json.loads(agentdash("explain", "--screen", path, "--json").stdout)["rule"] == "opencode.question"
-        )
-        hidden = agentdash("explain", "--screen", path, "--cursor", "hidden", "--json")
-        assert json.loads(hidden.stdout)["rule"] == "opencode.permission"
+    capture = RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt"
+    plain = agentdash("explain", "--screen", str(capture), "--agent", "opencode")
+    assert "waiting-approval" in plain.stdout
+    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.read_text().split("\n")}
+    for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
+        shot = {**pane, "cursor": cursor, "width": 100, "height": 30}
+        for content in (shot, {"workers": [{"pane": shot}, {"pane": None}]}):
+            (tmp_path / "pane.json").write_text(json.dumps(content))
+            read = json.loads(agentdash("explain", "--screen", str(tmp_path / "pane.json"), "--json").stdout)
+            assert read["rule"] == rule
     (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')
     wrong = agentdash("explain", "--screen", str(tmp_path / "none.json"))
     assert (wrong.returncode, wrong.stderr.count("\n"), "0 panes" in wrong.stderr) == (2, 1, True)

@@ -13,7 +13,7 @@ from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.report import line
-from agentdash.store import line_file, status_file
+from agentdash.store import line_file
 from agentdash.store.status_file import Publisher
 
 NOW = 1_763_000_000.0
@@ -57,7 +57,7 @@ def published(home: Path, snapshot: Snapshot = FLEET) -> Publisher:
 
 
 def text_of(home: Path, now: float = NOW, *, tmux: bool = False) -> str:
-    return line.line_text(line.current_line(str(home.resolve()), now), now, tmux=tmux)
+    return line.current_line(str(home.resolve()), now)["tmux" if tmux else "plain"]
 
 
 def test_line_of_a_fleet(tmp_path: Path) -> None:
@@ -88,7 +88,13 @@ def test_old_file_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", b"agentdash.line/2\n", b"agentdash.line/1\nhome /\nwritten_at x\nboot \n"]
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"agentdash.line/1\n",
+        b"agentdash.line/2\nwritten_at x\nboot \nhome /\nplain \ntmux \n",
+    ],
 )
 def test_malformed_file_is_none(tmp_path: Path, content: bytes) -> None:
     publisher = published(tmp_path / "home")
@@ -104,10 +110,6 @@ def test_file_of_others_is_none(tmp_path: Path) -> None:
     path.unlink()
     os.mkfifo(path, 0o600)
     assert line_file.read_line_files() == []
-
-
-def test_constants_repeat_those_of_the_status_file() -> None:
-    assert line.TOO_OLD_S == status_file.TOO_OLD
 
 
 def test_home_of_the_config_file_is_left_to_the_slow_way(

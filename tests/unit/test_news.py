@@ -1,4 +1,4 @@
-"""`agentdash watch`: plain sentences for what changes."""
+"""`agentdash status --follow`: plain sentences for what changes."""
 
 from __future__ import annotations
 

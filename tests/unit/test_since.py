@@ -289,7 +289,7 @@ def test_spans(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("yesterdayish", "is no time"), ("2099-01-01", "is in the future")]
+    ("text", "why"), [("yesterdayish", "is not a time"), ("2099-01-01", "is in the future")]
 )
 def test_no_time(text: str, why: str) -> None:
     with pytest.raises(click.UsageError, match=why):
