@@ -26,9 +26,9 @@ from agentdash.tui.palette import WorkerProvider
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
-from agentdash.tui.worker.findings import remedies
-from agentdash.tui.worker.panel import WorkerPanel
-from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
+from agentdash.tui.worker.overview import remedies
+from agentdash.tui.worker.panel import EVIDENCE, WorkerPanel
+from agentdash.tui.worker.screen import WorkerScreen
 
 __all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 
@@ -47,7 +47,7 @@ class AgentDash(SnapshotApp):
 
     TITLE = "agentdash"
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
-    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
+    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "sandboxes", "textual")
     """Which keys of the table it has."""
     COMMANDS = App.COMMANDS | {WorkerProvider}
 
@@ -157,17 +157,23 @@ class AgentDash(SnapshotApp):
     # ---------------------------------------------------------------- look
 
     async def action_why(self) -> None:
-        """Open the evidence of the selected worker."""
-        if self._chosen():
-            await self.open_screen(WhyScreen(self.glyphs))
+        """Open the evidence of the selected worker; if it is open, close it."""
+        if self._chosen() is None:
+            return
+        if not isinstance(self.screen, WorkerScreen):
+            await self.open_screen(WorkerScreen(self.glyphs, EVIDENCE))
+        elif self.screen.panel.open_tab == EVIDENCE:
+            await self.action_back()
+        else:
+            self.action_tab_named(EVIDENCE)
 
-    async def action_matrix(self) -> None:
-        """Open the matrix of workers and aspects of their sandboxes."""
-        from agentdash.tui.matrix.screen import MatrixScreen  # noqa: PLC0415 - the first picture comes first
+    async def action_sandboxes(self) -> None:
+        """Open the screen of all sandboxes; one that is open keeps its cursor."""
+        from agentdash.tui.sandbox_screen import SandboxScreen  # noqa: PLC0415 - the first picture comes first
 
-        if not isinstance(self.screen, MatrixScreen):  # one that is open keeps its cursor
+        if not isinstance(self.screen, SandboxScreen):
             self._to_root()
-            await self.open_screen(MatrixScreen(self.glyphs))
+            await self.open_screen(SandboxScreen(self.glyphs))
 
     def more_signs(self) -> list[tuple[str, Tone, str]]:
         """Return signs, their tones and meanings, that only this app has: none; a hook for subclasses."""
@@ -185,19 +191,13 @@ class AgentDash(SnapshotApp):
     async def action_open(self) -> None:
         """Open the worker's screen."""
         if self.screen is self.root and self._chosen() is not None:
-            await self.open_screen(WorkerScreen(self.glyphs, self.root.panel.chosen_tab))
+            await self.open_screen(WorkerScreen(self.glyphs, self.root.panel.open_tab))
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
             panel.switch_tab(step)
         self.draw()  # a tab may need the session's file
-
-    def action_shift(self, step: int) -> None:
-        """Show what the open tab cuts at the right (1), or go back (-1)."""
-        moved = [panel.shift_tab(step) for panel in self.screen.query(WorkerPanel) if panel.display]
-        if moved and not any(moved):
-            self.show_message("Nothing more is cut here." if step > 0 else "This is the left edge.")
 
     def action_tab_named(self, name: str) -> None:
         """Open this tab of the panel."""

@@ -11,9 +11,9 @@ from textual.keys import Keys
 from agentdash.model.suggestions import suggest
 
 Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Past", "Program"]
-HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
-"""What has the action: every app but the library, the dashboard, the replay, the library, the widget with the
-focus, Textual itself."""
+HandledBy = Literal["app", "fleet", "sandboxes", "player", "library", "lines", "textual"]
+"""What has the action: every app but the library, the dashboard, the screen of sandboxes, the replay, the
+library, the widget with the focus, Textual itself."""
 _NEVER_TOGETHER: Final = ({"fleet", "library"}, {"player", "library"})
 """Handlers that are not in one app: they may have the same keys."""
 
@@ -101,26 +101,25 @@ KEYS: Final = (
     ),
     *_group(
         "Look", "app",
-        ("why", "w", "why", "why", "Why this state and this verdict: all evidence, also what disagrees."),
+        ("why", "w", "why", "why", "Why this state and verdict: all evidence, for and against; again: back."),
         ("open", "enter", "open", "open", "The selected worker in detail, on the whole screen."),
-        ("tab-right", "right,l", "tab(1)", "next tab", "The next tab of the worker."),
+        ("tab-right", "right,l", "tab(1)", "next tab",
+         "Overview, Talk, Commands, Changes, Screen, Evidence: the next one."),
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
-        ("shift-right", "shift+right", "shift(1)", "scroll right",
-         "What is cut at the right; also with shift and the wheel."),
-        ("shift-left", "shift+left", "shift(-1)", "scroll left", "Back to the left."),
-        ("matrix", "m", "matrix", "sandboxes",
-         "The workers whose sandbox differs from the configured one; enter opens one."),
+        ("sandboxes", "m", "sandboxes", "sandboxes",
+         "The workers whose sandboxes differ from what is configured: how, why, and the remedy."),
     ),
     *_group(
         "Copy and go", "app",
         ("jump", "o", "go_to_pane", "go there", "Go to the worker's tmux pane."),
         ("copy-id", "y", "copy_id", "copy id", "Copy the worker's id."),
         ("copy-remedy", "Y", "copy_remedy", "copy remedy",
-         "Copy the remedy of its worst finding; once more: of the next one."),
+         "Copy the remedy of its worst finding for one run; once more: for good; then the next one's."),
     ),
     *_group(
-        "Copy and go", "textual",
-        ("copy-text", "ctrl+c", "copy_text", "copy text", "Copy the text selected with the mouse."),
+        "Look", "sandboxes",
+        ("all-sandboxes", "A", "all", "all",
+         "All sandboxes, also those as configured; again: those that differ."),
     ),
     *_group(
         "Time", "player",
@@ -159,7 +158,6 @@ KEYS: Final = (
         "Program", "textual",
         ("suspend", "ctrl+z", "suspend_process", "suspend",
          "Stop the program; `fg` in the shell continues it."),
-        ("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere."),
     ),
 )
 # fmt: on

@@ -17,7 +17,7 @@ from agentdash.tui import base_app
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
+from agentdash.tui.worker.screen import WorkerScreen
 
 from . import sample_fleet
 from .rendering import screen_text
@@ -157,7 +157,7 @@ async def test_removed_worker_is_not_replaced_on_its_open_screen(pushed):
     await push(snapshot)
     await pilot.press("enter")
     await push(replace(snapshot, workers=snapshot.workers[4:]))
-    assert "This worker is not listed any more." in screen_text(app)
+    assert "This worker is no longer listed." in screen_text(app)
     await pilot.press("escape")
     assert app.worker.name == "api-worker"
 
@@ -221,7 +221,7 @@ async def test_click_on_counts_tabs_and_hints(pushed):
     await pilot.click(
         "#footer", offset=(plain(app.screen.query_one("#footer", Lines).line_at(0)).index("why"), 0)
     )
-    assert isinstance(app.screen, WhyScreen)
+    assert isinstance(app.screen, WorkerScreen)
 
 
 # ---------------------------------------------------------------- sizes
@@ -384,6 +384,7 @@ async def test_pane_is_scrolled_to_its_last_line():
         await pilot.pause()
         assert "line 199" in screen_text(app)
         assert isinstance(app.screen, type(app.root))
+        app.action_tab_named("Screen")
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, WorkerScreen)

@@ -15,9 +15,9 @@ from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
 from agentdash.tui.help import HelpScreen, key_sections, matching, signs
 from agentdash.tui.keys import BY_ID, GROUPS, KEYS
 from agentdash.tui.library.app import LibraryApp
-from agentdash.tui.matrix.screen import MatrixScreen
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import plain
+from agentdash.tui.sandbox_screen import SandboxScreen
 from agentdash.tui.theme import ASCII, THEMES, UNICODE
 from agentdash.tui.transport.app import ReplayApp
 
@@ -25,7 +25,7 @@ from . import sample_fleet
 from .rendering import screen_text
 
 SIZE = (120, 36)
-ALL = ("lines", "app", "fleet", "player", "library", "textual")
+ALL = ("lines", "app", "fleet", "sandboxes", "player", "library", "textual")
 
 
 class Stage:
@@ -68,6 +68,7 @@ def test_keys_and_ids_are_unique():
         assert [key for key, n in counted.items() if n > 1] == []
     assert len(BY_ID) == len(KEYS)
     assert {*HINTS, *PANEL_HINTS} <= set(BY_ID)
+    assert len(KEYS) <= 40
 
 
 def test_tmux_prefixes_are_not_bound():
@@ -85,10 +86,14 @@ def test_there_are_few_signs_each_with_one_meaning(glyphs):
 
 
 async def test_every_action_exists(stage):
-    owners = {"player": ReplayApp, "library": LibraryApp, "lines": stage.app.root.fleet}
+    owners = {
+        "player": ReplayApp,
+        "library": LibraryApp,
+        "lines": stage.app.root.fleet,
+        "sandboxes": SandboxScreen,
+    }
     for key in KEYS:
-        owner = stage.app.screen if key.id == "copy-text" else owners.get(key.on, stage.app)
-        assert hasattr(owner, f"action_{key.action.partition('(')[0]}"), key.id
+        assert hasattr(owners.get(key.on, stage.app), f"action_{key.action.partition('(')[0]}"), key.id
 
 
 # ---------------------------------------------------------------- the help
@@ -189,9 +194,10 @@ async def test_copies(stage):
     await stage.press("Y")
     assert "no finding with a remedy" in stage.message
     await stage.press("j", "j", "Y")
-    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.text
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.once
     assert "1 of 2" in stage.message
     await stage.press("Y")
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.text
     assert "2 of 2" in stage.message
 
 
@@ -283,7 +289,7 @@ async def test_without_workers_keys_of_one_say_that_none_is_selected():
 async def test_a_click_on_a_hint_presses_its_key(stage):
     await stage.pilot.click("#footer", offset=(stage.message.index("sandboxes") + 1, 0))
     await stage.pilot.pause()
-    assert isinstance(stage.app.screen, MatrixScreen)
+    assert isinstance(stage.app.screen, SandboxScreen)
 
 
 async def test_drawing_while_the_app_ends(stage):
@@ -308,7 +314,7 @@ async def choose(stage, text):
 
 async def test_palette_runs_actions(stage):
     await choose(stage, "sandboxes")
-    while not isinstance(stage.app.screen, MatrixScreen):
+    while not isinstance(stage.app.screen, SandboxScreen):
         await stage.pilot.pause()
 
 
@@ -330,7 +336,7 @@ async def test_keys_work_while_the_palette_is_closed(stage):
 
 
 async def test_remapped_keys():
-    keys = {"down": "k", "up": "j", "matrix": "!", "why": "f2"}
+    keys = {"down": "k", "up": "j", "sandboxes": "!", "why": "f2"}
     app = AgentDash(
         sample_fleet.StaticFeed(sample_fleet.full_fleet()),
         sample_fleet.frozen(),
@@ -343,7 +349,7 @@ async def test_remapped_keys():
         assert stage.name == "Lagrange"
         assert "! sandboxes" in stage.message
         await stage.press("!")
-        assert isinstance(app.screen, MatrixScreen)
+        assert isinstance(app.screen, SandboxScreen)
         await stage.press("escape", "?")
         entries = key_sections(HINTS, ALL, 200, app.keys)
         assert any(plain(line).split()[:2] == ["k", "Next"] for line in matching(entries, "next row"))

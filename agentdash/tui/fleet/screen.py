@@ -30,7 +30,7 @@ HINTS = (
     "acknowledge",
     "why",
     "attention",
-    "matrix",
+    "sandboxes",
     "copy-remedy",
     "open",
     "filter",
@@ -181,7 +181,8 @@ class FleetScreen(Page):
     def _update_layout(self) -> None:
         self._has_layout = True  # until now the rows had no final order, so no row was to be selected
         self.fleet.set_layout(self.glyphs, self._features)
-        if self.panel.has_focus_within and not self.panel.display:
+        is_hidden = self.panel.has_focus_within and not self.panel.display
+        if is_hidden or self.focused is None:  # Textual takes the focus from what is hidden
             self.fleet.focus()
 
     def on_descendant_focus(self) -> None:

@@ -19,7 +19,6 @@ from agentdash.replay.library.search import Hit, TextSearch
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
-from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
@@ -180,12 +179,6 @@ class ReplayApp(AgentDash):
             sign, _, text = sign_of(player.marks & marks, ascii_only=self.glyphs is ASCII)
             self.show_message(f"{sign} {text}")
         self.draw()
-
-    @on(WorkerOpened)
-    def _seek_to_opened(self, event: WorkerOpened) -> None:
-        if (at := event.at) is not None:
-            self._player.seek_time(at)
-            self.draw()
 
     @on(Track.SeekRequested)
     def _seek_requested(self, event: Track.SeekRequested) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
-from agentdash.tui.matrix.screen import HINTS as MATRIX_HINTS
+from agentdash.tui.sandbox_screen import HINTS as SANDBOX_HINTS
 from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
 from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
 
@@ -17,15 +17,14 @@ _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
 _HINTS_OF_LIST = shows("o go there  d dismiss")
 UNCOVERED = lacks("╭")
 ON_WORKER = shows("y copy id  Y copy remedy")
-WHY = shows("Why: ")
+WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
-MATRIX = shows("escalation  reach")
+SANDBOXES = shows(" SANDBOX  ")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
-"""The first line of a timeline."""
-FIRST, LAST = shows(COMPLETED), shows("turn: started")
-DENIED_FILES, DENIED_NETWORK = shows(" [[denied]] go  files: "), shows(" [[denied]] go  network: ")
-NOT_DENIED = lacks(" [[denied]] go  files: ")
+"""The newest line of a timeline."""
+STATE = "blocked sandbox  since "
+"""The first line of the evidence."""
 
 
 def in_list(hands: Hands) -> bool:
@@ -61,6 +60,11 @@ def only(name: str) -> Seen:
 def tab(name: str) -> Seen:
     """Return whether this tab is open."""
     return lambda hands: name in _TAB.findall(hands.text)
+
+
+def on_sandbox(name: str) -> Seen:
+    """Return whether the cursor of the screen of sandboxes is on this worker."""
+    return lambda hands: SANDBOXES(hands) and f"\n›{name}" in hands.text
 
 
 def went_to(name: str) -> Seen:
@@ -154,20 +158,18 @@ MOVES: Walk = (
     ("g", at(0)),
 )
 OPENS: Walk = (
-    *opened("m", MATRIX, in_list),
+    *opened("m", SANDBOXES, in_list),
     *opened("?", HELP, in_list),
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
     (":", PALETTE),
-    ('"sandboxes"', shows("differs from the configured one")),
-    ("enter", MATRIX),
+    ('"sandboxes"', shows("The workers whose sandboxes differ")),
+    ("enter", SANDBOXES),
     ("escape", in_list),
     *ON_DENIED,
     *opened("w", WHY, in_list),
-    ("l", tab("Screen")),
-    ("h", tab("Timeline")),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
+    ("l", tab("Talk")),
+    ("h", tab("Overview")),
     *opened("enter", ON_WORKER, in_list),
     *opened("tab", in_panel, in_list),
     ("y", copied_id),
@@ -182,8 +184,14 @@ OPENS: Walk = (
 PANEL: Walk = (
     *ON_DENIED,
     ("tab", in_panel),
-    ("right", tab("Screen")),
-    ("left", tab("Timeline")),
+    ("right", tab("Talk")),
+    ("left", tab("Overview")),
+    ("left", tab("Evidence")),
+    ("j", lacks(STATE)),
+    ("k", shows(STATE)),
+    ("G", lacks(STATE)),
+    ("g", shows(STATE)),
+    ("right", tab("Overview")),
     *opened("enter", ON_WORKER, in_panel),
     *opened("w", WHY, in_panel),
     *opened("?", HELP, in_panel),
@@ -194,19 +202,17 @@ PANEL: Walk = (
 )
 WORKER: Walk = (
     *ON_DENIED,
-    ("enter", lambda hands: ON_WORKER(hands) and FIRST(hands)),
-    ("j", lacks(COMPLETED)),
-    ("k", FIRST),
-    ("G", lambda hands: LAST(hands) and not FIRST(hands)),
+    ("enter", lambda hands: ON_WORKER(hands) and COMPLETED in hands.text),
     (drag_line, None),
     ("ctrl+c", copied("turn: started")),
-    ("g", FIRST),
-    ("right", tab("Screen")),
-    ("left", tab("Timeline")),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
-    *opened("w", WHY, UNCOVERED),
+    ("right", tab("Talk")),
+    ("left", tab("Overview")),
+    ("w", WHY),
+    ("w", in_list),
+    ("enter", ON_WORKER),
     *opened("?", HELP, UNCOVERED),
+    ("d", None),
+    ("d", None),
     ("a", shows("[[ask]] go ⋅ codex")),
     ("a", shows("[[denied]] go ⋅ codex")),
     ("q", in_list),
@@ -217,33 +223,29 @@ WORKER: Walk = (
     *COPY,
     *JUMP,
 )
-IN_MATRIX: Walk = (
+IN_SANDBOXES: Walk = (
     *ON_DENIED,
-    ("m", DENIED_FILES),
-    ("right", DENIED_NETWORK),
-    ("left", DENIED_FILES),
-    ("j", NOT_DENIED),
-    ("k", DENIED_FILES),
-    ("G", NOT_DENIED),
-    ("g", DENIED_FILES),
-    *opened("enter", shows("│ [[denied]] go  files: "), UNCOVERED),
-    *opened("w", WHY, UNCOVERED),
+    ("m", on_sandbox("[[denied]] go")),
+    ("G", on_sandbox("[[work]] go")),
+    ("g", on_sandbox("[[denied]] go")),
+    ("j", lambda hands: not on_sandbox("[[denied]] go")(hands)),
+    ("k", on_sandbox("[[denied]] go")),
+    ("A", shows("A shows those that differ", "as configured")),
+    ("A", shows("A shows all")),
+    *opened("enter", WHY, SANDBOXES),
+    *opened("w", WHY, SANDBOXES),
     *opened("?", HELP, UNCOVERED),
     ("click esc back", in_list),
-    ("m", DENIED_FILES),
+    ("m", on_sandbox("[[denied]] go")),
     *COPY,
     *JUMP,
 )
 IN_BOXES: Walk = (
     *ON_DENIED,
     ("w", WHY),
-    ("j", lacks("Why: ")),
-    ("k", WHY),
-    ("G", lacks("Why: ")),
-    ("g", WHY),
-    ("w", UNCOVERED),
+    ("w", in_list),
     ("w", WHY),
-    ("q", UNCOVERED),
+    ("q", in_list),
     ("?", HELP),
     ("j", lacks("agentdash is read-only: no key")),
     ("g", HELP),
@@ -270,9 +272,9 @@ CLICKS: Walk = (
     ("escape", whole),
     ("click [[hello]] go", on("[[hello]] go")),
     ("click  Talk ", tab("Talk")),
-    ("click  Timeline ", tab("Timeline")),
+    ("click  Overview ", tab("Overview")),
     ("click a next", at(0)),
-    ("click m sandboxes", MATRIX),
+    ("click m sandboxes", SANDBOXES),
     ("escape", in_list),
     ("click w why", WHY),
     ("escape", in_list),
@@ -294,7 +296,7 @@ WALKS = {
     "opens": OPENS,
     "panel": PANEL,
     "worker": WORKER,
-    "matrix": IN_MATRIX,
+    "sandboxes": IN_SANDBOXES,
     "boxes": IN_BOXES,
     "clicks": CLICKS,
 }
@@ -302,6 +304,6 @@ FOOTERS: tuple[tuple[tuple[str, ...], Walk], ...] = (
     (HINTS, (*MOVES, *OPENS)),
     (PANEL_HINTS, PANEL),
     (WORKER_HINTS, WORKER),
-    (MATRIX_HINTS, IN_MATRIX),
+    (SANDBOX_HINTS, IN_SANDBOXES),
 )
 """The ids of a footer, and the walk that presses its keys."""
