@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout import outputs, records, tools
-from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
+from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, SILENT, is_complete
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.rollout.tools import patch_text
 from agentdash.model.decoders import JsonDecoder
@@ -130,7 +130,7 @@ class SparseReader:
         kind = (head[1], head[2])
         rule = _RULES.get(kind)
         if rule is None:
-            if is_silent(*kind) and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
+            if kind in SILENT and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
                 return True
         else:
             try:
