@@ -158,20 +158,13 @@ _ASKED: Final = ("exec", "-s", READ_ONLY)
 RESUMES: Final = {
     "config decides": (Settings("x", _ASKED, top=mode(FULL)), ("exec", "resume"), True),
     "nothing is set": (Settings("x", _ASKED), ("exec", "resume"), True),
-    "narrower": (Settings("x", ("exec", "-s", FULL)), ("exec", "resume"), True),
     "network": (
         Settings("x", ("exec", "-s", WORKSPACE, "-c", "sandbox_workspace_write.network_access=true")),
         ("exec", "resume"),
         True,
     ),
     "-s before resume": (Settings("x", _ASKED, top=mode(FULL)), ("exec", "-s", READ_ONLY, "resume"), False),
-    "-c": (
-        Settings("x", _ASKED, top=mode(FULL)),
-        ("exec", "resume", "-c", f"sandbox_mode={READ_ONLY}"),
-        False,
-    ),
     "asked for": (Settings("x", _ASKED), ("exec", "resume", "--yolo"), False),
-    "same config": (Settings("x", ("exec",), top=mode(READ_ONLY)), ("exec", "resume"), False),
 }
 """Settings, arguments of the resuming command, and whether the policy of the thread is lost by it."""
 RESUME_CELLS: Final = [
@@ -211,13 +204,6 @@ _TYPED: Final = ("-s", READ_ONLY, "-a", "on-request")
 TUIS: Final = {
     "options": (Settings("x", _TYPED), False),
     "user": (Settings("x", (), top=mode(WORKSPACE) + 'approval_policy = "on-request"\n'), False),
-    "full access": (Settings("x", ("--yolo",)), False),
-    "allowed modes": (
-        Settings(
-            "x", ("-s", FULL, "-a", "on-request"), requirements='allowed_sandbox_modes = ["read-only"]\n'
-        ),
-        True,
-    ),
     "managed mode": (Settings("x", ("-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)), True),
     "allowed modes, -c": (
         Settings(
@@ -293,7 +279,6 @@ _TESTER: Final = 'name = "tester"\ndescription = "tests"\ndeveloper_instructions
 ROLES: Final = {
     "narrower": (mode(READ_ONLY), True),
     "wider": (mode(FULL), True),
-    "same": (mode(WORKSPACE), False),
     "nothing": ("", False),
 }
 """Settings of a role, and whether a sub-agent of a thread with `workspace-write` lacks them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,17 +60,12 @@ def test_other_programs(argv: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("words", "mode", "resumes"),
     [
-        ("", "tui", False),
-        ("hello", "tui", False),
         ("hello exec --json", "exec", False),
         ("-i a.png exec", "tui", False),
-        ("exec fix it", "exec", False),
         ("e -s read-only resume 01a1 again", "exec", True),
         ("-C /srv exec resume --last", "exec", True),
-        ("exec fork 01a1", "exec", False),
         ("resume --last", "tui", True),
         ("app-server --listen x", "other", False),
-        ("sandbox -- ls", "other", False),
         ("-- exec", "tui", False),
     ],
 )
@@ -139,15 +133,6 @@ enabled = true
 )
 def test_line_of_a_key(keys: tuple[str, ...], line: int | None) -> None:
     assert find_line(TEXT, keys) == line
-
-
-def all_keys(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
-    for key, value in table.items():
-        found.append((*above, key))
-        if isinstance(value, dict):
-            found += all_keys(value, (*above, key))
-    return found
 
 
 def test_secrets_of_a_file_are_dropped() -> None:

@@ -244,13 +244,6 @@ def test_log_denies_a_call_without_output(story: tuple[Event, ...]) -> None:
     assert thread.last_at == 102.0  # a row of the log is not activity
 
 
-def test_output_takes_precedence_over_the_log() -> None:
-    said = ended(output="touch: cannot touch '/etc/x': Read-only file system", exit_code=1)
-    (call,) = fleet(begun(), called(text="touch /etc/x"), said, LOGGED, LOGGED).threads[T].calls
-    assert call.denial is not None
-    assert (call.denial.source, call.denial.path) == ("output", "/etc/x")
-
-
 @pytest.mark.parametrize(
     ("resource", "reason", "certain"),
     [
@@ -264,8 +257,3 @@ def test_ambiguous_words_in_the_log(resource: Any, reason: str, certain: bool) -
     (call,) = fleet(begun(), *SILENT, replace(LOGGED, resource=resource, reason=reason)).threads[T].calls
     assert call.denial is not None
     assert (call.denial.what, call.denial.is_certain) == (resource, certain)
-
-
-def test_retried_request() -> None:
-    tried = TroubleLogged(at=103.0, thread=T, text="stream disconnected - retrying")
-    assert fleet(begun(), tried).threads[T].trouble == tried
