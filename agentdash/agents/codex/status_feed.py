@@ -13,9 +13,9 @@ behaves alike in all that was tried):
   and which are helpers. `thread/list` omits some of these, and scans the disk.
 - The daemon and a prompt outlive their TUI. A killed daemon leaves its link behind; connections are refused.
 - **A child that is spawned while a client is connected gets this client as a subscriber**: it receives all
-  items and requests for approval. Not answering is harmless, but a thread with a subscriber is never unloaded.
-  So at the first sign of a subscription, `turn/started`, which only subscribers receive, the connection is
-  closed and opened again: that ends the subscription.
+  items and requests for approval. Not answering is harmless, but a thread with a subscriber is never
+  unloaded. So at the first sign of a subscription, `turn/started`, which only subscribers receive, the
+  connection is closed and opened again: that ends the subscription.
 - **A client's name becomes a part of what the server sends to its model provider**, for all its threads and
   until the next client names itself: see `app_server.CLIENT_NAME`. A connection is opened only when a thread
   has been loaded.

@@ -17,6 +17,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,11 +54,6 @@ _CLOCK_TOLERANCE_S: Final = 1.0
 class CodexRequests:
     """What a `codex` process was asked for."""
 
-    def __init__(self) -> None:
-        self._past: dict[tuple[Mode, str, str, str | None], Requested] = {}
-        """What files ask for, by all that it depends on besides them."""
-        self._read_at = 0.0
-
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
         """Return what the arguments and the configuration of a process ask for; None for one that runs no
         thread of its own, or of which they cannot be read."""
@@ -93,24 +89,18 @@ class CodexRequests:
         if home is None:
             return None
         mode: Mode = "exec" if thread.source == "exec" else "tui"
-        found = self._as_of(at, mode, home, thread.cwd, thread.version)
+        found = _request_of_files(mode, home, thread.cwd, thread.version, int(at / _REREAD_S))
         if not found.origins or (found.files_written or 0.0) > thread.created_at:
             return None
-        return replace(found, since=thread.created_at)
+        return replace(found, since=thread.created_at, read_at=at)
 
-    def _as_of(self, at: float, mode: Mode, home: str, cwd: str, version: str | None) -> Requested:
-        """Return what files ask for without any arguments. Threads of one directory have the same: it is read
-        once for all of them."""
-        key = (mode, home, cwd, version)
-        if at - self._read_at > _REREAD_S:
-            self._past.clear()
-            self._read_at = at
-        if key not in self._past:
-            found = read_request(Arguments(mode), home, cwd, version, Path("/"))
-            self._past[key] = replace(
-                found, read_at=at, are_arguments_known=False, given=None, given_origins=()
-            )
-        return self._past[key]
+
+@lru_cache(maxsize=512)
+def _request_of_files(mode: Mode, home: str, cwd: str, version: str | None, _period: int) -> Requested:
+    """Return what files ask for without any arguments. Threads of one directory have the same: it is read
+    once for all of them."""
+    found = read_request(Arguments(mode), home, cwd, version, Path("/"))
+    return replace(found, are_arguments_known=False, given=None, given_origins=())
 
 
 def read_request(
