@@ -135,7 +135,7 @@ def _read(file: Path, after: int) -> list[_Row]:
 
 
 def _event(row: _Row) -> Event | None:
-    """Return the event of a row; None where it cannot be parsed."""
+    """Return the event of a row, or None if it cannot be parsed."""
     _, seconds, nanos, target, thread, body = row
     if not all(isinstance(n, int) for n in (seconds, nanos)) or not isinstance(body, str):
         return None

@@ -96,7 +96,7 @@ class StatusFeed:
 
     @property
     def problem(self) -> str | None:
-        """Why a running app-server cannot be connected to; None where none is running."""
+        """Why a running app-server cannot be connected to, or None."""
         ok, detail = self._health
         return None if ok or detail == NO_APP_SERVER else detail
 

@@ -6,7 +6,7 @@ The role of a sub-agent is a file `agents/NAME.toml` in the Codex home or in `.c
 roles to spawn).
 
 `[shell_environment_policy]` gives commands their variables: `inherit` (`all`, `core`, `none`), then `exclude`
-and `include_only` as patterns that ignore case; `set` adds variables, of which `include_only` removes some
+and `include_only` as patterns that ignore case; `set` adds variables, and `include_only` removes some of them
 again. Codex adds its own `CODEX_THREAD_ID` and `CODEX_SANDBOX_NETWORK_DISABLED` after that, but neither
 `CODEX_HOME` nor `CODEX_SANDBOX` (0.169).
 """
@@ -43,7 +43,7 @@ _CORE: Final = frozenset(
         *("LANG", "LC_ALL", "LC_CTYPE", "TERM", "PWD"),
     )
 )
-"""Variables that `inherit = "core"` keeps (seen in 0.169; `CODEX_HOME` is none of them)."""
+"""Variables that `inherit = "core"` keeps (seen in 0.169; not `CODEX_HOME`)."""
 _TABLE: Final = "shell_environment_policy"
 _REREAD_S: Final = 2.0
 """Age after which configuration files are read again for past threads: one poll has many of them."""
@@ -55,8 +55,8 @@ class CodexRequests:
     """What a `codex` process was asked for."""
 
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
-        """Return what the arguments and the configuration of a process ask for; None for one that runs no
-        thread of its own, or of which they cannot be read."""
+        """Return what the arguments and the configuration of a process ask for, or None if it runs no
+        thread of its own or they cannot be read."""
         arguments = parse_arguments(process.argv)
         home = codex_home(process)
         if arguments is None or arguments.mode == "other" or home is None:
@@ -159,7 +159,7 @@ def _is_plain(path: str, root: Path) -> bool:
 
 
 def codex_home(process: Process) -> str | None:
-    """Return the Codex home of a process; None where its environment cannot be read."""
+    """Return the Codex home of a process, or None if its environment cannot be read."""
     if process.env is None:
         return None
     if named := process.env.get("CODEX_HOME"):
@@ -172,7 +172,7 @@ def codex_home(process: Process) -> str | None:
 
 
 def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: float) -> Requested | None:
-    """Return what the role of a sub-agent asks for; None where no file of it is found. Never raises.
+    """Return what the role of a sub-agent asks for, or None if it has no file. Never raises.
 
     Args:
         role: its name (`agent_role`).

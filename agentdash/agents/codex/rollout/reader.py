@@ -67,7 +67,7 @@ _MAX_MESSAGES: Final = 500
 
 
 def prompt_of(text: str) -> str | None:
-    """Return the text of a user's prompt; None for context and instructions in the form of one."""
+    """Return the text of a user's prompt, or None for context and instructions in the form of one."""
     if _CONTEXT.match(text):
         return None
     if text.startswith("# Context from my IDE setup:"):
@@ -76,7 +76,7 @@ def prompt_of(text: str) -> str | None:
 
 
 def inter_agent_payload(text: str) -> str | None:
-    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`); None where
+    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`), or None if
     encrypted or empty."""
     return text.partition("Payload:\n")[2].strip() or None
 
@@ -114,7 +114,7 @@ _ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),
 class RolloutReader(LineEvents):
     """Parses the lines of one rollout into events.
 
-    Every line gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
+    Every line gives events, or a `LineSkipped`, or has a kind that is not shown. Never raises.
 
     Args:
         thread: the thread's id, from the file's name.
@@ -133,7 +133,7 @@ class RolloutReader(LineEvents):
         self._cwd = ""
         self._begun = False
         self._bare = False
-        """Whether the file is of the bare era: its lines have the time of its header."""
+        """Whether the lines carry no time (0.20, 0.25): they have that of the header."""
         self._path: str | None = None
         """The thread's own agent path."""
         self._policy_known = False

@@ -1,7 +1,7 @@
 """Read rollouts for audits: calls that can show nothing of a sandbox are counted, not read.
 
 Most lines of a rollout are calls that ended by themselves, and whose output has no word of a denial. A start
-and an output of which that is certain are left out, and a `CallsLeftOut` stands in their place; a
+and an output that certainly show nothing are left out, and a `CallsLeftOut` stands in their place; a
 `RolloutReader` reads all other lines. An audit of these events is that of all, several times as fast.
 """
 
@@ -244,7 +244,7 @@ class _CommandCompleted(msgspec.Struct, gc=False):
 
     item: _Item
     started_at_ms: int | None = None
-    """As the reader wants it: otherwise the line is malformed."""
+    """As the reader wants it: another type is malformed."""
 
 
 class _Rule(NamedTuple):
