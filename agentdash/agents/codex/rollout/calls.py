@@ -348,7 +348,7 @@ def user_command(message: str, at: float) -> Finished | None:
 
     Args:
         message: a user message.
-        at: its time (unix seconds), of which the id of the call is made: the message has none.
+        at: its time (unix seconds), which becomes the id of the call: the message has none.
     """
     if not message.lstrip().startswith("<user_shell_command>"):
         return None
