@@ -54,7 +54,7 @@ def _read(call: Call, number: int) -> Finding | None:
         mediated = call.policy.network is Network.MEDIATED
         about_network = network.read_message(call.lines, number, call.source, index_reachable=mediated)
         if about_network is not None:
-            return judge_network(call, about_network)
+            return judge_network(call, about_network, number)
     if _INNER_SANDBOX.search(call.lines[number]):
         return _inner_sandbox(call, number)
     about_file = file_messages.read_message(call.lines, number, call.source)
