@@ -107,7 +107,7 @@ def _actual(worker: Worker, cause: Cause) -> str:
 
 
 def _denied(worker: Worker, finding: Finding) -> str:
-    """Return what was denied, by the newest entry of the ledger with a call of the finding, or the state."""
+    """Return what was denied: by the newest entry of the ledger with a call of it, or by the state."""
     for entry in reversed(worker.sandbox.denials):
         if entry.target and (not finding.calls or set(entry.calls) & set(finding.calls)):
             return f"{_DENIED} {entry.target}"

@@ -132,7 +132,7 @@ def test_sandbox_as_configured_and_one_that_differs():
         " approval      on-request",
     ]
     shown = text(sandbox_table(BY_NAME["Pasteur"].sandbox, 100, LOOK)).splitlines()
-    assert shown[1] == " network flag  unset         1 (network off)  ⚑ configured"
+    assert shown[1] == " network flag  unset         1 (network off)  ≠ configured"
     assert shown[2] == " CODEX_SANDBOX unset         seatbelt         ▾ less than configured"
 
 
@@ -214,8 +214,8 @@ def test_pane_view_is_aligned_to_the_bottom():
 
 def test_evidence_for_and_against_with_links_and_facts():
     shown = text(evidence_tab(BY_NAME["fix tests"], 100, LOOK))
-    assert "✓ screen      20:11:02  opencode.denied" in shown
-    assert "✗ screen      20:14:05  redrawn" in shown
+    assert "= screen      20:11:02  opencode.denied" in shown
+    assert "≠ screen      20:14:05  redrawn" in shown
     assert "(against)" in shown
     pasteur = text(evidence_tab(BY_NAME["Pasteur"], 100, LOOK))
     for part in (

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from agentdash.model.changes import FileChange
 from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
 from agentdash.model.events import Escalation
-from agentdash.model.thread import Tokens
-from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.index import Mark
 from agentdash.tui.app import AgentDash
@@ -22,7 +20,7 @@ from agentdash.tui.worker.file_reading import FileReading
 from tests.live.change_cases import DATA
 
 from . import sample_fleet
-from .rendering import LOOK, screen_text, text
+from .rendering import LOOK, text
 from .sample_fleet import BY_NAME, SNAPSHOT, StaticFeed
 from .test_transport import replay_app
 
@@ -187,20 +185,6 @@ async def test_the_file_is_read_when_a_tab_needs_it():
         assert any("docs/new.md" in line for line in await shown(pilot, app))
 
 
-async def test_tokens_of_parts_that_were_not_read_are_counted():
-    unread = ModelUsage(model=None, usage=TokenUsage(input=9_000))
-    tokens = Tokens(total=9_000, context=10, window=100, by_model=(unread,))
-    worker = replace(BY_NAME["main"], file=str(LOG), id="01a202af-1c23-73c1-8e4b-b115acf80af2", tokens=tokens)
-    app = AgentDash(StaticFeed(replace(SNAPSHOT, workers=(worker,))), sample_fleet.frozen())
-    async with app.run_test(size=(120, 60)) as pilot:
-        await pilot.press("w")
-        for _ in range(200):
-            await pilot.pause(0.05)
-            if "14,8" in (shown := screen_text(app)):
-                break
-        assert "tokens   mock-model" in shown
-
-
 async def test_a_replay_shows_nothing_later_than_its_time():
     app = replay_app("0.169.0", "workspace-write", finding=0)
     player = app._player
@@ -208,10 +192,12 @@ async def test_a_replay_shows_nothing_later_than_its_time():
         await pilot.pause()
         await pilot.press("enter")
         app.action_tab_named("Commands")
-        app._request(lambda: player.seek(1.0), is_seek=True)
+        player.seek(1.0)
+        app.draw()
         everything = await shown(pilot, app)
-        app._request(lambda: player.seek(0.0), is_seek=True)
-        app._request(lambda: player.seek_mark(Mark.COMMAND, 1), is_seek=True)
+        player.seek(0.0)
+        player.seek_mark(Mark.COMMAND, 1)
+        app.draw()
         for _ in range(200):
             await pilot.pause(0.05)
             if (now := await shown(pilot, app)) != everything:

@@ -33,14 +33,6 @@ def cost_words(worker: Worker) -> str:
     return f"${shown.cost:.2f}" if shown is not None and shown.cost is not None else ""
 
 
-def lacks_usage(worker: Worker) -> bool:
-    """Return whether a part of a worker's file was not read, so that the model of its tokens is not known."""
-    by_model = worker.tokens.by_model
-    return any(each.model is None for each in by_model) or (
-        not by_model and worker.tokens.context is not None
-    )
-
-
 def token_lines(worker: Worker) -> list[str]:
     """Return the tokens of a worker by model, in the parts that are priced, and what they cost."""
     lines = []

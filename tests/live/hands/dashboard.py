@@ -6,10 +6,7 @@ What shows a message comes last in a walk: for five seconds the message hides th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from agentdash.tui.fleet.findings import HINTS as FINDINGS_HINTS
-from agentdash.tui.fleet.screen import FINDINGS_HINTS as STRIP_HINTS
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
 from agentdash.tui.sandbox_screen import HINTS as SANDBOX_HINTS
 from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
@@ -17,14 +14,12 @@ from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
 
 WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
 _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
-_HINTS_OF_LIST = shows("a attention  o go to pane")
+_HINTS_OF_LIST = shows("o go there  d dismiss")
 UNCOVERED = lacks("╭")
-IN_STRIP = shows("Z findings  m matrix")
 ON_WORKER = shows("y copy id  Y copy remedy")
 WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
 SANDBOXES = shows(" SANDBOX  ")
-FINDINGS = shows("    remedy (Y) ", "label only ⋅ stale-network-flag")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
 """The newest line of a timeline."""
@@ -105,17 +100,12 @@ def drag_line(hands: Hands) -> None:
 
 def acknowledged(hands: Hands) -> bool:
     """Return whether the worker that asks needs no one any more, and has left the group of those who do."""
-    return " 1 needs you" in hands.text and hands.rows[0] != "[[ask]] go"
+    return "1 needs you" in hands.text and hands.rows[0] != "[[ask]] go"
 
 
 def not_acknowledged(hands: Hands) -> bool:
     """Return whether it is in that group."""
-    return " 2 need you" in hands.text and "[[ask]] go" in hands.rows[:2]
-
-
-def repeated(key: str, number: int = 99) -> Callable[[Hands], object]:
-    """Press a key many times."""
-    return lambda hands: hands.tmux("send-keys", "-N", str(number), "-t", hands.pane, key)
+    return "2 need you" in hands.text and "[[ask]] go" in hands.rows[:2]
 
 
 def opened(key: str, box: Seen, behind: Seen) -> Walk:
@@ -133,42 +123,31 @@ def select(name: str) -> Walk:
     )
 
 
-def why_is(name: str, behind: Seen) -> Walk:
-    """Return the steps that ask why this worker is as it is, which is the one pointed at."""
-    return opened("w", lambda hands: WHY(hands) and shows(f" {name}")(hands), behind)
-
-
 ON_DENIED = select("[[denied]] go")
 JUMP: Walk = (("o", went_to("[[denied]] go")), (Hands.come_back, is_back))
 COPY: Walk = (("Y", copied("writable_roots")),)
 
 MOVES: Walk = (
-    ("u", lambda hands: not at(0)(hands)),
+    ("G", at(-1)),
     ("g", at(0)),
     ("j", at(1)),
     ("k", at(0)),
     ("down", at(1)),
     ("up", at(0)),
-    ("G", at(-1)),
-    ("home", at(0)),
     ("end", at(-1)),
-    ("a", at(0)),
+    ("home", at(0)),
     ("ctrl+d", at(-1)),
     ("ctrl+u", at(0)),
     ("pagedown", at(-1)),
     ("pageup", at(0)),
-    ("!", on("[[work]] go")),
+    ("a", at(1)),
     ("tab", in_panel),
     ("escape", in_list),
-    ("shift+tab", IN_STRIP),
+    ("shift+tab", in_panel),
     ("escape", in_list),
     *select("[[hello]] go"),
     ("g", at(0)),
     ("n", on("[[hello]] go")),
-    ("g", at(0)),
-    ("N", on("[[hello]] go")),
-    ("f", shows(" Needs you  2 of")),
-    ("escape", whole),
     ("x", shows("x hides them")),
     ("x", shows("x shows them")),
     *select("[[parent]] go"),
@@ -176,13 +155,10 @@ MOVES: Walk = (
     ("z", shows("child done")),
     ("s", shows("Sorted by activity")),
     ("s", shows("Sorted by age")),
-    ("F", shows("Rows stay where they are")),
-    ("F", shows("Rows move again")),
     ("g", at(0)),
 )
 OPENS: Walk = (
     *opened("m", SANDBOXES, in_list),
-    *opened("Z", FINDINGS, in_list),
     *opened("?", HELP, in_list),
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
@@ -194,9 +170,8 @@ OPENS: Walk = (
     *opened("w", WHY, in_list),
     ("l", tab("Talk")),
     ("h", tab("Overview")),
-    *opened("enter", in_panel, in_list),
-    (drag_line, None),
-    ("ctrl+c", copied("turn: started")),
+    *opened("enter", ON_WORKER, in_list),
+    *opened("tab", in_panel, in_list),
     ("y", copied_id),
     *COPY,
     ("ctrl+z", shows("Cannot be suspended")),
@@ -208,7 +183,7 @@ OPENS: Walk = (
 )
 PANEL: Walk = (
     *ON_DENIED,
-    ("enter", in_panel),
+    ("tab", in_panel),
     ("right", tab("Talk")),
     ("left", tab("Overview")),
     ("left", tab("Evidence")),
@@ -217,64 +192,34 @@ PANEL: Walk = (
     ("G", lacks(STATE)),
     ("g", shows(STATE)),
     ("right", tab("Overview")),
-    ("tab", IN_STRIP),
-    ("shift+tab", in_panel),
     *opened("enter", ON_WORKER, in_panel),
     *opened("w", WHY, in_panel),
     *opened("?", HELP, in_panel),
     ("click esc back", in_list),
-    ("enter", in_panel),
+    ("tab", in_panel),
     *COPY,
     *JUMP,
 )
-STRIP: Walk = (
-    ("shift+tab", IN_STRIP),
-    *opened("Z", FINDINGS, IN_STRIP),
-    *opened("m", SANDBOXES, IN_STRIP),
-    *opened("?", HELP, lambda hands: IN_STRIP(hands) and UNCOVERED(hands)),
-    ("tab", in_list),
-    ("g", None),
-    ("shift+tab", IN_STRIP),
-    ("click esc back", in_list),
-    ("shift+tab", IN_STRIP),
-    ("G", None),
-    ("enter", lambda hands: on("[[work]] go")(hands) and in_list(hands)),
-)
 WORKER: Walk = (
     *ON_DENIED,
-    ("enter", in_panel),
     ("enter", lambda hands: ON_WORKER(hands) and COMPLETED in hands.text),
+    (drag_line, None),
+    ("ctrl+c", copied("turn: started")),
     ("right", tab("Talk")),
     ("left", tab("Overview")),
     ("w", WHY),
-    ("w", in_panel),
+    ("w", in_list),
     ("enter", ON_WORKER),
     *opened("?", HELP, UNCOVERED),
     ("d", None),
     ("d", None),
     ("a", shows("[[ask]] go ⋅ codex")),
     ("a", shows("[[denied]] go ⋅ codex")),
-    ("q", in_panel),
+    ("q", in_list),
     ("enter", ON_WORKER),
-    ("click esc back", in_panel),
+    ("click esc back", in_list),
     ("enter", ON_WORKER),
     ("y", copied_id),
-    *COPY,
-    *JUMP,
-)
-ALL_FINDINGS: Walk = (
-    ("Z", FINDINGS),
-    *why_is("[[denied]]", FINDINGS),
-    ("j", None),
-    *why_is("[[board]]", FINDINGS),
-    ("G", None),
-    *why_is("[[work]]", FINDINGS),
-    *opened("?", HELP, FINDINGS),
-    ("enter", lambda hands: on("[[work]] go")(hands) and in_list(hands)),
-    ("Z", FINDINGS),
-    ("click esc back", in_list),
-    ("Z", FINDINGS),
-    ("g", None),
     *COPY,
     *JUMP,
 )
@@ -309,7 +254,7 @@ IN_BOXES: Walk = (
         '"tmux pane"',
         lambda hands: shows("Go to the worker's tmux pane")(hands) and lacks("Next row, or")(hands),
     ),
-    ("escape", shows("A permission prompt is open.")),
+    ("escape", shows("Next row, or")),
     ("?", UNCOVERED),
     ("w", WHY),
     ("y", copied_id),
@@ -323,20 +268,19 @@ CLICKS: Walk = (
     ("escape", whole),
     ("click 4 done", shows(" Done  4 of")),
     ("escape", whole),
-    ("click ◂ 4 past", shows(" Past  4 of")),
-    ("escape", whole),
-    ("click ≠ 1 mismatch", shows(" Mismatch  1 of")),
+    ("click 1 sandbox problem", shows(" Sandbox problems  1 of")),
     ("escape", whole),
     ("click [[hello]] go", on("[[hello]] go")),
     ("click  Talk ", tab("Talk")),
     ("click  Overview ", tab("Overview")),
-    ("click a attention", at(0)),
-    ("click ! mismatch", on("[[work]] go")),
+    ("click a next", at(0)),
+    ("click m sandboxes", SANDBOXES),
+    ("escape", in_list),
     ("click w why", WHY),
     ("escape", in_list),
-    ("click enter open", in_panel),
+    ("click enter open", ON_WORKER),
     ("escape", in_list),
-    ("click : palette", PALETTE),
+    ("click : more", PALETTE),
     ("escape", in_list),
     ("click ? help", HELP),
     ("escape", in_list),
@@ -344,17 +288,14 @@ CLICKS: Walk = (
     ("escape", lacks("words in any column")),
     ("click WORKER ", shows("Sorted by name")),
     ("click FOR", shows("Sorted by age")),
-    ("click COST", shows("Sorted by cost")),
     ("click CTX", shows("Sorted by tokens")),
-    ("click WHAT, AND WHY", shows("Sorted by attention")),
+    ("click WHAT", shows("Sorted by attention")),
 )
 WALKS = {
     "moves": MOVES,
     "opens": OPENS,
     "panel": PANEL,
-    "strip": STRIP,
     "worker": WORKER,
-    "findings": ALL_FINDINGS,
     "sandboxes": IN_SANDBOXES,
     "boxes": IN_BOXES,
     "clicks": CLICKS,
@@ -362,9 +303,7 @@ WALKS = {
 FOOTERS: tuple[tuple[tuple[str, ...], Walk], ...] = (
     (HINTS, (*MOVES, *OPENS)),
     (PANEL_HINTS, PANEL),
-    (STRIP_HINTS, STRIP),
     (WORKER_HINTS, WORKER),
-    (FINDINGS_HINTS, ALL_FINDINGS),
     (SANDBOX_HINTS, IN_SANDBOXES),
 )
 """The ids of a footer, and the walk that presses its keys."""

@@ -36,7 +36,7 @@ _SAYS_CODE = ("sh", "-c", '"$@"; echo "the program has ended with $?"; read -r _
 """Runs the command behind it: tmux 3.3a does not always know the exit code of a program. The pane stays."""
 _ENDED = re.compile(r"the program has ended with (\d+)")
 _SESSION = "hands"
-_ROW = re.compile(r"^([› ])[ ∗]([!?⊘⊗↯▸▹◦◌✓▪✕]) (?:[├└] )?(\S+ \S+|\S+)")
+_ROW = re.compile(r"^([› ])([!?⊘↯▸◦✓✕]) (?:[├└] )?(\S+ \S+|\S+)")
 """A row of the list of workers: the cursor's sign, the state's sign, the name."""
 _BELOW = re.compile(r"^[─━] .*\[[A-Z][a-z]+\]")
 """The title of the panel below the list."""
