@@ -7,29 +7,22 @@ documents print it, `-L NAME %4`) names the server too. Panes keep their answer 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import click
 from msgspec.structs import replace
 
-from agentdash.collect.tmux.servers import server_of
+from agentdash.collect.tmux.servers import own_server, server_of
 from agentdash.config import Config
 from agentdash.model.pane import REFUSED, PaneKey
+from agentdash.model.sanitize import clean_line
 from agentdash.model.worker import Snapshot, Worker
 
 _MIN_PREFIX_CHARS: Final = 4
 """Shorter prefixes of a thread id match too many threads, as ids begin with the time."""
 _PANE_ID: Final = re.compile(r"%\d+", re.ASCII)
 _FULL_PANE: Final = re.compile(r"(?:-L )?(?P<server>[^:]+?)(?::| )%\d+", re.ASCII)
-
-
-class AmbiguousTargetError(Exception):
-    """A target matches panes of several tmux servers. The message is one line."""
-
-    def __init__(self, target: str, keys: Iterable[PaneKey]) -> None:
-        forms = ", ".join(sorted(key.full for key in keys))
-        super().__init__(f"ambiguous target {target!r}: choose from {forms}")
 
 
 class Found(NamedTuple):
@@ -42,19 +35,14 @@ class Found(NamedTuple):
     """Whether the worker is known by its past pane alone, and cannot change any more."""
 
 
-def find_workers(snapshot: Snapshot, target: str, own_server: str | None = None) -> Found:
-    """Return the workers that match a target; none where it is not known.
-
-    Args:
-        snapshot: the workers, and the panes that have had some.
-        target: as given on the command line.
-        own_server: the tmux server that the caller runs in (`PaneKey.server`).
+def find(snapshot: Snapshot, target: str) -> Found:
+    """Return the workers that match a target, as given on the command line.
 
     Raises:
-        AmbiguousTargetError: panes of several servers match, and none of them is the caller's own.
+        click.UsageError: panes of several tmux servers match, and none of them is the caller's own.
     """
     for is_stale in (False, True):
-        if (key := _pane_of(snapshot, target, own_server, is_stale=is_stale)) is not None:
+        if (key := _pane_of(snapshot, target, is_stale=is_stale)) is not None:
             return _workers_in(snapshot, key)
     is_prefix = len(target) >= _MIN_PREFIX_CHARS
     for match in (
@@ -98,17 +86,19 @@ def refusal(snapshot: Snapshot, target: str) -> str | None:
     return next((f"{name} is {sources[name]}" for name in wanted if name in sources), None)
 
 
-def _pane_of(snapshot: Snapshot, target: str, own_server: str | None, *, is_stale: bool) -> PaneKey | None:
+def _pane_of(snapshot: Snapshot, target: str, *, is_stale: bool) -> PaneKey | None:
     """Return the pane that a target names; of a bare id the caller's own, else the only one with a worker."""
     past = {past.key for past in snapshot.past if past.is_stale is is_stale}
     present = set() if is_stale else {worker.pane.key for worker in snapshot.workers if worker.pane}
     idle = set() if is_stale else set(snapshot.idle_panes)
     named = {key for key in (*past, *present, *idle) if key.has_name(target)}
-    if own := {key for key in named if key.server == own_server}:
+    here = own_server()
+    if own := {key for key in named if key.server == here}:
         return own.pop()
     with_worker = named & (past | present)
     if len(with_worker) > 1:
-        raise AmbiguousTargetError(target, with_worker)
+        forms = ", ".join(sorted(key.full for key in with_worker))
+        raise click.UsageError(clean_line(f"ambiguous target {target!r}: choose from {forms}"))
     return next(iter(with_worker or named), None)
 
 

@@ -57,7 +57,7 @@ _JOINED_LISTS: Final = frozenset(("writable_roots",))
 _JOINED_TABLES: Final = frozenset(("filesystem", "domains"))
 """Tables whose entries each open one path, or one host."""
 _ADDS: Final = "add the path to"
-"""Where the present entries are not known, the place states that (`remedy_forms.table`)."""
+"""Where the present entries are not known, the place states that (`remedies`)."""
 _IF_IT_EXISTS: Final = ", if that directory exists"
 _Tables = dict[tuple[str, ...], dict[str, Any]]
 """The entries of tables by their path."""

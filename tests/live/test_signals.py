@@ -131,15 +131,6 @@ def is_handled(pid: int, number: int) -> bool:
     return False
 
 
-def test_second_signal_changes_nothing(start: Open) -> None:
-    terminal = start("demo")
-    terminal.until_ready()
-    terminal.process.send_signal(signal.SIGTERM)
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.exit_code() in (128 + signal.SIGTERM, 128 + signal.SIGINT)  # either may arrive first
-    terminal.assert_restored()
-
-
 # ---------------------------------------------------------------- stopped and continued
 
 
@@ -158,15 +149,6 @@ def test_stop_and_continue(start: Open, number: signal.Signals) -> None:
     terminal.until_written(2_000, "the help")
     terminal.press(b"\x11")
     assert terminal.exit_code() in (0, 128 + signal.SIGINT)  # 130 where a slow end had to be forced
-    terminal.assert_restored()
-
-
-def test_tstp_restores_the_terminal_while_stopped(start: Open) -> None:
-    terminal = start("demo")
-    terminal.until_ready()
-    terminal.process.send_signal(signal.SIGTSTP)
-    terminal.until(lambda: state_of(terminal.process.pid) == "T", "the stop")
-    terminal.read()
     terminal.assert_restored()
 
 

@@ -118,7 +118,7 @@ def test_readings_agree(version: str, tmp_path: Path) -> None:
             family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None
         )
         shown = {worker.id: reading(worker) for worker in snapshot.workers}
-        assert shown == {each.worker.id: reading(each.worker) for each in report.workers}
+        assert shown == {each.id: reading(each) for each in report.workers}
         assert shown == {thread: checked[thread] for thread in shown}
         assert family.thread in shown
 

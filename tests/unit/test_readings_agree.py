@@ -126,7 +126,7 @@ def exported(home: CodexHome) -> dict[str, Reading]:
         build_report(family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None)
         for family in families(home)
     ]
-    return {each.worker.id: of_worker(each.worker) for report in reports for each in report.workers}
+    return {each.id: of_worker(each) for report in reports for each in report.workers}
 
 
 async def assert_agreement(home: CodexHome) -> dict[str, Reading]:
