@@ -207,11 +207,11 @@ def test_replay_on_another_host_needs_a_terminal_there(config: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--host", "-oProxyCommand=x"), "no name of a host"),
+        (("--host", "-oProxyCommand=x"), "not a name of a host"),
         (("--host", "a b"), "expected [USER@]HOST[:PORT]"),
         (("--carrier", "x"), "expected NAME=COMMAND"),
         (("--carrier", "x='"), "cannot be parsed"),
-        (("--container", "-x"), "no name of a host"),
+        (("--container", "-x"), "not a name of a host"),
         (("--heartbeat", "1"), "--heartbeat needs --watch"),
     ],
 )
