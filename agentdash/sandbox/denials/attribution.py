@@ -108,7 +108,7 @@ _ERROR_MADE: Final = re.compile(
 _OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
 _TEST_FILE: Final = re.compile(
     r"/(?:target|go-build\w*|pkg/mod|_cacache|__pycache__|\.(?:cargo|npm|pytest_cache|gradle|m2|tox|nox)"
-    r"|\.(?:hypothesis|mypy_cache)|\.cache/[\w-]+)(?:/|$)"
+    r"|\.(?:hypothesis|mypy_cache)|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|ms-playwright))(?:/|$)"
 )
 """Files of the tools that run tests: a test does not provoke errors there."""
 _TOOL_FAILURE_LINES: Final = 40
@@ -143,7 +143,7 @@ def attribute(
 
 def shows_only_files(call: Call) -> bool:
     """Return whether all that a script prints is files, but for messages that begin with a name."""
-    if not call.is_command or call.script.commands is None:
+    if not call.is_command or call.script.commands is None or call.denied:
         return False
     return all(
         command.role in (Role.TOOL, Role.QUIET) or (command.role is Role.READER and is_filter(command.name))
