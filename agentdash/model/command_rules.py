@@ -53,7 +53,7 @@ class CommandRules(msgspec.Struct, frozen=True):
     """`host_executable`: names, and the only absolute paths for which rules of these names hold."""
 
     def letting_out(self, script: str) -> CommandRule | None:
-        """Return the rule that lets a script run outside of the sandbox; None where none does.
+        """Return the rule that lets a script run outside of the sandbox, or None.
 
         All commands of the script have to be allowed. Only plain ones are looked at: words, also quoted
         ones, divided by `&&`, `||`, `;`, `|` and line breaks.
@@ -92,7 +92,7 @@ def codex_home_of(path: str) -> str | None:
 
 
 def plain_commands(script: str) -> list[tuple[str, ...]]:
-    """Return the words of each command of a script; none where it is more than plain commands."""
+    """Return the words of each command of a script, or nothing if it is more than plain commands."""
     script = script.strip(" \t\n")
     commands: list[tuple[str, ...]] = []
     words: list[str] = []

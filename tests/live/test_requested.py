@@ -152,114 +152,9 @@ def test_settings(version: str, settings: Settings) -> None:
         )
 
 
-# ---------------------------------------------------------------- resume
-
-_ASKED: Final = ("exec", "-s", READ_ONLY)
-RESUMES: Final = {
-    "config decides": (Settings("x", _ASKED, top=mode(FULL)), ("exec", "resume"), True),
-    "nothing is set": (Settings("x", _ASKED), ("exec", "resume"), True),
-    "narrower": (Settings("x", ("exec", "-s", FULL)), ("exec", "resume"), True),
-    "network": (
-        Settings("x", ("exec", "-s", WORKSPACE, "-c", "sandbox_workspace_write.network_access=true")),
-        ("exec", "resume"),
-        True,
-    ),
-    "-s before resume": (Settings("x", _ASKED, top=mode(FULL)), ("exec", "-s", READ_ONLY, "resume"), False),
-    "-c": (
-        Settings("x", _ASKED, top=mode(FULL)),
-        ("exec", "resume", "-c", f"sandbox_mode={READ_ONLY}"),
-        False,
-    ),
-    "asked for": (Settings("x", _ASKED), ("exec", "resume", "--yolo"), False),
-    "same config": (Settings("x", ("exec",), top=mode(READ_ONLY)), ("exec", "resume"), False),
-}
-"""Settings, arguments of the resuming command, and whether the policy of the thread is lost by it."""
-RESUME_CELLS: Final = [
-    pytest.param(version, name, id=f"{version} {name}")
-    for version in VERSIONS
-    for name in RESUMES
-    if EVERYTHING or version == VERSIONS[-1]
-]
-
-
-@pytest.mark.parametrize(("version", "name"), RESUME_CELLS)
-def test_resume(version: str, name: str) -> None:
-    settings, again, is_lost = RESUMES[name]
-    with matrix_lab(version, settings) as lab:
-        first = begun(lab, settings.args, 1.0)
-        assert lab.run(*settings.args).returncode == 0
-        lab.forget()
-        resumed_at = _last_line_at(lab) + 0.001
-        second = begun(lab, again, resumed_at)
-        done = lab.run(*again, lab.thread, prompt="[[again]] go")
-        assert done.returncode == 0, done.stderr[-500:]
-        before, after = lab.truths()
-        assert second.given is not None
-        assert may(second.given, lab) == after.may
-        assert (before.may != after.may) is (is_lost or name == "asked for")
-        assert kinds(lab, first, second) == ({FindingKind.RESUME_DROPPED_POLICY} if is_lost else set())
-
-
-def _last_line_at(lab: MatrixLab) -> float:
-    (file,) = lab.lab.home.glob("sessions/*/*/*/rollout-*.jsonl")
-    return file.stat().st_mtime
-
-
 # ---------------------------------------------------------------- TUI
 
 _TYPED: Final = ("-s", READ_ONLY, "-a", "on-request")
-TUIS: Final = {
-    "options": (Settings("x", _TYPED), False),
-    "user": (Settings("x", (), top=mode(WORKSPACE) + 'approval_policy = "on-request"\n'), False),
-    "full access": (Settings("x", ("--yolo",)), False),
-    "allowed modes": (
-        Settings(
-            "x", ("-s", FULL, "-a", "on-request"), requirements='allowed_sandbox_modes = ["read-only"]\n'
-        ),
-        True,
-    ),
-    "managed mode": (Settings("x", ("-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)), True),
-    "allowed modes, -c": (
-        Settings(
-            "x", ("-c", f"sandbox_mode={WORKSPACE}"), requirements='allowed_sandbox_modes = ["read-only"]\n'
-        ),
-        True,
-    ),
-}
-"""Settings, and whether managed ones outrank what is asked for."""
-TUI_CELLS: Final = [
-    pytest.param(version, name, id=f"{version} {name}")
-    for version in VERSIONS
-    for name in TUIS
-    if EVERYTHING or (version == VERSIONS[-1] and name in ("managed mode", "allowed modes, -c"))
-]
-
-
-def sandbox_of(lab: MatrixLab) -> dict[str, Any]:
-    """Return the sandbox of the lab's thread, as `agentdash status` has it."""
-    seen = agentdash(lab, "status", "--json", "-S", str(lab.lab.tmux))
-    (worker,) = [each for each in json.loads(seen.stdout)["workers"] if each["id"] == lab.thread]
-    sandbox: dict[str, Any] = worker["sandbox"]
-    return sandbox
-
-
-@pytest.mark.parametrize(("version", "name"), TUI_CELLS)
-async def test_tui(version: str, name: str) -> None:
-    settings, is_outranked = TUIS[name]
-    with matrix_lab(version, settings) as lab:
-        pane = lab.lab.pane(shlex.join(lab.interactive(*settings.args)))
-        await until(lambda: "\n› " in pane.text(), f"the prompt of {version}")
-        await asyncio.sleep(scaled(2))  # in its first seconds a TUI may lose keys
-        pane.submit("[[first]] go")
-        await until(lambda: bool(lab.lab.threads()) and any(each.may for each in lab.truths()), "its command")
-        await until(lambda: sandbox_of(lab)["requested"] is not None, "what was asked for")
-        asked, _ = predicted(lab, settings.args)
-        truth = lab.truths()[0]
-        sandbox = sandbox_of(lab)
-        assert sandbox["requested"]["filesystem"] == asked.policy.filesystem
-        found = [each for each in sandbox["findings"] if each["kind"] in REQUEST_KINDS]
-        assert [each["kind"] for each in found] == ["requested-not-configured"] * is_outranked
-        assert (may(asked.policy, lab) == truth.may) is not is_outranked
 
 
 @pytest.mark.parametrize("version", VERSIONS if EVERYTHING else VERSIONS[-1:])
@@ -293,7 +188,6 @@ _TESTER: Final = 'name = "tester"\ndescription = "tests"\ndeveloper_instructions
 ROLES: Final = {
     "narrower": (mode(READ_ONLY), True),
     "wider": (mode(FULL), True),
-    "same": (mode(WORKSPACE), False),
     "nothing": ("", False),
 }
 """Settings of a role, and whether a sub-agent of a thread with `workspace-write` lacks them."""
@@ -381,6 +275,9 @@ def slow(lab: MatrixLab) -> MatrixLab:
         steps[0]["run"] = f"sleep {command_seconds(6)}; {steps[0]['run']}"
         break  # both scripts have the same steps
     return lab
+
+
+_ASKED: Final = ("exec", "-s", READ_ONLY)
 
 
 async def test_managed_settings_that_outrank_an_option() -> None:

@@ -102,8 +102,6 @@ GREP, GIT = 'prefix_rule(pattern=["grep"])\n', 'prefix_rule(pattern=["git", ["fe
         (GREP + 'host_executable(name="grep", paths=["/opt/grep"])', G, True),
         (GREP + 'host_executable(name="grep", paths=["/usr/bin/grep"])', f"/usr/bin/{G}", True),
         ('# of mine\n"""why"""\nprefix_rule(\n  pattern = ["grep"],  # all\n)', G, True),
-        ('prefix_rule(pattern=["bash"], decision="allow")', f"{G} | cat", False),
-        ('prefix_rule(pattern=["grep"], decision="never")', G, False),
         ('prefix_rule(pattern=[], decision="allow")', G, False),
         ('prefix_rule(pattern=["grep", []], decision="allow")', G, False),
         ('prefix_rule(pattern="grep", decision="allow")', G, False),
@@ -135,9 +133,7 @@ def test_statements_that_are_not_understood(text: str, unknown: tuple[int, ...])
         "prefix_rule(pattern=[\n",
         "(" * 10_000,
         "-" * 100_000 + "1",
-        "a" + ".a" * 60_000,
         "\0",
-        "x" + "()" * 50_000,
     ],
 )
 def test_hostile_files(text: str) -> None:
@@ -164,12 +160,10 @@ ONE = 'prefix_rule(pattern=["printenv"], decision="allow")'
         ("home/rules/other.rules", None, True),
         ("home/rules/default.txt", None, False),
         ("home/rules/more/x.rules", None, False),
-        ("home/x.rules", None, False),
         ("project/.codex/rules/x.rules", "trusted", True),
         ("project/.codex/rules/x.rules", "untrusted", False),
         ("project/.codex/rules/x.rules", None, False),
         ("project/sub/.codex/rules/x.rules", "trusted", True),
-        ("project/other/.codex/rules/x.rules", "trusted", False),
     ],
 )
 def test_places(tmp_path: Path, place: str, trust: str | None, is_read: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -231,24 +232,17 @@ def turn(turn_id: str, *, second: float = 1.0) -> bytes:
     return line("event_msg", {"type": "task_started", "turn_id": turn_id}, second=second)
 
 
-def test_copied_history_ends_at_a_newer_turn_id() -> None:
-    assert fork(turn(PARENTS_TURN), command("old"), turn(OWN_TURN), command("new")) == ["new"]
-
-
-def test_copied_history_with_old_timestamps() -> None:
-    assert fork(command("old", second=-90), command("older", second=-80), command("new", second=3)) == ["new"]
-
-
-def test_copied_history_without_turn_ids_ends_with_a_pause() -> None:
-    assert fork(
-        command("old", second=1.001),
-        command("old too", second=1.002),
-        command("new", second=9),
-        command("next", second=9.5),
-    ) == [
-        "new",
-        "next",
-    ]
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (turn(PARENTS_TURN), command("old"), turn(OWN_TURN), command("new")),
+        (command("old", second=-90), command("older", second=-80), command("new", second=3)),
+        (command("old", second=1.001), command("old too", second=1.002), command("new", second=9)),
+    ],
+    ids=["newer turn id", "old times", "pause"],
+)
+def test_end_of_a_copied_history(lines: Sequence[bytes]) -> None:
+    assert fork(*lines) == ["new"]
 
 
 def test_copied_history_ends_at_the_ordinal_of_the_header() -> None:

@@ -329,14 +329,3 @@ def test_a_call_that_names_what_was_denied_is_read(monkeypatch: pytest.MonkeyPat
     later = [*plain(2), *plain(3, "touch /srv/board.db", ""), *plain(4)]
     found = events_of(monkeypatch, [meta(), line("turn_context", WORKSPACE), *denied, *later])
     assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_1", "call_3"]
-
-
-def test_an_item_with_a_malformed_time_is_stated() -> None:
-    lines = [meta(), line("turn_context", WORKSPACE)]
-    for started in (1_700_000_000_000, "soon"):
-        number = len(lines)
-        start, output = plain(number)
-        ended = item("CommandExecution", id=f"call_{number}", exit_code=0, aggregated_output="")
-        lines += [start, ended.replace(b'"item":', f'"started_at_ms":{json.dumps(started)},"item":'.encode())]
-        lines.append(output)
-    assert sparse(lines).threads[THREAD].skipped == full(LOG, lines).threads[THREAD].skipped != ()

@@ -166,7 +166,7 @@ def begun_at(path: Path) -> float | None:
 
 
 def problem(home: CodexHome) -> str | None:
-    """Return why a home has no readable sessions, in one line; None where it has."""
+    """Return why a home has no readable sessions, in one line, or None if it has some."""
     where = clean_line(str(home.root))
     if not home.root.exists():
         return f"{where} does not exist: start Codex once, or set CODEX_HOME"

@@ -31,6 +31,7 @@ from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.times import possible_time
 from agentdash.peers import ProvenSocket
+from agentdash.procfs import run_time
 
 _FIELDS: Final = (
     *(
@@ -119,16 +120,6 @@ def _socket_id(path: Path) -> _SocketId | None:
     return found.st_dev, found.st_ino, found.st_ctime_ns
 
 
-def _run_time(pid: int) -> int | None:
-    """Return how long a process has run on a CPU, in nanoseconds (`/proc/PID/schedstat`); None on systems
-    that do not tell."""
-    try:
-        with open(f"/proc/{pid}/schedstat", "rb") as file:  # noqa: PTH123 - four times a second
-            return int(file.read().split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
-
-
 class _ServerView:
     """One server, as polled last."""
 
@@ -159,7 +150,7 @@ class _ServerView:
             return True
         if self._proven is None or self._failure is not None:
             return False
-        return self._ran is None or _run_time(self._proven.pid) != self._ran
+        return self._ran is None or run_time(self._proven.pid) != self._ran
 
     async def poll(self, at: float) -> list[Event]:
         socket = _socket_id(self._server.socket)
@@ -192,7 +183,7 @@ class _ServerView:
         self.rows = rows
         self._failure = None
         await asyncio.sleep(_PARTING_S)
-        self._ran = _run_time(self._proven.pid) if self._proven else None
+        self._ran = run_time(self._proven.pid) if self._proven else None
         self._drawing = [
             key for key, screen in drawn.items() if key in rows and screen != self._screens.get(key)
         ]

@@ -9,7 +9,13 @@ from typing import Final
 from agentdash.model.denials import Certainty, Denial
 from agentdash.model.policy import Network
 from agentdash.sandbox.denials import file_messages, network
-from agentdash.sandbox.denials.attribution import Strength, attribute, prefix_of
+from agentdash.sandbox.denials.attribution import (
+    Strength,
+    attribute,
+    names_a_command,
+    prefix_of,
+    shows_only_files,
+)
 from agentdash.sandbox.denials.call import Call
 from agentdash.sandbox.denials.file_denials import judge_file
 from agentdash.sandbox.denials.findings import Finding, finding, merged
@@ -32,7 +38,11 @@ def read_denials(call: Call) -> tuple[Denial, ...]:
 
 def _findings(call: Call) -> Iterator[Finding]:
     end = -1
+    is_quick = shows_only_files(call)
     for number in call.numbers:
+        around = call.lines.range(number - 1, number)
+        if is_quick and not any(names_a_command(call, line) for line in around):
+            continue  # most of the outputs that have suspicious lines are files
         if number > end and (found := _read(call, number)) is not None:
             yield found
             end = found.last
@@ -44,7 +54,7 @@ def _read(call: Call, number: int) -> Finding | None:
         mediated = call.policy.network is Network.MEDIATED
         about_network = network.read_message(call.lines, number, call.source, index_reachable=mediated)
         if about_network is not None:
-            return judge_network(call, about_network)
+            return judge_network(call, about_network, number)
     if _INNER_SANDBOX.search(call.lines[number]):
         return _inner_sandbox(call, number)
     about_file = file_messages.read_message(call.lines, number, call.source)
@@ -144,16 +154,17 @@ def _start_failure(call: Call) -> list[str] | None:
     lines, code = call.lines, call.exit_code
     if code not in _EXIT_CODES or len(lines) > _MAX_LINES or _OWN_BUSINESS.search(call.source):
         return None
-    written = [number for number in range(len(lines)) if not _PREAMBLE.search(lines[number])]
-    if not written or written[0] not in call.numbers:
+    written = (number for number in range(len(lines)) if not _PREAMBLE.search(lines[number]))
+    first = next(written, -1)
+    if first not in call.numbers or not _FAILED.match(lines[first]):
         return None
-    has_panicked = "panicked at" in lines[written[0]]
+    has_panicked = "panicked at" in lines[first]
     if has_panicked and code not in _PANIC_EXIT_CODES:
         return None
-    messages = written[2:] if has_panicked and _FAILED.match(lines[written[0]]) else written
-    if not all(_FAILED.match(lines[number]) for number in messages):
+    others = list(written)
+    if not all(_FAILED.match(lines[number]) for number in others[has_panicked:]):  # a panic has two lines
         return None
-    return lines.range(written[0], written[-1])
+    return lines.range(first, others[-1] if others else first)
 
 
 def _not_started(call: Call, report: list[str]) -> tuple[Denial, ...]:

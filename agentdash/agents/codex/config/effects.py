@@ -49,7 +49,7 @@ def ineffective(layers: ConfigLayers, given: Asked) -> list[Ineffective]:
 
 
 def _overruled(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
-    """Yield the settings of a file of which another one decides."""
+    """Yield the settings of a file that another one overrules."""
     decisive = given.origin(RequestField.FILESYSTEM) or given.origin(RequestField.PROFILE)
     deciding: dict[Keys, RequestOrigin | None] = {
         ("sandbox_mode",): decisive,

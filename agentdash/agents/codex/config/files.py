@@ -39,7 +39,7 @@ KEPT: Final = frozenset(
         *("allowed_approvals_reviewers", "experimental_network", "remote_sandbox_config"),
     )
 )
-"""Top-level keys that are kept: all that the rules look up. The last six are of `requirements.toml`."""
+"""Top-level keys that are kept: all that the rules look up. The last six belong to `requirements.toml`."""
 _POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
 """Parts of names by which an unknown key was meant to concern the sandbox."""
 _KNOWN_POLICY_KEYS: Final = frozenset(
@@ -80,12 +80,12 @@ class ConfigFile(msgspec.Struct, frozen=True):
         return look_up(self.values, keys)
 
     def line(self, *keys: str) -> int | None:
-        """Return the line on which the statement that sets a key begins; None where it is not found."""
+        """Return the line on which the statement that sets a key begins, or None."""
         return find_line(self.text, keys)
 
 
 def read_config(path: Path, layer: RequestLayer, name: str | None = None) -> ConfigFile | None:
-    """Read one file; None where it does not exist. Never raises.
+    """Read one file, or return None if it does not exist. Never raises.
 
     Args:
         path: where it is opened.
@@ -106,7 +106,7 @@ def parse_config(text: str, layer: RequestLayer, path: str, modified: float = 0.
     """Parse the text of a file.
 
     Raises:
-        tomllib.TOMLDecodeError: it is no TOML.
+        tomllib.TOMLDecodeError: it is not TOML.
         RecursionError: it is nested too deeply.
     """
     values = tomllib.loads(text)
@@ -191,7 +191,7 @@ class ConfigLayers(msgspec.Struct, frozen=True):
     disabled: tuple[ConfigFile, ...] = ()
     """Files of a project that is not trusted: they do not count."""
     trust: Trust | None = None
-    """Of the project; None where it is not decided."""
+    """Of the project; None if it is not decided."""
 
     @property
     def all(self) -> tuple[ConfigFile, ...]:

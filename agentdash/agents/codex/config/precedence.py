@@ -14,12 +14,12 @@ These rules are applied to older and newer versions as well, and that is said.
 
 `default_permissions` and `sandbox_mode` exclude each other: the one in the stronger layer counts, and in one
 layer `default_permissions`. `[sandbox_workspace_write]` counts for `workspace-write` alone, and never beside
-`default_permissions`. With nothing set, a project of which the trust is decided either way is
-`workspace-write`, any other `read-only`.
+`default_permissions`. With nothing set, a project is `workspace-write` if its
+trust is decided either way, else `read-only`.
 
 Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 6, and allows `sandbox_mode`s
 beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandboxes and approvals that
-are allowed. `codex exec` never asks, whatever `approval_policy` is set (but for `--approve-for-me`, an
+are allowed. `codex exec` never asks, whatever `approval_policy` is set (except by `--approve-for-me`, an
 automatic reviewer, and managed settings).
 
 A permission profile (`default_permissions`, `[permissions.NAME]`) has `extends`,
@@ -180,7 +180,7 @@ def _typed_mode(stack: Stack) -> Setting | None:
 def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     """Return the policy of a `sandbox_mode`."""
     if mode.value not in _MODES.values():
-        return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is no sandbox mode")
+        return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is not a sandbox mode")
     table: dict[str, Any] = {"type": mode.value}
     network = roots = None
     if mode.value == "workspace-write":
@@ -227,7 +227,7 @@ def _with_directories(stack: Stack, asked: Asked, cwd: str) -> Asked:
 
 
 def _with_proxy(stack: Stack, asked: Asked, *, honoured: bool) -> Asked:
-    """Return a policy of which the network is behind Codex's proxy, where that is asked for or started.
+    """Return a policy with its network behind Codex's proxy, where that is asked for or started.
 
     Listed domains and `transparent_tcp` (0.169+) of a permission profile ask for it. Codex starts it for any
     open network of a sandbox by `features.network_proxy`, `true` or a table with `enabled = true`; without
@@ -338,7 +338,7 @@ def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
 
 
 def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
-    """Return the rules of the `filesystem` table of a profile; None where an entry is not understood."""
+    """Return the rules of the `filesystem` table of a profile, or None if an entry is not understood."""
     table = look("permissions", name, "filesystem")
     if table is None:
         return []
@@ -357,8 +357,8 @@ def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
 
 
 def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
-    """Return the rule of a path; None where it is not understood. Patterns can be denied only, but for a
-    `/**` at the end, which means the directory (0.169)."""
+    """Return the rule of a path, or None if it is not understood. Patterns can only be denied; a `/**` at the
+    end means the directory (0.169)."""
     access = _ACCESS.get(mode) if isinstance(mode, str) else None
     path = root if sub == "." else posixpath.normpath(posixpath.join(root, sub))
     if access is None or not path.startswith(("/", "$")):

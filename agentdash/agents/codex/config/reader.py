@@ -6,7 +6,7 @@ The role of a sub-agent is a file `agents/NAME.toml` in the Codex home or in `.c
 roles to spawn).
 
 `[shell_environment_policy]` gives commands their variables: `inherit` (`all`, `core`, `none`), then `exclude`
-and `include_only` as patterns that ignore case; `set` adds variables, of which `include_only` removes some
+and `include_only` as patterns that ignore case; `set` adds variables, and `include_only` removes some of them
 again. Codex adds its own `CODEX_THREAD_ID` and `CODEX_SANDBOX_NETWORK_DISABLED` after that, but neither
 `CODEX_HOME` nor `CODEX_SANDBOX` (0.169).
 """
@@ -17,6 +17,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ _CORE: Final = frozenset(
         *("LANG", "LC_ALL", "LC_CTYPE", "TERM", "PWD"),
     )
 )
-"""Variables that `inherit = "core"` keeps (seen in 0.169; `CODEX_HOME` is none of them)."""
+"""Variables that `inherit = "core"` keeps (seen in 0.169; not `CODEX_HOME`)."""
 _TABLE: Final = "shell_environment_policy"
 _REREAD_S: Final = 2.0
 """Age after which configuration files are read again for past threads: one poll has many of them."""
@@ -53,14 +54,9 @@ _CLOCK_TOLERANCE_S: Final = 1.0
 class CodexRequests:
     """What a `codex` process was asked for."""
 
-    def __init__(self) -> None:
-        self._past: dict[tuple[Mode, str, str, str | None], Requested] = {}
-        """What files ask for, by all that it depends on besides them."""
-        self._read_at = 0.0
-
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
-        """Return what the arguments and the configuration of a process ask for; None for one that runs no
-        thread of its own, or of which they cannot be read."""
+        """Return what the arguments and the configuration of a process ask for, or None if it runs no
+        thread of its own or they cannot be read."""
         arguments = parse_arguments(process.argv)
         home = codex_home(process)
         if arguments is None or arguments.mode == "other" or home is None:
@@ -93,24 +89,18 @@ class CodexRequests:
         if home is None:
             return None
         mode: Mode = "exec" if thread.source == "exec" else "tui"
-        found = self._as_of(at, mode, home, thread.cwd, thread.version)
+        found = _request_of_files(mode, home, thread.cwd, thread.version, int(at / _REREAD_S))
         if not found.origins or (found.files_written or 0.0) > thread.created_at:
             return None
-        return replace(found, since=thread.created_at)
+        return replace(found, since=thread.created_at, read_at=at)
 
-    def _as_of(self, at: float, mode: Mode, home: str, cwd: str, version: str | None) -> Requested:
-        """Return what files ask for without any arguments. Threads of one directory have the same: it is read
-        once for all of them."""
-        key = (mode, home, cwd, version)
-        if at - self._read_at > _REREAD_S:
-            self._past.clear()
-            self._read_at = at
-        if key not in self._past:
-            found = read_request(Arguments(mode), home, cwd, version, Path("/"))
-            self._past[key] = replace(
-                found, read_at=at, are_arguments_known=False, given=None, given_origins=()
-            )
-        return self._past[key]
+
+@lru_cache(maxsize=512)
+def _request_of_files(mode: Mode, home: str, cwd: str, version: str | None, _period: int) -> Requested:
+    """Return what files ask for without any arguments. Threads of one directory have the same: it is read
+    once for all of them."""
+    found = read_request(Arguments(mode), home, cwd, version, Path("/"))
+    return replace(found, are_arguments_known=False, given=None, given_origins=())
 
 
 def read_request(
@@ -169,7 +159,7 @@ def _is_plain(path: str, root: Path) -> bool:
 
 
 def codex_home(process: Process) -> str | None:
-    """Return the Codex home of a process; None where its environment cannot be read."""
+    """Return the Codex home of a process, or None if its environment cannot be read."""
     if process.env is None:
         return None
     if named := process.env.get("CODEX_HOME"):
@@ -182,7 +172,7 @@ def codex_home(process: Process) -> str | None:
 
 
 def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: float) -> Requested | None:
-    """Return what the role of a sub-agent asks for; None where no file of it is found. Never raises.
+    """Return what the role of a sub-agent asks for, or None if it has no file. Never raises.
 
     Args:
         role: its name (`agent_role`).

@@ -192,8 +192,7 @@ def _denied_output(text: str) -> str:
 
 
 def _script(header: str, texts: list[str]) -> Ending:
-    """Parse the output of a code-mode script: mostly results of commands as JSON, of which the output is
-    kept."""
+    """Parse the output of a code-mode script: mostly results of commands as JSON; their outputs are kept."""
     results = [_result(text) for text in texts]
     body = "\n".join(
         (result.output if result else text).rstrip("\n") for result, text in zip(results, texts, strict=True)

@@ -19,10 +19,12 @@ from agentdash.agents.codex.rollout.calls import CallTracker, Finished, command,
 from agentdash.agents.codex.rollout.kinds import (
     HEAD,
     RECORD_START,
-    Family,
+    SILENT,
+    Kind,
     is_json,
     kind_of,
     kind_of_item,
+    kind_text,
 )
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
 from agentdash.agents.codex.rollout.tokens import TokenCounter
@@ -65,7 +67,7 @@ _MAX_MESSAGES: Final = 500
 
 
 def prompt_of(text: str) -> str | None:
-    """Return the text of a user's prompt; None for context and instructions in the form of one."""
+    """Return the text of a user's prompt, or None for context and instructions in the form of one."""
     if _CONTEXT.match(text):
         return None
     if text.startswith("# Context from my IDE setup:"):
@@ -74,7 +76,7 @@ def prompt_of(text: str) -> str | None:
 
 
 def inter_agent_payload(text: str) -> str | None:
-    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`); None where
+    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`), or None if
     encrypted or empty."""
     return text.partition("Payload:\n")[2].strip() or None
 
@@ -112,7 +114,7 @@ _ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),
 class RolloutReader(LineEvents):
     """Parses the lines of one rollout into events.
 
-    Every line gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
+    Every line gives events, or a `LineSkipped`, or has a kind that is not shown. Never raises.
 
     Args:
         thread: the thread's id, from the file's name.
@@ -131,7 +133,7 @@ class RolloutReader(LineEvents):
         self._cwd = ""
         self._begun = False
         self._bare = False
-        """Whether the file is of the bare era: its lines have the time of its header."""
+        """Whether the lines carry no time (0.20, 0.25): they have that of the header."""
         self._path: str | None = None
         """The thread's own agent path."""
         self._policy_known = False
@@ -142,7 +144,7 @@ class RolloutReader(LineEvents):
         """Whether this turn has a prompt, to which a message is the answer."""
         self._has_result = False
         self._own_lines = OwnLineFilter(thread)
-        self._calls = CallTracker(thread, self._let_out_by)
+        self._calls = CallTracker(self._emit, self._let_out_by)
         self._tokens = TokenCounter()
         self._has_gap = False
         """Whether a part of the file was left out."""
@@ -206,19 +208,19 @@ class RolloutReader(LineEvents):
             self._skip("malformed", f"not JSON: {error}")
 
     def _dispatch(self, line: bytes) -> None:
-        if (head := HEAD.match(line)) and (by_head := _RULES_BY_HEAD.get((head[1], head[2]))):
-            self._apply(by_head, line)
+        if (head := HEAD.match(line)) and (usual := _RULES.get((head[1], head[2]))):
+            self._apply(usual, line)
             return
-        kind = kind_of(line)
-        rule = _RULES[kind.family].get(kind.name)
+        kind, is_bare = kind_of(line)
+        rule = _RULES.get(kind)
         if rule is None:
-            if kind.silent and line.rstrip().endswith(b"}"):
+            if kind in SILENT and line.rstrip().endswith(b"}"):
                 return
             if is_json(line):
-                self._skip("unknown", str(kind))
+                self._skip("unknown", kind_text(kind))
             else:
-                self._skip("malformed", f"not JSON: {kind}")
-        elif kind.bare:
+                self._skip("malformed", f"not JSON: {kind_text(kind)}")
+        elif is_bare:
             self._bare = True
             rule.act(self, rule.payload.decode(line))
         else:
@@ -234,10 +236,10 @@ class RolloutReader(LineEvents):
 
     def _item_completed(self, payload: records.ItemCompleted) -> None:
         kind = kind_of_item(payload.item)
-        if (rule := _RULES["item"].get(kind.name)) is not None:
+        if (rule := _RULES.get(kind)) is not None:
             rule.act(self, rule.payload.decode(payload.item), payload.started_at_ms)
-        elif not kind.silent:
-            self._skip("unknown", str(kind))
+        elif kind not in SILENT:
+            self._skip("unknown", kind_text(kind))
 
     def leave_out(self, calls: Sequence[str], *, line: int, started_line: int, time: bytes) -> CallsLeftOut:
         """Return the event of calls that have ended and are not read.
@@ -317,7 +319,7 @@ class RolloutReader(LineEvents):
     def _end_turn(self, mark: records.TurnMark, how: str) -> None:
         error = mark.error or self._error
         self._error = None
-        self._events.extend(self._calls.release())
+        self._calls.release()
         self._emit(
             TurnEnded,
             turn=_line(mark.turn_id),
@@ -405,32 +407,20 @@ class RolloutReader(LineEvents):
 
     def _start(self, call: str, tool: Tool) -> None:
         if call:
-            self._events.extend(self._calls.start(clean_line(call), tool, self._at, self._number))
+            self._calls.start(clean_line(call), tool, at=self._at)
         else:
             self._skip("malformed", f"a call of {tool.name} without an id")
 
     def _tool_output(self, output: records.ToolOutput) -> None:
         if output.call_id:  # outputs without a call exist since 0.151
-            self._events.extend(
-                self._calls.add_output(clean_line(output.call_id), output.output, self._at, self._number)
-            )
+            self._calls.add_output(clean_line(output.call_id), output.output)
 
     def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
         self._has_result = self._has_result or (done.by_user and not self._is_prompted)
         if done.by_user and not self._deduplicators["shell"].is_new(dialect, done.tool.text):
             return
         started_at = possible_time(started_ms / 1000 if started_ms else None) or self._at
-        self._events.extend(
-            self._calls.finish(
-                call=clean_line(done.call),
-                tool=done.tool,
-                ending=done.ending,
-                at=self._at,
-                line=self._number,
-                started_at=started_at,
-                by_user=done.by_user,
-            )
-        )
+        self._calls.finish(done, started_at=started_at, at=self._at, line=self._number)
 
     # ------------------------------------------------------------ items and end events
 
@@ -547,19 +537,12 @@ _ITEMS: Final = {
 }
 
 
-_RULES: Final[dict[Family, dict[bytes, _LineRule]]] = {
-    "line": _LINES,
-    "response_item": _RESPONSES,
-    "event_msg": _EVENTS,
-    "item": _ITEMS,
-    "record": {},
-}
-_RULES_BY_HEAD: Final[dict[tuple[bytes, bytes | None], _LineRule]] = {
+_RULES: Final[dict[Kind, _LineRule]] = {
     **{(name, None): rule for name, rule in _LINES.items()},
     **{(b"response_item", name): rule for name, rule in _RESPONSES.items()},
     **{(b"event_msg", name): rule for name, rule in _EVENTS.items()},
+    **{(b"item", name): rule for name, rule in _ITEMS.items()},
 }
-"""The same rules by the groups of `HEAD`, which matches most lines."""
 
 
 _MARK: Final = re.compile(rb'"(?:token_count|turn_context|thread_settings_applied|session_meta)"')

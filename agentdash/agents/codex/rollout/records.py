@@ -199,7 +199,7 @@ class ReviewEnd(msgspec.Struct, gc=False):
     """`exited_review_mode`."""
 
     review_output: Any = None
-    """None where the review did not get to its end."""
+    """None if the review did not get to its end."""
 
 
 class Invocation(msgspec.Struct, gc=False):

@@ -1,7 +1,7 @@
 """Read rollouts for audits: calls that can show nothing of a sandbox are counted, not read.
 
 Most lines of a rollout are calls that ended by themselves, and whose output has no word of a denial. A start
-and an output of which that is certain are left out, and a `CallsLeftOut` stands in their place; a
+and an output that certainly show nothing are left out, and a `CallsLeftOut` stands in their place; a
 `RolloutReader` reads all other lines. An audit of these events is that of all, several times as fast.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout import outputs, records, tools
-from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
+from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, SILENT, is_complete
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.rollout.tools import patch_text
 from agentdash.model.decoders import JsonDecoder
@@ -130,7 +130,7 @@ class SparseReader:
         kind = (head[1], head[2])
         rule = _RULES.get(kind)
         if rule is None:
-            if is_silent(*kind) and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
+            if kind in SILENT and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
                 return True
         else:
             try:
@@ -236,7 +236,7 @@ class _CommandCompleted(msgspec.Struct, gc=False):
 
     item: _Item
     started_at_ms: int | None = None
-    """As the reader wants it: otherwise the line is malformed."""
+    """As the reader wants it: another type is malformed."""
 
 
 class _Rule(NamedTuple):

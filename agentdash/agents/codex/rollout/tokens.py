@@ -58,7 +58,7 @@ class TokenCounter:
         self._is_fork = True
 
     def skip_lines(self) -> None:
-        """Note that a part of the file was left out: its tokens are of models that are not known."""
+        """Note that a part of the file was left out: the models of its tokens are not known."""
         self._gap = True
         self._model = self._tier = None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -152,19 +153,49 @@ def _author_by_marks(process: Process) -> _Author | None:
     return None
 
 
-def _container_program(process: Process, below: Iterable[Process]) -> str | None:
-    """Return the client of the container that a worker has started itself in, or None.
+class _Container(NamedTuple):
+    """A container that a worker CLI has started itself in."""
+
+    author: _Author
+    inside: Process | None
+    """The worker's process in it, or None if it is not seen (a virtual machine, another user) or not the only
+    one."""
+
+
+def _own_container(fleet: FleetView, process: Process, below: Iterable[Process]) -> _Container | None:
+    """Return the container that a worker has started itself in, or None.
 
     Gemini CLI and Qwen Code start themselves again in one (`docker run`, `podman run`, `lxc exec`): its
-    client runs below the worker, and what does the work descends from the container engine.
+    client runs below the worker, and what does the work descends from the container engine. They name the
+    container in the client's arguments, and in the environment of what runs inside (`--env SANDBOX=NAME`, 12
+    random hexadecimal digits in Gemini CLI 0.61.0).
     """
     mark = COMMAND_MARKS.get(process.agent or "")
     for client in below if mark is not None else ():
         program = client.argv[0].rpartition("/")[2] if client.argv else client.name
         is_client = program in _CONTAINER_PROGRAMS and not {"run", "exec"}.isdisjoint(client.argv)
         if is_client and mark not in (client.env or {}):
-            return program
+            given = [value for option, value in pairwise(client.argv) if option == "--env"]
+            name = next((value for value in reversed(given) if value.startswith(f"{INHERITED}=")), None)
+            inside = _inside(fleet, process, client, name) if name else None
+            evidence = f"pid {client.pid} below it: {' '.join(client.argv[:4])}"
+            evidence += f"; pid {inside.pid} in it: {name}" if inside else ""
+            return _Container(_Author(AGENT_NAMES[process.agent or ""], evidence, program), inside)
     return None
+
+
+def _inside(fleet: FleetView, process: Process, client: Process, name: str) -> Process | None:
+    """Return the worker's outermost process in a container, if there is one alone."""
+    found = {
+        each.pid: each
+        for each in fleet.processes.values()
+        if each.agent == process.agent
+        and each.key.started >= client.key.started
+        and f"{INHERITED}={(each.env or {}).get(INHERITED)}" == name
+        and enclosing_sandbox(each, fleet.kernel) is not None
+    }
+    outermost = [each for each in found.values() if each.ppid not in found]
+    return outermost[0] if len(outermost) == 1 else None
 
 
 # ---------------------------------------------------------------- the layers
@@ -182,24 +213,28 @@ def _judge_layers(fleet: FleetView, process: Process, worker: str, below: Sequen
     since = process.key.started
     request = next((each for each in reversed(fleet.requests.get(worker, ())) if each.since == since), None)
     commands = _commands(process, below)
-    container = _container_program(process, below)
+    container = _own_container(fleet, process, below)
+    acting = container.inside if container else process
     is_per_command = request is not None and request.scope == "commands" and bool(commands)
-    seen = commands[-1] if is_per_command else process
-    around = enclosing_sandbox(seen, fleet.kernel) if container is None else None
+    seen = commands[-1] if is_per_command else acting
+    around = enclosing_sandbox(seen, fleet.kernel)
     author = _author(fleet, around.process) if around else None
-    applied = f"a container, by {container}" if container else None
+    if container is not None and seen is not None and seen is acting:
+        author = container.author
+    applied = f"a container, by {container.author.launcher}" if container else None
     if around is not None:
         applied = author.in_words if author else "a sandbox: what built it is not known"
+    launcher = author or (container.author if container else None)
     findings = tuple(_layer_findings(fleet, process, request, commands))
     verdict: Verdict = "mismatch" if findings else "unverified"
-    if not findings and container is None and _is_match(fleet, process, request, commands, author):
+    if not findings and _is_match(fleet, acting, request, commands, author):
         verdict = "match"
     return Sandbox(
         verdict=verdict,
         applied=applied,
-        launcher=(author.launcher or None) if author else container,
+        launcher=(launcher.launcher or None) if launcher else None,
         applied_policy=author.policy if author else None,
-        got=_observed(seen, fleet.kernel) if container is None else Got(),
+        got=_observed(seen, fleet.kernel) if seen else Got(),
         findings=findings,
         requested=request,
         evidence=tuple(_layer_evidence(around, author)),
@@ -218,7 +253,7 @@ def _commands(process: Process, below: Iterable[Process]) -> list[Process]:
 
 def _is_match(
     fleet: FleetView,
-    process: Process,
+    process: Process | None,
     request: Requested | None,
     commands: Sequence[Process],
     author: _Author | None,
@@ -226,7 +261,7 @@ def _is_match(
     """Return whether a worker is known to have what it was asked for."""
     if request is None or request.read_at is not None or request.origin(RequestField.FILESYSTEM) is None:
         return False
-    if process.kernel is None or fleet.kernel is None:
+    if process is None or process.kernel is None or fleet.kernel is None:
         return False
     if request.policy.is_full_access:
         return enclosing_sandbox(process, fleet.kernel) is None
@@ -269,9 +304,9 @@ def _layer_evidence(around: SandboxInfo | None, author: _Author | None) -> Itera
     yield Evidence(EvidenceSource.KERNEL, at, "in-a-sandbox", text)
 
 
-def _unread(request: Requested | None, container: str | None) -> Iterator[str]:
-    if container is not None:
-        yield f"what runs in the container that {container} started"
+def _unread(request: Requested | None, container: _Container | None) -> Iterator[str]:
+    if container is not None and container.inside is None:
+        yield f"what runs in the container that {container.author.launcher} started"
     if request is not None and request.origin(RequestField.FILESYSTEM) is None:
         yield "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
     elif request is not None and request.policy.restricts_files and request.scope == "commands":
