@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from rich.cells import cell_len
+
 from agentdash.model.causes import causes, ranked_findings
 from agentdash.model.denials import Remedy
 from agentdash.model.fact import WAITING, FactKind
@@ -55,9 +57,9 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
     ]
     after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
     dot = f" {look.glyphs.dot} "
-    taken = sum(len(dot) + len(part) for part in (worker.name, *before, *after) if part)
-    directory = elide_middle(
-        worker.cwd or "", max(_MIN_DIRECTORY_CELLS, cells - taken - 2), look.glyphs.ellipsis
+    room = cells - sum(len(dot) + cell_len(part) for part in (worker.name, *before, *after) if part)
+    directory = (
+        elide_middle(worker.cwd or "", room, look.glyphs.ellipsis) if room >= _MIN_DIRECTORY_CELLS else ""
     )
     about = "".join(dot + part for part in (*before, directory, *after) if part)
     return fit((Span(" "), Span(worker.name, "strong"), Span(about)), cells, look.glyphs.ellipsis)
@@ -146,7 +148,7 @@ def _fix(remedy: Remedy, cells: int) -> list[Line]:
         key = Span(pad("Y" * presses, 4), "key", "app.copy_remedy")
         head = (Span("Fix  " if presses == 1 else "     ", "title"), key)
         lines += paragraph(text, cells, "strong", head=head)
-        lines += paragraph(what, cells, "muted", indent=9)
+        lines += paragraph(what, cells, "muted", indent=9) if what else []
     return lines
 
 
