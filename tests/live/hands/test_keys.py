@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agentdash.tui.library.help import LIBRARY_KEYS
 
 from agentdash.tui.keys import BY_ID, KEYS
 from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
+from agentdash.tui.library.screen import LIBRARY_KEYS
 from agentdash.tui.transport.app import HINTS as REPLAY_HINTS
 from tests.live.conftest import Screens
 from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole
