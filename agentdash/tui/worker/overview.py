@@ -53,7 +53,8 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
         " ".join(filter(None, (worker.agent.name, worker.agent.version))),
         f"child of {parent}" if parent else "",
         f"on {worker.host}" if worker.host else "",
-        f"window {worker.pane.window}" if worker.pane else "",
+        worker.pane_there or "",
+        f"{'shown in ' * bool(worker.host)}window {worker.pane.window}" if worker.pane else "",
     ]
     after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
     dot = f" {look.glyphs.dot} "
@@ -134,7 +135,7 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
 def _dialog(pane: Pane | None, cells: int, look: Look) -> list[Line]:
     """Return the last lines of its screen that have words, behind a bar, indented as there."""
     if pane is None:
-        return paragraph("In no tmux pane: answer it in the window in which it runs.", cells, "muted")
+        return paragraph("No tmux pane is linked to it: answer it where it runs.", cells, "muted")
     written = [line.rstrip() for line in pane.screen if any(map(str.isalnum, line))][-_MAX_SCREEN_LINES:]
     margin = min((len(line) - len(line.lstrip()) for line in written), default=0)
     bar = Span(_BAR[look.glyphs is ASCII] + " ", "rule")

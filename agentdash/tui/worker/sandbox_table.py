@@ -120,6 +120,8 @@ def _agreement(name: LayerField, values: Mapping[str, str], sandbox: Sandbox) ->
     """Return what to say of a fact without a finding."""
     if not values["actual"]:
         return "not observed" if values["configured"] else ""
+    if name not in sandbox.got.values():
+        return "by the launcher's arguments"
     if sandbox.got.under_earlier_policy:
         return "observed before the policy changed"
     return _AS_CONFIGURED if _agrees(name, values["actual"], values["configured"]) else ""
