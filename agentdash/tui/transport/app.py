@@ -23,7 +23,7 @@ from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import ASCII, Look
+from agentdash.tui.theme import Look
 from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, legend, sign_of
 from agentdash.tui.view import ViewScreen
 from agentdash.tui.worker.screen import WorkerScreen
@@ -100,7 +100,7 @@ class ReplayApp(AgentDash):
 
     def more_signs(self) -> list[tuple[str, Tone, str]]:
         """Return the signs of the transport bar."""
-        return legend(self.glyphs)
+        return legend()
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
@@ -176,7 +176,7 @@ class ReplayApp(AgentDash):
             so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
             self.show_message(f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}.")
         elif target in _WRAPS:
-            sign, _, text = sign_of(player.marks & marks, ascii_only=self.glyphs is ASCII)
+            sign, _, text = sign_of(player.marks & marks)
             self.show_message(f"{sign} {text}")
         self.draw()
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from agentdash.tui.library.help import LIBRARY_KEYS
 
 from agentdash.tui.keys import BY_ID, KEYS
 from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
