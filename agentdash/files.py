@@ -109,11 +109,10 @@ def expand_user(path: str | os.PathLike[str]) -> Path:
 
 
 def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the content of a zstd-compressed file in pieces of about `size` bytes, the last of which may be
-    empty.
+    """Yield the content of a zstd-compressed file in pieces of about `size` bytes; the last may be empty.
 
     Raises:
-        ValueError: the file is damaged, ends too early, or becomes so large that it is none of Codex.
+        ValueError: the file is damaged, ends too early, or becomes larger than any file of Codex.
     """
     from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - compressed files are rare
 

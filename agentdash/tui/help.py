@@ -144,8 +144,8 @@ class HelpScreen(TextModal):
     def lines(self, _: View, cells: int, /) -> list[Line]:
         """Return the keys, signs and kinds of findings that match the search."""
         intro = (
-            "agentdash is read-only: no key acts on a worker. ctrl+c copies what is selected with the mouse, "
-            "ctrl+q quits from anywhere."
+            "agentdash is read-only: no key acts on a worker. "
+            "ctrl+c copies the text selected with the mouse, ctrl+q quits from anywhere."
         )
         app = cast("AgentDash", self.app)
         more = [_entry(sign, tone, text, cells) for sign, tone, text in app.more_signs()]

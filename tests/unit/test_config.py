@@ -119,7 +119,7 @@ def test_sessions_zero_means_all() -> None:
         ({"fly": "x"}, "keys.fly: unknown action: choose from down, up"),
         ({"qit": "x"}, "keys.qit: unknown action. Did you mean 'quit'?"),
         ({"quit": ""}, "keys.quit: invalid key ''"),
-        ({"quit-now": "x"}, "ctrl+q cannot be remapped"),
+        ({"suspend": "x"}, "ctrl+z cannot be remapped"),
         ({"down": "ctrl+frob"}, "invalid key 'ctrl+frob'"),
         ({"down": "k"}, "keys.down: k is already assigned to `up`"),
         ({"why": "?"}, "? is already assigned to `help`"),

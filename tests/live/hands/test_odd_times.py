@@ -11,8 +11,8 @@ from agentdash.tui.keys import KEYS
 from tests.live.hands.hands import AGENTDASH, FAILED, Hands, PrivateServer, shows
 from tests.live.patience import wait_until
 
-ENDING = {"quit", "quit-now", "copy-text"}
-"""Keys that end the program, the last one where no text is selected."""
+ENDING = {"quit"}
+"""Keys that end the program."""
 EVERY = tuple(part for key in KEYS if key.id not in ENDING for part in key.keys.split(","))
 OPENERS = ("", "enter", "m", "w", "?", ":", "/", "D", "S")
 """What opens the screens, boxes and inputs of all apps."""
