@@ -32,14 +32,14 @@ RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 
 def replay_app(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options=Options()):  # noqa: B008 - it is frozen
-    """Return the app over a recording, paused at its n-th finding."""
+    """Return the app over a recording, paused at its n-th mismatch."""
     first = min((RECORDINGS / version / scenario).iterdir())
     clock = VirtualClock(0)
     player = Player(find_family(CodexHome(Path("/nonexistent")), str(first)), clock)
     player.index.read()
     player.toggle()
     for _ in range(finding):
-        player.seek_mark(Mark.FINDING, 1)
+        player.seek_mark(Mark.MISMATCH, 1)
     snapshot = build_snapshot(player.read().fleet, clock.now())
     return ReplayApp(
         StaticFeed(snapshot), clock, player, export=lambda file: f"Written to {file}", options=options

@@ -144,9 +144,6 @@ class ReplayApp(AgentDash):
                     bar.show(self._player, look)
         if self._lone is not None and self._lone.is_mounted:
             self._lone.query_one(Footer).show_hints((*HINTS, "tab-right", "quit", "help"))
-        if notice := self._player.notice:
-            self._player.notice = ""
-            self.show_message(notice)
 
     async def action_back(self) -> None:
         """Close this screen, unless it is that of the only session."""

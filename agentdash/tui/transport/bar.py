@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -59,7 +58,7 @@ class TransportState:
     mode: str
     """`playing`, `paused`, `reading`, `LIVE`."""
     speed: float
-    """Recorded seconds per second; inf: as fast as it can be drawn."""
+    """Recorded seconds per second."""
 
     @classmethod
     def of(cls, player: Player, at: float) -> TransportState:
@@ -183,7 +182,7 @@ def bar_ends(state: TransportState, cells: int) -> tuple[Line, Line]:
     if cells < _TRACK_FROM_CELLS:
         return (flag, Span(" "), read_only, *((time,) if cells > 25 else ())), ()
     mode = Span(f" {state.mode:7}", "live" if state.mode == "LIVE" else "strong")
-    speed = Span("  xmax" if math.isinf(state.speed) else f"  x{state.speed:g}", "strong")
+    speed = Span(f"  x{state.speed:g}", "strong")
     if cells < _ONE_LINE_FROM_CELLS:
         return (Span(" "), flag, mode, time, speed, Span("  "), read_only), ()
     day = f" {date(state.at)}" if cells >= _DATE_FROM_CELLS else ""
