@@ -347,7 +347,7 @@ def test_explain_screen_with_user_rules(tmp_path: Path) -> None:
 def test_sessions(home: Path) -> None:
     done = agentdash("sessions", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
-    assert document["schema"] == "agentdash.sessions/1"
+    assert document["schema"] == "agentdash.sessions/2"
     assert [s["id"] for s in document["sessions"]] == sorted(
         (s["id"] for s in document["sessions"]), reverse=True
     )
