@@ -362,7 +362,7 @@ def test_sessions(home: Path) -> None:
     )
     assert "no sessions" in agentdash("sessions", "--codex-home", str(home.parent)).stdout
     newest = document["sessions"][0]
-    for columns, ident in ((45, newest["id"][:18]), (80, newest["id"][:18]), (140, newest["id"])):
+    for columns, ident in ((60, newest["id"][:18]), (80, newest["id"][:18]), (140, newest["id"])):
         table = agentdash("sessions", "--codex-home", str(home), COLUMNS=str(columns)).stdout.splitlines()
         assert max(map(len, table)) <= columns
         assert f"{ident}  " in table[1]
