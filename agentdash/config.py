@@ -310,7 +310,7 @@ def _problems(
     """Yield the mistakes of a table of the file, the first one of each option.
 
     Args:
-        options: what it may set, and of which type each is.
+        options: what it may set, and the type of each option.
         above: the names of the tables that it is in.
         text: of the file, for the places.
     """

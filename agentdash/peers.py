@@ -223,7 +223,7 @@ def _trusted_users() -> tuple[int, ...]:
 
 
 def _lives_on(client: socket.socket, pid: int, started: str) -> bool:
-    """Return whether the process that listens has lived up to now: what was read of its pid is of it then.
+    """Return whether the process that listens has lived up to now: then what was read of its pid is about it.
 
     Args:
         started: when a process of this pid was started, as read first.

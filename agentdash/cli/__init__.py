@@ -86,7 +86,7 @@ class _Commands(click.Group):
             raise click.exceptions.NoSuchCommand(unknown.command_name, None, COMMANDS, ctx) from None
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Parse the options, of which `--help` and `--version` print."""
+        """Parse the options; `--help` and `--version` print."""
         try:
             return super().make_context(*args, **extra)
         except BrokenPipeError:  # click would exit with 1
@@ -95,7 +95,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # the reader has closed the pipe (`| head`), which is no failure
+        except BrokenPipeError:  # the reader has closed the pipe (`| head`), that is not a failure
             return 0
 
 

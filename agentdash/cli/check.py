@@ -141,9 +141,8 @@ def check(
     With --config: predict the policy of a Codex with these ARGS, by arguments, configuration files and
     managed settings, before it runs. What follows --config is as for codex.
 
-    Exit code 0: no findings, and no denial that no success came after. 1: there are some. 2: something could
-    not be read: a damaged line as well, but for a last line that may still be written. In a session that was
-    resumed after a torn line it stays, also with --baseline.
+    Exit code 0: no findings, and a success after each denial. 1: findings, or denials without one. 2: a file
+    cannot be read whole: --baseline does not change that. The last line may be torn: it is still written.
 
     With --host: files are read there, by the agentdash there.
 

@@ -191,7 +191,7 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
 
 
 async def _go_to_pane(key: PaneKey) -> str | None:
-    """Select a pane in tmux; return why it is not in sight: tmux refuses, or this is no client of it."""
+    """Select a pane in tmux; return why it is not in sight: tmux refuses, or has no client here."""
     from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
 
     try:

@@ -61,7 +61,7 @@ def export(
     talk = talk or file.name in _TALK_FILES
     if talk and redact:
         raise click.UsageError(
-            "--redact leaves out prompts and messages, of which a conversation consists: export a report"
+            "--redact leaves out prompts and messages, all that a conversation has: export a report"
         )
     now = time.time()
     found = playable(target, config, journal or journal_folder(), now)

@@ -16,8 +16,7 @@ from pydantic import Field
 from rich.console import Console
 
 from agentdash.agents.codex.home import CodexHome, default_home
-from agentdash.cli.fleet_access import FleetView, read_fleet
-from agentdash.cli.targets import with_server_of
+from agentdash.cli.fleet_access import FleetView, read_fleet, with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
 from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config, state_folder

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MAX_SECONDS: Final = 10 * 365 * 86_400.0
-"""Ten years, the longest time of any option. Event loops and calendars fail at times that are no times."""
+"""Ten years, the longest time of any option. Event loops and calendars fail at absurd times."""
 _MAX_OFFERED_THREADS: Final = 50
 """Completions if no agentdash publishes its workers; a longer menu is useless."""
 

@@ -87,7 +87,7 @@ def _fed(app: BaseApp[Any], hub: Hub, services: Sequence[Service]) -> AbstractAs
 
     async def freeze() -> None:
         await hub.wait_for_snapshot(None)
-        gc.freeze()  # what the hub has imported is no garbage either
+        gc.freeze()  # nor is what the hub has imported
 
     return running(hub, *services, ("start", freeze), after=app.painted.wait)
 

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agentdash.cli import termination
-from agentdash.cli.fleet_access import follow_fleet, no_such_worker, warn_if_indirect
+from agentdash.cli.fleet_access import Found, find, follow_fleet, no_such_worker, warn_if_indirect
 from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
@@ -22,7 +22,6 @@ from agentdash.cli.options import (
     target_argument,
 )
 from agentdash.cli.output import print_document, print_text, until_pipe_closes
-from agentdash.cli.targets import Found, find
 from agentdash.config import Config
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State

@@ -49,7 +49,7 @@ class AttentionFile:
         """Return what the file has; nothing known where it is missing.
 
         Raises:
-            OSError: it cannot be read, or is no file of this module.
+            OSError: it cannot be read, or this module did not write it.
         """
         return self._read().homes.get(self._home, Attention())
 

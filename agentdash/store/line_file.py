@@ -2,7 +2,7 @@
 
 One file for each Codex home, `status-<hash>.line`, written with the status file and removed with it: text,
 one `name value` per line. Modules that start slowly (`typing`, `pathlib`, `json`, `msgspec`) are not imported
-here: a reader has 30 ms, of which Python itself takes two thirds.
+here: a reader has 30 ms, and Python itself takes two thirds of that.
 """
 
 # Paths are strings here: `pathlib` starts slowly.

@@ -49,7 +49,7 @@ _MAX_PANES: Final = 500
 _MAX_BYTES: Final = 64 << 20
 """A larger file was not written by this module."""
 _SEEN_INTERVAL_S: Final = 30.0
-"""Between two writes of a worker of which only the time of the newest look differs."""
+"""Between two writes of a worker when nothing but the time of the last look differs."""
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS observation (
     home TEXT, thread TEXT, fact BLOB, first REAL, last REAL, PRIMARY KEY (home, thread, fact)) WITHOUT ROWID;

@@ -161,7 +161,7 @@ def outdated(published: Published, now: float) -> str | None:
 
 
 def unreachable(worker: Worker, why: str, at: float) -> Worker:
-    """Return a worker of which nothing can be known inside of the sandbox."""
+    """Return a worker as unreachable: nothing can be known of it inside the sandbox."""
     evidence = Evidence(EvidenceSource.STATUS_FILE, at, "no-status-file", why, agrees=True)
     return replace(worker, assessment=Assessment(State.UNREACHABLE, None, why, (evidence,)))
 
@@ -357,7 +357,7 @@ def _exists(pid: int) -> bool:
     if pid <= 0:  # these address groups of processes
         return False
     try:
-        os.kill(pid, 0)  # 0 is no signal: only checks
+        os.kill(pid, 0)  # signal 0 only checks
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:

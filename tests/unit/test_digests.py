@@ -19,7 +19,6 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from agentdash.model.denials import PathKind
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
@@ -175,19 +174,6 @@ def test_other_requests_give_another_report(home: Path, store: DigestStore) -> N
         asked.append(Requested())
 
 
-def test_another_kind_of_place_gives_another_remedy(
-    home: Path, store: DigestStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (path,) = (path for path in files(home) if "board/kanban.db" in path.read_text())
-    monkeypatch.setattr(audit_module, "_is_any_here", bool)
-    reports: list[bytes] = []
-    for kind in (PathKind.DIRECTORY, PathKind.MISSING, PathKind.DIRECTORY):
-        kinds = {"/home/dev/board": kind, "/home/dev": PathKind.HOME}
-        monkeypatch.setattr(audit_module, "path_kinds", lambda _, kinds=kinds: kinds)
-        reports.append(encoded(audit([path], digests=store)))
-    assert (reports[0] == reports[2], reports[0] == reports[1]) == (True, False)
-
-
 def test_other_rules_read_everything_again(
     home: Path, store: DigestStore, read_paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,12 +233,6 @@ def test_a_damaged_file_is_made_anew(home: Path, store: DigestStore, read_paths:
     read_paths.clear()
     audit(files(home), digests=DigestStore(store.path.parent))
     assert read_paths == []
-
-
-def test_a_place_that_cannot_be_written_is_no_failure(home: Path) -> None:
-    store = DigestStore(Path("/dev/null/state"))
-    assert encoded(audit(files(home), digests=store)) == encoded(audit(files(home)))
-    assert store.trouble is not None
 
 
 def test_the_file_and_its_directory_are_private(home: Path, store: DigestStore) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome
 from agentdash.cli.export import export
 from agentdash.cli.family import playable
 from agentdash.config import Config
@@ -19,16 +18,14 @@ from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetReplaced, RecordingEnded, known_of
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, RecordingEnded, known_of
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark
-from agentdash.replay.journal import JournalReader, find_overlapping, find_parts, journal_streams
-from agentdash.replay.library.library import Library
-from agentdash.replay.library.query import Query
+from agentdash.replay.journal import JournalReader, find_overlapping, journal_streams, recordings
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.timeline_builder import build_report
@@ -163,8 +160,10 @@ async def test_reading_from_the_middle_begins_with_what_was_known(tmp_path: Path
 async def test_parts_are_readable_alone_and_together(tmp_path: Path) -> None:
     bench = Bench(tmp_path, JournalLimits(part_bytes=1))
     await bench.record(*[[event] for event in STORY])
-    assert [part.number for part in find_parts(tmp_path)] == list(range(1, len(list(tmp_path.iterdir())) + 1))
-    assert len(list(find_parts(tmp_path))) > 5
+    (recording_,) = recordings(tmp_path)
+    numbers = [part.number for part in recording_.parts]
+    assert numbers == list(range(1, len(list(tmp_path.iterdir())) + 1))
+    assert len(numbers) > 5
     whole = without_journal(bench.read())
     assert [type(x) for x in whole if isinstance(x, e.PaneDrawn)] == [
         type(x) for x in STORY if isinstance(x, e.PaneDrawn)
@@ -235,30 +234,6 @@ def test_screen_difference_of_changing_height() -> None:
     assert isinstance(packed[1], ScreenChanged)
     back = reader.read([b"{}", *(e.encode(event) for event in packed if event)])
     assert [x.screen for x in back if isinstance(x, e.PaneDrawn)] == screens
-
-
-async def test_player_shows_recorded_panes(tmp_path: Path) -> None:
-    """Also after seeking back; after the end of the recording panes stay as they were seen last."""
-    await Bench(tmp_path / "journal").record(STORY)
-    path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
-    path.write_bytes(
-        META + b"\n" + line("event_msg", {"type": "user_message", "message": "go"}, second=10) + b"\n"
-    )
-    with path.open("ab") as file:
-        file.write(line("event_msg", {"type": "agent_message", "message": "done"}, second=30) + b"\n")
-    os.utime(path, (BORN + 30, BORN + 30))
-    family = Family(THREAD, (path,))
-    player = Player(
-        family, VirtualClock(0), open_extra=journal_streams(tmp_path / "journal", family, NOW + 1e6)
-    )
-    player.index.read()
-    shown = []
-    for at in (NOW + 1.5, NOW + 3.5, NOW + 1.5, NOW + 5.5, BORN + 25):
-        player.seek_time(at)
-        (known,) = await player.poll(Fleet())
-        assert isinstance(known, FleetReplaced)
-        shown.append([pane.screen[2] if len(pane.screen) > 2 else "" for pane in known.fleet.panes.values()])
-    assert shown == [["c"], ["changed"], ["c"], ["it"], ["it"]]
 
 
 # ---------------------------------------------------------------- the end
@@ -337,13 +312,6 @@ async def test_killed_worker_is_dead_at_its_time(tmp_path: Path, after: float) -
     assert after <= end - BORN <= after + 6
 
 
-async def test_worker_that_outlives_its_recording_is_exited_at_its_end(tmp_path: Path) -> None:
-    family = rollout(tmp_path, *asked(2), last=2)
-    end, workers = await ends_of(await recorded_player(tmp_path, family, [*LIVES, *others(30)]))
-    assert (workers[THREAD].state, workers[THREAD].assessment.since) == ("exited", BORN + 30)
-    assert end == BORN + 30
-
-
 async def test_recording_ends_with_the_last_turn(tmp_path: Path) -> None:
     """Also where its process waits for another prompt for hours, and others are busy meanwhile."""
     done = line("event_msg", {"type": "task_complete", "turn_id": "t", "last_agent_message": "ok"}, second=8)
@@ -390,17 +358,6 @@ async def test_export_has_the_family_alone_and_its_length(tmp_path: Path) -> Non
     assert alone.ended == BORN + 60
 
 
-async def test_seek_equals_stepping_with_a_recording(tmp_path: Path) -> None:
-    family = rollout(tmp_path, *asked(2), last=2)
-    player = await recorded_player(tmp_path, family, [*LIVES, *others(40), *died_at(BORN + 20)])
-    stepped = player.index.cursor(0)
-    steps = 0
-    while stepped.advance() is not None:
-        steps += 1
-        assert player.index.cursor(steps).fleet == stepped.fleet
-    assert steps == len(player.index.times) > 20
-
-
 # ---------------------------------------------------------------- recordings without a thread
 
 CLAUDE = Process(ProcessKey(200, BORN - 9), 1, "claude", ("claude",), agent="claude", cwd="/home/dev/api")
@@ -437,19 +394,6 @@ async def recording(folder: Path, events: Iterable[e.Event]) -> Path:
     (part,) = folder.iterdir()
     os.utime(part, (BORN + 65, BORN + 65))
     return part
-
-
-async def test_recording_is_listed(tmp_path: Path) -> None:
-    part = await recording(tmp_path / "journal", PANES_ALONE)
-    library = Library(CodexHome(tmp_path), VirtualClock(NOW + 100), recordings=tmp_path / "journal")
-    (entry,) = library.entries()
-    assert list(library.fill([entry], lambda: [entry.key])) == []
-    assert (entry.title, entry.recording, entry.begun) == ("Recording of panes and processes", True, BORN)
-    assert entry.problem is None
-    assert entry.path == part
-    assert entry.took == 65
-    assert Query.parse("is:recording", NOW).matches(entry)
-    assert not Query.parse("!is:recording", NOW).matches(entry)
 
 
 @pytest.mark.parametrize("ending", [(), KILLED], ids=["lives", "killed"])

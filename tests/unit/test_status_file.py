@@ -286,10 +286,3 @@ def test_a_home_that_was_named_is_not_replaced_by_another(
     monkeypatch.setenv("CODEX_HOME", str(inside / "elsewhere"))
     assert seen_inside() == (len(snapshot.workers), None)
     publisher.withdraw()
-
-
-def test_an_outdated_file_is_not_that_of_another_home(snapshot: Snapshot, inside: Path) -> None:
-    publisher = Publisher(inside / "elsewhere", VirtualClock(SystemClock().now() - TOO_OLD - 5))
-    publisher.write(replace(snapshot, at=SystemClock().now() - TOO_OLD - 5))
-    count, problem = seen_inside()
-    assert (count, "set CODEX_HOME" in (problem or "")) == (0, False)

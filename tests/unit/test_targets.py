@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from agentdash.cli import targets
-from agentdash.cli.targets import find, with_server_of
+from agentdash.cli import fleet_access
+from agentdash.cli.fleet_access import find, with_server_of
 from agentdash.config import Config
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.states import State
@@ -24,7 +24,7 @@ def worker(name: str, key: PaneKey | None = None) -> Worker:
 
 @pytest.fixture(autouse=True)
 def _outside_of_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "own_server", lambda: None)
+    monkeypatch.setattr(fleet_access, "own_server", lambda: None)
 
 
 def ids(snapshot: Snapshot, target: str) -> list[str]:
@@ -46,14 +46,14 @@ def test_pane_of_several_servers_is_the_callers_own_or_ambiguous(monkeypatch: py
     with pytest.raises(click.UsageError, match=r"choose from default:%4, work:%4$"):
         ids(both, "%4")
     for server, expected in (("-L work", ["b"]), ("default", ["a"])):
-        monkeypatch.setattr(targets, "own_server", lambda server=server: server)
+        monkeypatch.setattr(fleet_access, "own_server", lambda server=server: server)
         assert ids(both, "%4") == expected
 
 
 def test_own_pane_without_a_worker_is_not_that_of_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = Snapshot(1.0, (worker("b", OTHER),), idle_panes=(HERE,))
     assert ids(snapshot, "%4") == ["b"]
-    monkeypatch.setattr(targets, "own_server", lambda: "default")
+    monkeypatch.setattr(fleet_access, "own_server", lambda: "default")
     found = find(snapshot, "%4")
     assert (found.workers, found.pane) == ((), HERE)
 
