@@ -70,3 +70,12 @@ def read(path: str, at_least: int = 0) -> bytes:
         return text
     finally:
         os.close(descriptor)
+
+
+def run_time(pid: int) -> int | None:
+    """Return how long a process has run on a CPU, in nanoseconds (`/proc/PID/schedstat`), or None if the
+    system does not tell."""
+    try:
+        return int(read(f"/proc/{pid}/schedstat").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -38,8 +38,8 @@ def playable(target: str, config: Config, journal: Path, now: float) -> Playable
     Raises:
         click.UsageError: nothing matches, or it cannot be read.
     """
-    if parts := find_recording(journal, target):
-        return Playable(Family(parts[0].recording, ()), recording_streams(parts, now))
+    if (recording := find_recording(journal, target)) is not None:
+        return Playable(Family(recording.name, ()), recording_streams(recording, now))
     family = family_of(target, config)
     return Playable(family, journal_streams(journal, family, now))
 

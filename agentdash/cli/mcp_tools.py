@@ -162,8 +162,7 @@ class Tools:
         return "\n".join(lines)
 
     def _sessions(self, limit: int) -> str:
-        digests = DigestStore(state_folder())
-        listed = read_sessions(self._config.codex_home, limit, self._config.claude_home, digests)
+        listed = read_sessions(self._config.codex_home, limit, self._config.claude_home)
         rows = [
             {"id": each.id, "started_at": each.started_at, "cwd": each.cwd, "prompt": each.prompt}
             for each in listed.sessions

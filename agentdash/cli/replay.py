@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -178,10 +179,12 @@ def _play_there(carrier: Carrier, thread: str, flags: Sequence[str]) -> NoReturn
         click.UsageError: the carrier has no terminal.
     """
     from agentdash.collect.remote.carrier import CarrierError
+    from agentdash.collect.remote.ssh_master import share_safely
     from agentdash.programs import environment, find_program
 
     try:
         argv = carrier.in_terminal(shlex.join(["replay", thread, *flags]))
+        argv = share_safely(argv, ExitStack()) if argv[0] == "ssh" else argv
         program = find_program(argv[0])
     except (CarrierError, FileNotFoundError) as error:
         raise click.UsageError(clean_line(str(error))) from error

@@ -22,7 +22,6 @@ from agentdash.documents.worker import (
     finding_report,
     requested_report,
 )
-from agentdash.engine.denial_sums import CommonRemedy, common_remedies
 from agentdash.model.denials import stable_target
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.secrets import mask_fields
@@ -280,7 +279,7 @@ class DenialsReport(msgspec.Struct):
     targets: list[DeniedTargetReport]
     """Those that stopped most threads first."""
     remedies: list[CommonRemedyReport]
-    """The set of remedies that would have avoided them; paths and hosts of one table are one."""
+    """What would have avoided them, each once."""
 
     @property
     def exit_code(self) -> int:
@@ -303,17 +302,26 @@ def denials_report(audit: CheckReport) -> DenialsReport:
         threads=len(audit.threads),
         unreadable=audit.totals.unreadable,
         targets=targets,
-        remedies=[
-            _remedy_report(each)
-            for each in common_remedies(denial for thread in audit.threads for denial in thread.denials)
-        ],
+        remedies=_remedies(denial for thread in audit.threads for denial in thread.denials),
     )
 
 
-def _remedy_report(common: CommonRemedy) -> CommonRemedyReport:
-    return CommonRemedyReport(
-        remedy=common.remedy, remedy_where=common.where, targets=common.targets, calls=common.calls
-    )
+def _remedies(denials: Iterable[DenialReport]) -> list[CommonRemedyReport]:
+    """Return the remedies, each once, those that would have avoided most calls first."""
+    found: dict[str, list[DenialReport]] = {}
+    for denial in denials:
+        if denial.remedy is not None:
+            found.setdefault(denial.remedy, []).append(denial)
+    reports = [
+        CommonRemedyReport(
+            remedy=remedy,
+            remedy_where=group[0].remedy_where,
+            targets=_distinct(denial.target for denial in group),
+            calls=sum(denial.count for denial in group),
+        )
+        for remedy, group in found.items()
+    ]
+    return sorted(reports, key=lambda report: -report.calls)
 
 
 def _target_report(stable: str | None, denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:

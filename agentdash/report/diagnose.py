@@ -21,13 +21,6 @@ from typing import Final
 
 from agentdash import __version__
 from agentdash.agents.codex.command_rules import rule_files
-from agentdash.agents.codex.config.argv import parse_options
-from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.files import read_layers
-from agentdash.agents.codex.config.precedence import request
-from agentdash.agents.codex.config.reader import NEEDED, environment_rules
-from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
@@ -44,13 +37,12 @@ from agentdash.config import Config, config_file, state_folder
 from agentdash.model.events import HostSeen, LineSkipped, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
 from agentdash.model.process import Process
-from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
 from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
-from agentdash.report.predictions import default_version
+from agentdash.report.predictions import check_config, default_version
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 
 _COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
@@ -79,7 +71,7 @@ def diagnose(
         ok("config", f"{clean_line(str(file))}{'' if file.exists() else ': no such file, defaults apply'}"),
         *_check_sandbox(sandbox, home, config),
         *check_homes(home, probe.processes.values()),
-        *check_config(home, environ),
+        *_check_config(home),
         *check_rules(home),
         *_check_agents(),
         *_check_tmux(config, sandbox, probe),
@@ -365,34 +357,29 @@ def _version(path: Path) -> str | None:
     return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
 
 
-def check_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Yield the configuration layers of a Codex that would be started here, and what in them has no
-    effect."""
+def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
+    """Yield the configuration of a Codex that would be started here, and what in it has no effect."""
     installed = installed_codex()
-    version = installed or default_version()[0]
-    rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
-    layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)
-    for file in layers.problems:
-        detail = f"{file.path} cannot be read: {file.problem}"
-        yield warn("codex config", detail, "Codex may not start with it")
-    files = [file.path for file in (*layers.files, *layers.managed) if not file.problem]
-    which = f"Codex {version} here" if installed else f"Codex is not installed; by the rules of {version}"
-    detail = f"{which}: {', '.join(files) or 'no configuration file'}"
-    _, given = request(layers, nothing, rules, cwd=cwd)
-    if given.refusal is not None:
-        yield warn("codex config", detail, f"Codex will not start: {given.refusal}")
+    version = (installed, "on PATH") if installed else default_version()
+    root = home.root.expanduser().absolute()
+    report = check_config((), home=root, cwd=Path.cwd(), version=version)
+    for file in report.files:
+        if file.problem:
+            detail = f"{file.path} cannot be read: {file.problem}"
+            yield warn("codex config", detail, "Codex may not start with it")
+    which = (
+        f"Codex {installed} here" if installed else f"Codex is not installed; by the rules of {version[0]}"
+    )
+    files = ", ".join(file.path for file in report.files if file.in_force)
+    policy = ", ".join(f"{part.part} {part.value}" for part in report.parts)
+    detail = f"{which}: {files or 'no configuration file'}; {policy}"
+    if report.refusal is not None:
+        yield warn("codex config", detail, f"Codex will not start: {report.refusal}")
     else:
-        origin = given.origin(RequestField.FILESYSTEM)
-        by = f" by {origin.where}" if origin else ""
-        policy = f"files {given.policy.filesystem}, network {given.policy.network}"
-        yield ok("codex config", f"{detail}; {policy}{by}")
-    stack = Stack(nothing, layers.files, rules, managed=layers.managed_config)
-    needed = tuple(name for name in NEEDED if name != "CODEX_HOME" or environ.get(name))
-    for rule in environment_rules(stack, needed):
-        advice = "workers and agentdash in the sandbox need these: list them in `include_only` or `set`"
-        yield warn("codex environment", str(rule), advice if rule.effect == "drops" else None)
-    for setting in ineffective(layers, nothing, rules, given):
-        yield warn("codex config", str(setting))
+        yield ok("codex config", detail)
+    for setting in report.no_effect:
+        where = setting.file if setting.line is None else f"{setting.file}:{setting.line}"
+        yield warn("codex config", f"{where}: {setting.text} has no effect: {setting.why}")
 
 
 # ------------------------------------------------------------

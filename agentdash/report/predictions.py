@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 from rich.console import Console
 
-from agentdash.agents.codex.config.argv import Arguments, parse_options, refusal
+from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import directory, read_layers
-from agentdash.agents.codex.config.precedence import Asked, request
-from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
+from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, request, rules_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import document, remedy_fields
@@ -27,7 +26,6 @@ from agentdash.model.denials import Operation, PathFacts, PathKind
 from agentdash.model.policy import Network, Policy
 from agentdash.model.requested import RequestField, RequestLayer
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
-from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.elements import say
 
 if TYPE_CHECKING:
@@ -111,17 +109,16 @@ def check_config(
         version: of Codex, and where it was found.
 
     Raises:
-        ValueError: this version refuses the arguments.
+        ValueError: the arguments start no thread, or have options that no version knows.
     """
-    known = rules_for(version[0])
-    is_measured = known is not None and stand_in(version[0], LAST_MEASURED) is None
-    if is_measured and (problem := refusal(args, numbers_of(version[0])[1])) is not None:
-        raise ValueError(f"Codex {version[0]} does not take these arguments: {problem}")
+    is_measured = rules_of(version[0]) is None
     arguments = parse_options(args)
-    rules = known or latest_rules()
+    if arguments.mode == "other" or (is_measured and arguments.unknown):
+        what = ", ".join(arguments.unknown) or "a subcommand that starts no thread"
+        raise ValueError(f"Codex {version[0]} has no policy for these arguments: {what}")
     workspace = directory(arguments, str(cwd))
-    layers = read_layers(str(home), workspace, arguments, rules)
-    wanted, given = request(layers, arguments, rules, cwd=workspace)
+    layers = read_layers(str(home), workspace, arguments)
+    wanted, given = request(layers, arguments, cwd=workspace)
     return CheckConfigReport(
         schema="agentdash.check-config/1",
         version=version[0],
@@ -140,9 +137,7 @@ def check_config(
             )
             for file in layers.all
         ],
-        no_effect=[
-            document(IneffectiveReport, each) for each in ineffective(layers, arguments, rules, given)
-        ],
+        no_effect=[document(IneffectiveReport, each) for each in ineffective(layers, given)],
     )
 
 
@@ -155,7 +150,7 @@ def print_check_config(report: CheckConfigReport, console: Console) -> None:
     """Print the parts of the policy, what is not given, and what has no effect."""
     say(console, f"Codex {report.version} ({report.version_from}) in {report.cwd}")
     if not report.measured:
-        say(console, f"this version was not measured: by the rules of {LAST_MEASURED}")
+        say(console, f"this version was not measured: by the rules of {rules_of(report.version)}")
     if report.refusal:
         say(console, f"will not start: {report.refusal}")
     for part in report.parts:

@@ -11,9 +11,9 @@ from textual.keys import Keys
 from agentdash.model.suggestions import suggest
 
 Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Past", "Program"]
-HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
-"""What has the action: every app but the library, the dashboard, the replay, the library, the widget with the
-focus, Textual itself."""
+HandledBy = Literal["app", "fleet", "sandboxes", "player", "library", "lines", "textual"]
+"""What has the action: every app but the library, the dashboard, the screen of sandboxes, the replay, the
+library, the widget with the focus, Textual itself."""
 _NEVER_TOGETHER: Final = ({"fleet", "library"}, {"player", "library"})
 """Handlers that are not in one app: they may have the same keys."""
 
@@ -89,50 +89,37 @@ KEYS: Final = (
          "what was said, run or printed."),
         ("next-match", "n", "match(1)", "next match",
          "To the next worker that matches the last filter; in a replay, to the next text found."),
-        ("previous-match", "N", "match(-1)", "previous match", "To the previous one."),
-        ("bucket", "f", "bucket", "bucket", "All, Needs you, Running, Done, Past, Mismatch in turn."),
-        ("attention", "a", "attention", "attention", "To the next worker that needs you."),
-        ("mismatch", "!", "mismatch", "mismatch",
-         "To the next worker that got another sandbox than it was configured to have."),
+        ("attention", "a", "attention", "next", "To the next worker that needs you."),
     ),
     *_group(
         "Find", "fleet",
-        ("unread", "u", "unread", "new", "To the next worker that changed since you last looked."),
-        ("acknowledge", "d", "acknowledge", "done",
-         "Acknowledge what the worker needs: it does not need you until it changes. Again: undo."),
+        ("acknowledge", "d", "acknowledge", "dismiss",
+         "Dismiss what the worker needs: it does not need you until it changes. Again: undo."),
         ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, cost, name in turn."),
         ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
         ("past", "x", "past", "past", "Show or hide past workers."),
-        ("freeze", "F", "freeze", "freeze", "Keep all rows where they are; again: let them move."),
     ),
     *_group(
         "Look", "app",
-        ("why", "w", "why", "why", "Why this state and this verdict: all evidence, also what disagrees."),
-        ("open", "enter", "open", "open", "The selected worker in detail; once more: on the whole screen."),
+        ("why", "w", "why", "why", "Why this state and verdict: all evidence, for and against; again: back."),
+        ("open", "enter", "open", "open", "The selected worker in detail, on the whole screen."),
         ("tab-right", "right,l", "tab(1)", "next tab",
-         "Timeline, Screen, Talk, Commands, Changes, Sandbox, Evidence: the next one."),
+         "Overview, Talk, Commands, Changes, Screen, Evidence: the next one."),
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
-        ("shift-right", "shift+right", "shift(1)", "scroll right",
-         "Timeline, Screen, Commands, Changes: what is cut at the right; also with shift and the wheel."),
-        ("shift-left", "shift+left", "shift(-1)", "scroll left", "Back to the left."),
-        ("matrix", "m", "matrix", "matrix",
-         "All workers by files, network, flag, seatbelt, parent, tmux, escalation; enter opens a cell."),
-        ("lanes", "L", "lanes", "lanes",
-         "All workers on one time axis; enter goes to the worker, in a replay to that time too."),
-        ("zoom-in", "+", "zoom(1)", "zoom in", "Lanes: less time, down to ten minutes."),
-        ("zoom-out", "-", "zoom(-1)", "zoom out", "Lanes: more time, up to a day."),
-        ("findings", "Z", "findings", "findings", "All findings on the whole screen, the worst first."),
+        ("sandboxes", "m", "sandboxes", "sandboxes",
+         "The workers whose sandboxes differ from what is configured: how, why, and the remedy."),
     ),
     *_group(
         "Copy and go", "app",
-        ("jump", "o", "go_to_pane", "go to pane", "Go to the worker's tmux pane."),
+        ("jump", "o", "go_to_pane", "go there", "Go to the worker's tmux pane."),
         ("copy-id", "y", "copy_id", "copy id", "Copy the worker's id."),
         ("copy-remedy", "Y", "copy_remedy", "copy remedy",
-         "Copy the remedy of its worst finding; once more: of the next one."),
+         "Copy the remedy of its worst finding for one run; once more: for good; then the next one's."),
     ),
     *_group(
-        "Copy and go", "textual",
-        ("copy-text", "ctrl+c", "copy_text", "copy text", "Copy the text selected with the mouse."),
+        "Look", "sandboxes",
+        ("all-sandboxes", "A", "all", "all",
+         "All sandboxes, also those as configured; again: those that differ."),
     ),
     *_group(
         "Time", "player",
@@ -162,7 +149,7 @@ KEYS: Final = (
         "Program", "app",
         ("theme", "t", "theme", "theme",
          "The next theme: dark, light, high-contrast, colour-blind, terminal."),
-        ("palette", ":,ctrl+p", "command_palette", "palette", "All actions and all workers by name."),
+        ("palette", ":,ctrl+p", "command_palette", "more", "All actions and all workers by name."),
         ("help", "?,f1", "help", "help", "These keys, and what the signs mean."),
         ("back", "escape", "back", "back", "Back to the list; in the list, clear the filter."),
         ("quit", "q", "leave", "quit", "Back, and from the list: quit."),
@@ -171,7 +158,6 @@ KEYS: Final = (
         "Program", "textual",
         ("suspend", "ctrl+z", "suspend_process", "suspend",
          "Stop the program; `fg` in the shell continues it."),
-        ("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere."),
     ),
 )
 # fmt: on

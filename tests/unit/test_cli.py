@@ -21,6 +21,7 @@ from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
+from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -309,10 +310,11 @@ def test_check(home: Path) -> None:
 
 
 def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
-    capture = RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt"
-    plain = agentdash("explain", "--screen", str(capture), "--agent", "opencode")
+    capture = captures("opencode-1.18.33")["approve-command"]
+    (tmp_path / "screen.txt").write_text(capture.text)
+    plain = agentdash("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "opencode")
     assert "waiting-approval" in plain.stdout
-    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.read_text().split("\n")}
+    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines}
     for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
         shot = {**pane, "cursor": cursor, "width": 100, "height": 30}
         for content in (shot, {"workers": [{"pane": shot}, {"pane": None}]}):

@@ -119,7 +119,7 @@ def test_sessions_zero_means_all() -> None:
         ({"fly": "x"}, "keys.fly: unknown action: choose from down, up"),
         ({"qit": "x"}, "keys.qit: unknown action. Did you mean 'quit'?"),
         ({"quit": ""}, "keys.quit: invalid key ''"),
-        ({"quit-now": "x"}, "ctrl+q cannot be remapped"),
+        ({"suspend": "x"}, "ctrl+z cannot be remapped"),
         ({"down": "ctrl+frob"}, "invalid key 'ctrl+frob'"),
         ({"down": "k"}, "keys.down: k is already assigned to `up`"),
         ({"why": "?"}, "? is already assigned to `help`"),
@@ -132,11 +132,11 @@ def test_invalid_keys(keys: dict[str, str], message: str) -> None:
 
 
 def test_keys_can_be_swapped() -> None:
-    assert keymap({"down": "k, f2", "up": "j", "why": "!", "mismatch": "w"}) == {
+    assert keymap({"down": "k, f2", "up": "j", "why": "!", "attention": "w"}) == {
         "down": "k,f2",
         "up": "j",
         "why": "exclamation_mark",
-        "mismatch": "w",
+        "attention": "w",
     }
 
 

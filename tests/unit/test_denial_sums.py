@@ -6,7 +6,6 @@ from io import StringIO
 
 from rich.console import Console
 
-from agentdash.engine.denial_sums import DenialSum, DeniedCalls, sum_denials
 from agentdash.model.denials import LedgerEntry
 from agentdash.report.audit import audit
 from agentdash.report.check import denials_report, print_denials
@@ -34,19 +33,6 @@ def test_each_denied_call_is_counted_on_its_day() -> None:
 def test_only_the_newest_days_are_kept() -> None:
     entry = entered([day * DAY + 1 for day in range(1, 71)])
     assert (len(entry.days), entry.days[-1], entry.count) == (60, (70, 1), 70)
-
-
-def test_sums_have_calls_threads_and_open_threads() -> None:
-    denied = [
-        DeniedCalls("a", "t1", 2, is_open=False),
-        DeniedCalls("b", "t1", 9, is_open=True),
-        DeniedCalls("a", "t1", 1, is_open=True),
-        DeniedCalls("a", "t2", 4, is_open=True),
-    ]
-    assert sum_denials(denied) == [
-        DenialSum("b", calls=9, threads=1, open=1),
-        DenialSum("a", calls=7, threads=2, open=2),
-    ]
 
 
 def test_denials_are_summed_up_by_target() -> None:

@@ -554,14 +554,6 @@ def test_what_the_rules_were_not_made_for() -> None:
     assert 1 - missed / shown >= FOUND_AT_LEAST
 
 
-@pytest.mark.parametrize("error", [EROFS, EACCES])
-def test_zip_names_the_file_in_the_line_behind_its_error(error: str) -> None:
-    output = f"zip I/O error: {error}\nzip error: Could not create output file (/opt/x.zip)\n"
-    (denial,) = find("zip -qr /opt/x.zip src; echo rc=$?", f"{output}rc=15\n")
-    assert (denial.operation, denial.target, denial.program) == ("create", "/opt/x.zip", "zip")
-    assert find("zip -qr x.zip src", output.replace("/opt/", f"{CWD}/")) == ()
-
-
 # ---------------------------------------------------------------- real tools in the sandbox of Codex 0.169
 
 APT = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentdash.engine.detect.process_status import restraints
+from agentdash.engine.detect import restraints
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
 from agentdash.sandbox.flags.reader import consistent_hypotheses
@@ -67,7 +67,6 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
             f"{NET}=1\n{SB}=seatbelt\n",
             f"{NET}=\n{SB}=\n",
         ),
-        (f"declare -p {NET} {SB}", f'declare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n', None),
         (f"cat <<EOF\nnet=${NET}\nsb=${SB}\nEOF\n", "net=1\nsb=seatbelt\n", "net=\nsb=\n"),
         (f'jq -n env | grep -c . ; echo "n=${NET} s=${SB}"', "30\nn=1 s=seatbelt\n", "28\nn= s=\n"),
         ("jq -n env", f'{{\n  "{NET}": "1",\n  "{SB}": "seatbelt"\n}}\n', '{\n  "PATH": "/bin"\n}\n'),
@@ -375,7 +374,6 @@ def test_what_a_filter_has_passed_on_has_its_pattern() -> None:
     ("script", "output"),
     [
         ('x=$(env | grep CODEX); echo "$x"', "CODEX_HOME=/x\nNOTE=see CODEX_SANDBOX=seatbelt\n"),
-        ('set -u; echo a; echo "n=${CODEX_SANDBOX#s}"', "a\nbash: line 1: CODEX_SANDBOX: unbound variable\n"),
         ("echo -", "\n"),
         ("env | grep --color=always CODEX_", "\x1b[01;31m\x1b[KCODEX_\x1b[m\x1b[KHOME=/x\n"),
         ("[[ -n $CODEX_SANDBOX ]] && echo yes || echo no", "sh: 1: [[: not found\nno\n"),

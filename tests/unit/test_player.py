@@ -299,13 +299,13 @@ async def test_closed_session_is_resumed(tmp_path: Path) -> None:
     source = next((RECORDINGS / "0.169.0" / "killed-mid-command").iterdir())
     lines = source.read_bytes().splitlines(keepends=True)
     growing = tmp_path / source.name
-    growing.write_bytes(b"".join(lines[:-1]))
+    growing.write_bytes(b"".join(lines[:-2]))
     clock = VirtualClock(0)
     player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
     async with RunningPlayer(player, clock) as running:
         await running.snapshot_with(lambda s: bool(s.workers) and s.workers[0].state == "exited")
         with growing.open("ab") as file:
-            file.write(lines[-1])
+            file.write(b"".join(lines[-2:]))
         await running.snapshot_with(lambda s: s.workers[0].state == "running")
 
 

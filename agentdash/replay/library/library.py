@@ -145,16 +145,16 @@ class Library:
 
     def _recording_entries(self) -> Iterator[Entry]:
         found = recordings(self._recordings) if self._recordings else ()
-        for parts in sorted(found, key=lambda parts: parts[0].begun, reverse=True):
+        for recording in sorted(found, key=lambda each: each.begun, reverse=True):
             yield Entry(
-                id=parts[0].recording,
-                path=parts[0].path,
-                begun=parts[0].begun,
+                id=recording.name,
+                path=recording.parts[0].path,
+                begun=recording.begun,
                 agent=RECORDING,
-                listed_at=parts[0].begun,
+                listed_at=recording.begun,
                 depth="read",
                 title="Recording of panes and processes",
-                took=max(0.0, max(part.until for part in parts) - parts[0].begun),
+                took=max(0.0, recording.until - recording.begun),
             )
 
     def refresh(self, entry: Entry) -> Entry:

@@ -1,103 +1,34 @@
-"""Decide which command of a script can have printed a line."""
+"""Decide which command of a script can have printed a line, and how surely.
+
+A program's own messages begin with its name, or name what it was given. A command that ended well has no
+failure to report, unless the line names what it was given. What shows text from elsewhere (documents, logs,
+databases, test runs) is believed only if it says its name, or has printed nothing else.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
+from agentdash.sandbox.denials.call import Call
+from agentdash.sandbox.denials.commands import RunCommand
+from agentdash.sandbox.denials.hosts import is_loopback, operand_hosts
+from agentdash.sandbox.denials.paths import is_part_of, is_same, paths_in, place
 from agentdash.sandbox.denials.programs import (
+    BUILD_TOOLS,
+    FETCHERS,
     INTERPRETERS,
+    SELF_CONTAINED,
+    SHELLS,
     WRITING_TOOLS,
     Role,
-    agent_of,
-    asks_service,
-    files_of_options,
-    is_build_tool,
-    is_query,
-    is_served,
-    reads_remotely,
-    shows_pages,
+    is_filter,
+    runs_project,
 )
-from agentdash.sandbox.denials.ran import (
-    SHELLS,
-    Ran,
-    Reader,
-    looked_at,
-)
-from agentdash.sandbox.denials.targets import place
-from agentdash.sandbox.denials.ties import (
-    connects_by_code,
-    is_about,
-    is_foreign,
-    is_in,
-    is_inline,
-    mentions,
-    opens_connection,
-    prints_data,
-    prints_no_others,
-    reads_page,
-    runs,
-    shell_message_fits,
-    stays_here,
-)
-from agentdash.sandbox.shell import commands
-
-_SHOWN_TEXT: Final = re.compile(
-    # a place in a source, unless a compiler reports a failure with it
-    r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*\b(?:warning|error)(?: [A-Z]+\d+)?: )"
-    r"|(?:\[\w+\]\s+)?>?\s*\d+\s*[|│┆┃]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
-    r"|\d+:\d+\s+(?:error|warning|suggestion|info|hint|note)\s"  # what a linter reports of a file named above
-    r"|(?:> ?)?(?:echo|printf) "  # a command that make, npm or a trace shows before it runs
-    r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
-    r"|stash@\{\d+\}: |\* \S+ +[0-9a-f]{7,} "
-    r"|# |`{3}"  # a document
-    r"|['\"].*\\n"  # a text as code writes it
-    r"|(?:not )?ok \d+ |(?:expected|received|actual|got|want)\b.{0,20}['\"`])"  # a test's result
-    r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
-    re.IGNORECASE,
-)
-"""Lines which programs show of a text, besides their own messages."""
-_UNKNOWN_TO_GRAMMAR: Final = re.compile(r"(?<![\w-])time (?:-p )?(?=[({])|\s*2>&1(?=\s*(?:[|;)&\n]|$))")
-"""What the grammar cannot parse everywhere (`a && b 2>&1 | c`): of no matter for which command it was."""
-
-_ERROR_IMITATED: Final = re.compile(
-    r"\$!\s*=[^=~]|\b(?:OS|IO|Permission)Error\(\s*(?:\d|errno\.)|\bstrerror\("
-)
-"""Inline code which makes an error of a number, without an operation that failed with it."""
-_CLIENT_FAILS: Final = re.compile(
-    r"dial unix|^Unable to connect to the server: |^The connection to the server "
-    r"|^\s+\[\d+\] (?:Could not resolve|Couldn't connect)|^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
-)
-"""How docker, kubectl and cargo report that they reach no server: nothing of it can be shown, then."""
-
-_OF_ANSIBLE: Final = re.compile(r"\[(?:ERROR|WARNING)\]: ")
-"""How ansible begins an account of its own: what other hosts print has their names before it."""
-_OF_QUERY: Final = re.compile(r"(?:sqlite3\.\w+|[\w. ]{0,30}\b)?(?:error|fatal)\b", re.IGNORECASE)
-"""How programs that print what is stored begin an account of their own failure."""
-_INNER_TOOL: Final = re.compile(rf": ({'|'.join(sorted(WRITING_TOOLS))}): ")
-"""A message of a simple tool that another program passes on."""
-_OF_SERVER: Final = re.compile(
-    r"(?:ERROR|FATAL|PANIC|WARNING):  |ERROR \d|\(error\) |(?:MongoS|S)erverError|Code: \d"
-)
-"""How clients word what their database server reports."""
-_WARNING: Final = re.compile(
-    r"(?:\S{0,12}[\d:.,-]{6,} +){0,3}\W{0,4}(?:npm |pnpm |PHP )?(?:warn(?:ing)?|W)\b", re.IGNORECASE
-)
-"""How a program that goes on begins an account of what failed, also in a log: one that ended well has no
-errors to report."""
-_GIT_FORM: Final = re.compile(r"\s*(?:\S+\s?[:：]|error |! )")
-"""How git and what it starts begin their messages, in any language: hashes, names and marks are no words
-before a colon."""
-_MARKED: Final = re.compile(r"\s*[<>]\s")
-"""A line of a difference, or a quoted one; Gradle begins causes so."""
-_OF_GIT: Final = re.compile(r"(?:fatal|error): .*(?:/\.git/|\bindex\.lock\b|\brefs/)")
-"""git's own account of a failure in its directory."""
 
 
 class Strength(IntEnum):
@@ -119,236 +50,491 @@ class Attribution(msgspec.Struct, frozen=True):
     """The command that a line is attributed to."""
 
     strength: Strength
-    command: Ran | None = None
+    command: RunCommand | None = None
 
 
-class Origin(msgspec.Struct, frozen=True):
-    """What ran: the commands of a script, or None for what could not be parsed."""
+_NOBODY: Final = Attribution(Strength.NONE)
 
-    commands: tuple[Ran, ...] | None
-    text: str
-    """Of the script without filters of pipelines, whose patterns quote what they look for."""
-    home: str | None
-    cwd: str | None
-    marks: tuple[str, ...] | None = None
-    """Texts one of which is in every message of these commands; None where one may print any message."""
-
-    @property
-    def shows_text(self) -> bool:
-        """Whether a command prints text from elsewhere."""
-        return self.commands is None or any(
-            c.role in (Role.READER, Role.TEST, Role.REMOTE) for c in self.commands
-        )
-
-    def _quotes(self, line: str) -> bool:
-        """Return whether a line may be text from elsewhere that a command of the script prints.
-
-        What git shows of its history has something before each line: a hash, a blank, a mark of a
-        difference. Its own accounts begin with `fatal:` or `error:`.
-        """
-        if self.commands is None or not _OF_GIT.match(line):
-            is_row = any(is_query(c.name) for c in self.commands or ()) and not _OF_QUERY.match(line)
-            return self.shows_text or is_row
-        readers = [c for c in self.commands if c.role in (Role.READER, Role.TEST, Role.REMOTE)]
-        return not all(_shows_history(c) for c in readers)
-
-    def is_one_reader(self) -> bool:
-        """Return whether all there is to run is one command that exits with 0 where it shows text."""
-        return self.commands is not None and len(self.commands) == 1 and self.commands[0].name != "diff"
-
-    def agent(self) -> tuple[str, Ran] | None:
-        """Return the first coding agent's CLI that the script starts."""
-        for command in self.commands or ():
-            if command.role is Role.AGENT and (name := agent_of(command.name, command.words)):
-                return name, command
-        return None
-
-    def attribute(
-        self,
-        line: str,
-        named: tuple[str, ...],
-        phrase: str,
-        account: str,
-        *,
-        network: bool,
-        alone: bool,
-        code_of: Callable[[Ran], int | None],
-    ) -> Attribution:
-        """Return which command printed a line, and how surely.
-
-        Args:
-            line: the line that begins the message.
-            named: the paths or hosts that the message names, as written.
-            phrase: the words which report the failure; where the script holds them itself, it prints them.
-            account: the lines around it: a traceback names the program's file.
-            network: whether it is about the network: programs that print pages fail there in own words.
-            alone: whether hardly anything else was printed: no text from elsewhere, then.
-            code_of: the exit code of a command where it is known: one that ended with 0 reports no failure
-                of its own, unless it names what it was given.
-        """
-        if self.commands is None:
-            return Attribution(Strength.AMBIGUOUS)
-        visible = [c for c in self.commands if not c.unseen]
-        name = prefix_of(line, frozenset(c.name for c in visible))
-        if is_shells(line):
-            fits = opens_connection if network else shell_message_fits
-            if found := next((c for c in visible if fits(c, named, self.home)), None):
-                return Attribution(Strength.OWN, found)
-        elif own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]:
-            return self._own(own, visible, named, account, network=network, code_of=code_of)
-        if (phrase and phrase in self.text) or _SHOWN_TEXT.match(line):
-            return Attribution(Strength.NONE)
-        programs = [c for c in visible if c.role is Role.PROGRAM]
-        roles = (Role.READER, Role.REMOTE) if network or self._are_at_home(named) else (Role.READER,)
-        clients = [c for c in visible if c.role in roles and reads_remotely(c.name)]
-        fails = (
-            _CLIENT_FAILS.search(line) if network else roles[-1] is Role.REMOTE and _OF_ANSIBLE.match(line)
-        )
-        if not programs and clients and (alone or fails):
-            return Attribution(Strength.OPEN, clients[0])
-        if network:
-            programs = programs or [c for c in visible if reads_page(c, named, self.home)]
-        else:
-            programs = [c for c in programs if self._may_print(c, named, line, code_of(c))]
-        programs = [
-            c
-            for c in programs
-            if self._may_say(c, line, named, code_of=code_of, network=network)
-            or self._shows(c, named, account)
-        ]
-        return self._open(programs, name, named, account, line, network=network)
-
-    def _are_at_home(self, named: tuple[str, ...]) -> bool:
-        """Return whether all paths lie in the home directory, where clients keep their state."""
-        placed = [place(name, self.cwd, self.home) or "" for name in named]
-        return self.home is not None and all(path.startswith(f"{self.home}/") for path in placed)
-
-    def is_of_service(self, command: Ran, named: tuple[str, ...]) -> bool:
-        """Return whether a message about these paths may be what a service has recorded: clients keep their
-        own files at home, or are told where to."""
-        if not asks_service(command.name) or (named and self._are_at_home(named)):
-            return False
-        return not any(mentions(command, name, self.home) for name in named)
-
-    def _own(
-        self,
-        own: list[Ran],
-        visible: list[Ran],
-        named: tuple[str, ...],
-        account: str,
-        *,
-        network: bool,
-        code_of: Callable[[Ran], int | None],
-    ) -> Attribution:
-        """Attribute a message that begins with the name of these commands."""
-        if network and named:
-            own = [c for c in own if not stays_here(c) or self._shows(c, named, "")]
-        if named:
-            own = [c for c in own if c.role is Role.TOOL or self._shows(c, named, "") or code_of(c) != 0]
-        if found := next((c for c in own if is_about(c, named, self.home)), None):
-            doubt = (
-                found.role is Role.PROGRAM and self.shows_text and named and not self._shows(found, named, "")
-            )
-            return Attribution(Strength.AMBIGUOUS if doubt else Strength.OWN, found)
-        programs = (c for c in visible if c.role is Role.PROGRAM)
-        starter = next((c for c in programs if self._shows(c, named, account)), None)
-        return Attribution(Strength.TIED if starter else Strength.NONE, starter)
-
-    def _open(
-        self,
-        programs: list[Ran],
-        name: str | None,
-        named: tuple[str, ...],
-        account: str,
-        line: str,
-        *,
-        network: bool,
-    ) -> Attribution:
-        """Attribute a message to one of the programs that print messages of any form."""
-        programs = [c for c in programs if not prints_no_others(c, name)]
-        if not programs:
-            return Attribution(Strength.NONE)
-        shown = [
-            c
-            for c in programs
-            if self._shows(c, named, account)
-            or runs(c, name)
-            or (network and not named and connects_by_code(c))
-        ]
-        command = (shown or [c for c in programs if c.name == name] or programs)[-1]
-        if shown and not (is_inline(command) and prints_data(command)):
-            return Attribution(Strength.TIED, command)
-        inner = _INNER_TOOL.search(line)
-        tool = inner[1] if inner else prefix_of(line, WRITING_TOOLS)
-        in_doubt = (self._quotes(line) and not shown) or is_foreign(command, tool)
-        return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
-
-    def _may_print(self, command: Ran, named: tuple[str, ...], line: str, code: int | None) -> bool:
-        """Return whether a program prints messages about files; what fetches pages prints those as well."""
-        if is_inline(command) and _ERROR_IMITATED.search(command.raw):
-            return False
-        if is_served(command.name) and _OF_SERVER.match(line):
-            return False
-        if not code and self.is_of_service(command, named):
-            return False
-        return not shows_pages(command.name) or any(mentions(command, name, self.home) for name in named)
-
-    def _may_say(
-        self,
-        command: Ran,
-        line: str,
-        named: tuple[str, ...],
-        *,
-        code_of: Callable[[Ran], int | None],
-        network: bool,
-    ) -> bool:
-        """Return whether a program may report a failure of its own with a line that its arguments do not
-        show to be about them."""
-        if code_of(command) == 0 and not _WARNING.match(line):
-            if not named and network:
-                return connects_by_code(command)
-            files = (word for word in command.words if "." in word or "/" in word)
-            return any(len(name) > 3 and name in self.text for name in named) or (
-                not named and any(file in line for file in files)
-            )
-        if _MARKED.match(line) and not is_build_tool(command.name):
-            return False
-        return network or command.name != "git" or _GIT_FORM.match(line) is not None
-
-    def _shows(self, command: Ran, named: tuple[str, ...], account: str) -> bool:
-        """Return whether something shows that a message is of this command: it names what the command
-        does, or its file."""
-        return any(mentions(command, name, self.home) for name in named) or is_in(command, account)
+_SHOWN_TEXT: Final = re.compile(
+    # a place in a source, unless a compiler reports a failure with it
+    r"^\s*(?:\S+\.[A-Za-z]\w*[:(]\d+(?:[:,]\d+)?\)?:? (?!.*\b(?:warning|error)(?: [A-Z]+\d+)?: )"
+    r"|(?:\[\w+\]\s+)?>?\s*\d+\s*[|│┆┃]\s|\+|\$ "  # a numbered line, an added one, a trace or a prompt
+    r"|\d+:\d+\s+(?:error|warning|suggestion|info|hint|note)\s"  # what a linter reports of a file named above
+    r"|(?:> ?)?(?:echo|printf) "  # a command that make, npm or a trace shows before it runs
+    r"|\[[^\]]+ [0-9a-f]{7,}\] |HEAD is now at |Applying: |[0-9a-f]{7,} "  # the subject of a commit
+    r"|stash@\{\d+\}: |\* \S+ +[0-9a-f]{7,} |remote: "
+    r"|# |`{3}"  # a document
+    r"|['\"].*\\n"  # a text as code writes it
+    r"|(?:not )?ok \d+ |(?:expected|received|actual|got|want)\b.{0,20}['\"`])"  # a test's result
+    r"|^\d+:\s",  # a numbered line; the numbers of causes are indented
+    re.IGNORECASE,
+)
+"""Lines which programs show of a text, besides their own messages."""
+_PASSED: Final = re.compile(
+    r"^\s*(?:\[ *(?i:ok|pass(?:ed)?) *\] |(?:OK|PASS(?:ED)?)(?::| [-–—:])? |[✓✔√✅☑] "
+    r"|(?:ok|changed|skipping): \[)"
+    r"|(?:\.{2,}|…|[-–—:>|\[(]) *(?i:ok|pass(?:ed)?|yes|no|found|not found)\b[\])]?"
+    r"(?: *\([\d.,]+ ?m?s\))?\.?\s*$"
+    r"|[✓✔√✅☑](?: *\([\d.,]+ ?m?s\))?\s*$"
+)
+"""A line that says of a test that it passed, or what was found out: what it names was expected, or tried."""
+_ERROR_IMITATED: Final = re.compile(
+    r"\$!\s*=[^=~]|\b(?:OS|IO|Permission)Error\(\s*(?:\d|errno\.)|\bstrerror\("
+)
+"""Inline code which makes an error of a number, without an operation that failed with it."""
+_WARNING: Final = re.compile(
+    r"(?:\S{0,12}[\d:.,-]{6,} +){0,3}\W{0,4}(?:npm |pnpm |PHP )?(?:warn(?:ing)?|W)\b", re.IGNORECASE
+)
+"""How a program that goes on begins an account of what failed, also in a log: one that ended well has no
+errors to report."""
+_GIT_FORM: Final = re.compile(r"\s*(?:\S+\s?[:：]|error |! )")
+"""How git and what it starts begin their messages, in any language: hashes, names and marks are no words
+before a colon."""
+_MARKED: Final = re.compile(r"\s*[<>]\s")
+"""A line of a difference, or a quoted one; Gradle begins causes so."""
+_OF_SERVER: Final = re.compile(r"(?:ERROR|FATAL|PANIC|WARNING):  |ERROR \d|\(error\) |Code: \d")
+"""How clients word what their database server reports of its own files."""
+_CLIENT_FAILS: Final = re.compile(
+    r"dial unix|^Unable to connect to the server: |^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
+)
+"""How docker and kubectl report that they reach no server: nothing of it can be shown, then."""
+_INNER_TOOL: Final = re.compile(rf": ({'|'.join(sorted(WRITING_TOOLS))}): ")
+"""A message of a simple tool that another program passes on."""
+_STACK: Final = re.compile(r"^\s+at \S.*:\d+:\d+\)?$", re.MULTILINE)
+"""A line of a JavaScript stack, which an agent's CLI prints of its own failure."""
+_STARTS_OTHERS: Final = re.compile(
+    r"subprocess|system|popen|spawn|exec(?!ut)|fork|sh\(|run\(|[`$%]", re.IGNORECASE
+)
+"""Calls in inline code which start other programs."""
+_ERROR_MADE: Final = re.compile(
+    r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
+)
+_OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
+_TEST_FILE: Final = re.compile(
+    r"/(?:target|\.cargo|pkg/mod|\.npm|_cacache|\.pytest_cache|__pycache__|\.gradle|\.m2|\.tox|\.nox|\.hypothesis"
+    r"|\.mypy_cache|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|zig|ms-playwright|Cypress)|go-build\w*)(?:/|$)"
+)
+"""Files of the tools that run tests: a test does not provoke errors there."""
+_NO_TEMPORARY: Final = "FileNotFoundError: [Errno 2] No usable temporary directory found in ["
+"""Of pytest, when it starts to capture."""
+_TOOL_FAILURE_LINES: Final = 40
+"""An account of a tool's own failure is not longer; what it read is."""
 
 
-def _shows_history(command: Ran) -> bool:
-    """Return whether git shows what it has recorded, in a form that begins no line with a message."""
-    subcommand = next((word for word in command.words if not word.startswith("-")), "")
-    return (
-        command.name == "git"
-        and subcommand in ("log", "status", "branch", "diff", "reflog", "remote", "rev-parse", "ls-files")
-        and not any(word.startswith(("--format=%B", "--format=%b", "--pretty=%B")) for word in command.words)
+def attribute(
+    call: Call, number: int, named: tuple[str, ...], phrase: str, *, network: bool = False
+) -> Attribution:
+    """Return which command printed a line; of a tool that is no command, whether it failed.
+
+    Args:
+        call: what ran, and what it printed.
+        number: of the line that begins the message.
+        named: the paths or hosts that the message names, as written.
+        phrase: the words which report the failure; where the script holds them itself, it prints them.
+        network: whether it is about the network: programs that print pages fail there in own words.
+    """
+    if not call.is_command:
+        return Attribution(_strength_of_tool(call))
+    line = call.lines[number]
+    if _PASSED.search(line):
+        return _NOBODY
+    account = call.account(number)
+    found = _of_script(call, line, named, phrase, account, network=network)
+    if found.strength is Strength.NONE:
+        found = _of_agent(call, line, named, account) or _of_tests(call, line, named) or found
+    if found.command is not None and any(_is_elsewhere(found.command, path) for path in named):
+        return _NOBODY
+    return found
+
+
+def shows_only_files(call: Call) -> bool:
+    """Return whether all that a script prints is files, but for messages that begin with a name."""
+    if not call.is_command or call.script.commands is None:
+        return False
+    return all(
+        command.role in (Role.TOOL, Role.QUIET) or (command.role is Role.READER and is_filter(command.name))
+        for command in call.script.commands
     )
 
 
-def origin(script: str, cwd: str | None, home: str | None) -> Origin:
-    """Return what a script runs."""
-    return _origin(script, cwd, home)
+def names_a_command(call: Call, line: str) -> bool:
+    """Return whether a line begins with the name of a command of the script, or of a shell."""
+    names = frozenset(command.name for command in call.script.commands or ())
+    return prefix_of(line, names) in names or is_shells(line)
 
 
-@lru_cache(128)
-def _origin(script: str, cwd: str | None, home: str | None) -> Origin:
-    parsed = commands(script) or commands(_UNKNOWN_TO_GRAMMAR.sub("", script))
-    if not parsed:
-        return Origin(commands=None, text=script, home=home, cwd=cwd)
-    ran = tuple(Reader(cwd, home).read(parsed))
-    made = {path for c in ran for path in (*c.written, *(c.words if c.name == "tee" else ()))}
-    ran = tuple(looked_at(c, made) for c in ran)
-    text = script
-    for command in ran:
-        if command.role is Role.QUIET and command.name not in ("echo", "printf"):
-            text = text.replace(command.raw, "", 1)
-    return Origin(commands=ran, text=text, home=home, cwd=cwd, marks=marks_of(ran))
+def _strength_of_tool(call: Call) -> Strength:
+    """Return whether the output of a tool that is no command is an account of its failure, not what it was
+    to read."""
+    if call.outcome in ("denied", "failed"):
+        return Strength.TIED
+    first = next((line for line in call.lines.range(0, 5) if line.strip()), "")
+    return Strength.OPEN if len(call.lines) <= _TOOL_FAILURE_LINES and is_account(first) else Strength.NONE
+
+
+def _of_script(
+    call: Call, line: str, named: tuple[str, ...], phrase: str, account: str, *, network: bool
+) -> Attribution:
+    if call.script.commands is None:
+        return Attribution(Strength.AMBIGUOUS)
+    visible = call.script.visible
+    name = prefix_of(line, frozenset(c.name for c in visible))
+    if is_shells(line):
+        fits = _opens_connection if network else _redirects
+        if found := next((c for c in visible if fits(call, c, named)), None):
+            return Attribution(Strength.OWN, found)
+    elif own := [c for c in visible if c.name == name and (c.role is not Role.TEST or name == "go")]:
+        return _own(call, own, named, account, network=network)
+    if (phrase and phrase in call.script.text) or _SHOWN_TEXT.match(line):
+        return _NOBODY
+    programs = [c for c in visible if c.role is Role.PROGRAM]
+    of_reader = _of_reader(call, line, named, network=network)
+    if not programs or of_reader.strength is Strength.TIED:
+        return of_reader
+    if not network:
+        programs = [c for c in programs if _reports_files(call, c, named)]
+    programs = [
+        c
+        for c in programs
+        if not _prints_no_others(c, name)
+        and (_may_say(call, c, line, named, network=network) or _shows(call, c, named, account))
+    ]
+    return _of_program(call, programs, line, named, account, network=network)
+
+
+def _own(
+    call: Call, own: list[RunCommand], named: tuple[str, ...], account: str, *, network: bool
+) -> Attribution:
+    """Attribute a message that begins with the name of these commands."""
+    if network and named:
+        own = [c for c in own if not _stays_here(c) or _names_any(call, c, named)]
+    if named:
+        own = [c for c in own if c.role is Role.TOOL or _names_any(call, c, named) or call.code_of(c) != 0]
+    if found := next((c for c in own if _is_about(call, c, named)), None):
+        is_program = found.role is Role.PROGRAM
+        in_doubt = is_program and call.script.shows_text and named and not _names_any(call, found, named)
+        return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OWN, found)
+    programs = (c for c in call.script.visible if c.role is Role.PROGRAM)
+    starter = next((c for c in programs if _shows(call, c, named, account)), None)
+    return Attribution(Strength.TIED if starter else Strength.NONE, starter)
+
+
+def _of_reader(call: Call, line: str, named: tuple[str, ...], *, network: bool) -> Attribution:
+    """Attribute a message to a program that shows text from elsewhere: it is about what that was given, or
+    all that was printed; or inline code names the host."""
+    readers = [c for c in call.script.visible if c.role in (Role.READER, Role.REMOTE)]
+    if network and (found := next((c for c in readers if _reads_page(call, c, named)), None)):
+        return _of_program(call, [found], line, named, "", network=True)
+    clients = [c for c in readers if not _shows_files(c)]
+    if not network:
+        if found := next((c for c in clients if _is_own_state(c, named)), None):
+            return Attribution(Strength.TIED, found)
+        clients = [c for c in clients if c.role is Role.READER and not _OF_SERVER.match(line)]
+        given = (c for c in clients if _names_any(call, c, named))
+        if is_account(line) and (found := next(given, None)):
+            return Attribution(Strength.TIED, found)
+    is_alone = (network or call.failed) and call.is_alone(line)  # logs are short as well
+    is_known = is_alone or (network and _CLIENT_FAILS.search(line) is not None)
+    return Attribution(Strength.OPEN, clients[0]) if clients and is_known else _NOBODY
+
+
+def _shows_files(command: RunCommand) -> bool:
+    """Return whether what a command shows are files: their lines may have any form."""
+    by_code = command.name in SHELLS or command.name.startswith(INTERPRETERS)
+    return by_code or command.name == "git" or is_filter(command.name)
+
+
+def _is_own_state(command: RunCommand, named: tuple[str, ...]) -> bool:
+    """Return whether paths lie where a program keeps its state: `~/.config/gcloud`, `~/.aws`."""
+    folders = (f"/{command.name}/", f"/.{command.name}/")
+    return bool(named) and all(any(folder in f"{path}/" for folder in folders) for path in named)
+
+
+def _of_program(
+    call: Call,
+    programs: list[RunCommand],
+    line: str,
+    named: tuple[str, ...],
+    account: str,
+    *,
+    network: bool,
+) -> Attribution:
+    """Attribute a message to one of the programs that print messages of any form."""
+    name = prefix_of(line, frozenset(c.name for c in programs) | WRITING_TOOLS)
+    if not programs:
+        return _NOBODY
+    unnamed = network and not named
+    shown = [c for c in programs if _shows(call, c, named, account) or (unnamed and _connects_by_code(c))]
+    command = (shown or [c for c in programs if c.name == name] or programs)[-1]
+    if shown and not (command.is_inline and prints_data(command)):
+        return Attribution(Strength.TIED, command)
+    inner = _INNER_TOOL.search(line)
+    in_doubt = (call.script.shows_text and not shown) or _is_foreign(command, inner[1] if inner else name)
+    in_doubt = in_doubt or _shows_foreign(call)
+    return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
+
+
+def _shows_foreign(call: Call) -> bool:
+    """Return whether a line begins with the name of a simple tool that nothing of the script can have
+    started: then the output shows text from elsewhere."""
+    names = {prefix_of(call.lines[number], WRITING_TOOLS) for number in call.numbers}
+    return any(all(_is_foreign(command, name) for command in call.script.visible) for name in names)
+
+
+def _of_agent(call: Call, line: str, named: tuple[str, ...], account: str) -> Attribution | None:
+    """Attribute the account of a failure to the coding agent's CLI that the script starts."""
+    found = call.script.agent()
+    if found is None or call.script.shows_text or not is_account(line):
+        return None
+    is_long = len(call.lines) > _TOOL_FAILURE_LINES and not _STACK.search(account)
+    if is_long or not all(map(_is_state, named)):
+        return None  # an answer, which may quote
+    return Attribution(Strength.TIED, found[1])
+
+
+def _of_tests(call: Call, line: str, named: tuple[str, ...]) -> Attribution | None:
+    """Attribute a message about its own files to a test runner: of its cache, or for what it captures."""
+    tests = [c for c in call.script.visible if c.role is Role.TEST]
+    others = any(c.role in (Role.READER, Role.REMOTE) for c in call.script.commands or ())
+    if not tests or others:
+        return None
+    own = any(map(_TEST_FILE.search, named)) or line.startswith(_NO_TEMPORARY)
+    return Attribution(Strength.TIED, tests[-1]) if own else None
+
+
+# ------------------------------------------------------------
+# What ties a message to a command
+
+
+def _shows(call: Call, command: RunCommand, named: tuple[str, ...], account: str) -> bool:
+    """Return whether a message names what a command was given, or its traceback the command's file."""
+    return _names_any(call, command, named) or _is_in(command, account)
+
+
+def _names_any(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
+    return any(_mentions(call, command, name) for name in named)
+
+
+def _mentions(call: Call, command: RunCommand, named: str) -> bool:
+    """Return whether a command's own words, inline code or input name a path or a host."""
+    if len(named) < 4:
+        return False
+    if named in command.raw or any(named in word for word in command.words):
+        return True
+    placed = place(named, command.cwd, call.home)
+    if placed is None:
+        return False
+    if command.name == "git" and "/.git/" in placed:
+        return f"{command.cwd}/".startswith(placed.partition(".git/")[0])
+    literals = (p for word in command.words for p in paths_in(word)) if command.is_inline else ()
+    if any(len(path) > 3 and named.startswith(path) for path in literals):
+        return True
+    operands = [path for word in command.words if word and (path := place(word, command.cwd, call.home))]
+    outside = [path for path in operands if not f"{command.cwd}/".startswith(f"{path}/")]
+    return placed in operands or placed.startswith(tuple(f"{path}/" for path in outside))
+
+
+def _is_in(command: RunCommand, account: str) -> bool:
+    """Return whether a traceback is of what a command runs: its file, or its inline code."""
+    if ("-c" in command.words and 'File "<string>"' in account) or (
+        "-e" in command.words and re.search(r" at -e line |^-e:\d+:in ", account, re.MULTILINE)
+    ):
+        return True
+    if command.name.startswith("python") and 'File "<stdin>"' in account:
+        return True
+    if "-r" in command.words and " in Command line code on line " in account:
+        return True
+    if command.name.startswith("node") and re.search(r"\[eval|node:internal|\nNode\.js v", account):
+        return True
+    place_in = r"(?:^|[/\"(]){}(?:[\":]|(?: on)? line \d)"
+    return any(
+        re.search(place_in.format(re.escape(file)), account, re.MULTILINE) for file in command.code_files
+    )
+
+
+def _is_about(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
+    """Return whether a message about these paths is about what the command was given.
+
+    Only simple tools name what they were given; for all others any path will do.
+    """
+    if command.role is not Role.TOOL or not named or command.takes_more:
+        return True
+    if all(word.startswith("-") for word in command.words if word):
+        return True  # it names a file by itself: `mktemp -d`
+    for word in command.words:
+        if not word or any(mark in word for mark in "*?[{"):
+            return True
+        operand = word.partition("=")[2] if re.match(r"(?:--[\w-]+|of|if)=", word) else word
+        places = (operand, command.cwd, call.home)
+        if any(
+            is_same(places[0], path, *places[1:]) or is_part_of(places[0], path, *places[1:])
+            for path in named
+        ):
+            return True
+    return False
+
+
+def _redirects(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
+    """Return whether a shell can have printed a message about one of these paths for the redirection of a
+    command."""
+    return any(
+        not target or is_same(target, path, command.cwd, call.home)
+        for target in command.written
+        for path in named or ("",)
+    )
+
+
+def _opens_connection(_: Call, command: RunCommand, __: tuple[str, ...]) -> bool:
+    """Return whether a shell connects by itself, to bash's `/dev/tcp/HOST/PORT`, for reading or writing."""
+    return any(word.startswith(("/dev/tcp/", "/dev/udp/")) for word in command.raw.split())
+
+
+# ------------------------------------------------------------
+# What a command does not print
+
+
+def _reports_files(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
+    """Return whether a program prints messages about files; what fetches pages prints those as well."""
+    if command.is_inline and _ERROR_IMITATED.search(command.raw):
+        return False
+    return command.name not in FETCHERS or _names_any(call, command, named)
+
+
+def _may_say(call: Call, command: RunCommand, line: str, named: tuple[str, ...], *, network: bool) -> bool:
+    """Return whether a program may report a failure of its own with a line that its arguments do not show to
+    be about them."""
+    if call.code_of(command) == 0 and not _WARNING.match(line):
+        if not named and network:
+            return _connects_by_code(command)
+        files = (word for word in command.words if "." in word or "/" in word)
+        return any(len(name) > 3 and name in call.script.text for name in named) or (
+            not named and any(file in line for file in files)
+        )
+    if _MARKED.match(line) and command.name not in BUILD_TOOLS:
+        return False
+    return network or command.name != "git" or _GIT_FORM.match(line) is not None
+
+
+def _prints_no_others(command: RunCommand, name: str | None) -> bool:
+    """Return whether a program starts no others whose messages begin with this name."""
+    started = SELF_CONTAINED.get(command.name)
+    if command.is_code and not _STARTS_OTHERS.search(command.raw):
+        started = frozenset()
+    return started is not None and name is not None and name != command.name and name not in started
+
+
+def _is_foreign(command: RunCommand, name: str | None) -> bool:
+    """Return whether a message begins with the name of a simple tool that a command does not start: an
+    installed program that nothing is known of reports its failures itself."""
+    if name not in WRITING_TOOLS or name == command.name or name in command.words:
+        return False
+    return not (command.is_function or command.name in BUILD_TOOLS or _runs_project(command))
+
+
+def _is_elsewhere(command: RunCommand, named: str) -> bool:
+    """Return whether a path can lie on another machine, which an operand names: `build1:/opt/app`."""
+    others = (_OTHER_MACHINE.match(word) for word in command.words)
+    return any(other and named.startswith(other["path"].rstrip("/")) for other in others)
+
+
+def _is_state(named: str) -> bool:
+    """Return whether an agent keeps its state there: in a hidden folder, or a temporary one; or a host."""
+    return not named.startswith("/") or "/." in named or named.startswith(("/tmp/", "/var/", "/private/"))  # noqa: S108
+
+
+def _runs_project(command: RunCommand) -> bool:
+    return runs_project(command.name, command.words, command.raw)
+
+
+def _stays_here(command: RunCommand) -> bool:
+    """Return whether a program fetches from this machine alone: it reaches no other host."""
+    addresses = [word for word in command.words if "://" in word]
+    hosts = (host for word in addresses for host in operand_hosts(command.name, (word,)))
+    return command.name in FETCHERS and bool(addresses) and all(map(is_loopback, hosts))
+
+
+def _connects_by_code(command: RunCommand) -> bool:
+    """Return whether inline code names a host: it need not be in the error that it prints."""
+    if not command.is_inline or command.name in FETCHERS:
+        return False
+    return not all(map(is_loopback, operand_hosts(command.name, (*command.words, command.raw))))
+
+
+def _reads_page(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
+    """Return whether inline code that reads files, or pages, names the host of a message, or any host where
+    that names none."""
+    return command.is_code and (_names_any(call, command, named) if named else _connects_by_code(command))
+
+
+def prints_data(command: RunCommand) -> bool:
+    """Return whether a command may print an error that is none of its own: it runs code that the script does
+    not show, or that makes an error by itself."""
+    if command.is_code:
+        return _ERROR_MADE.search(command.raw) is not None
+    return command.is_function or _runs_project(command)
+
+
+# ------------------------------------------------------------
+# Whether a message reports the failure of its command: an error that a program shows of something else reads
+# the same
+
+
+_ERROR_SHAPE: Final = re.compile(
+    r"^\W{0,12}(?:(?:API |CMake )?[\w.$:]*(?:error|exception|panic\w*|fail\w*|fatal)\b|unknown: |caused by"
+    r"|errno|E[A-Z]{4,}:|traceback|called `|thread '|cannot |could not |can't |unable to |\[Errno"
+    r"|[EW]: |(?:open|mkdir|write|rename|remove|unlink|chmod|create) ['\"`]?/"
+    r"|\{\s*['\"](?:error|message|isError|status)['\"])",
+    re.IGNORECASE,
+)
+"""How programs begin an account of their own failure; prose does not."""
+_RUNTIME_SHAPE: Final = re.compile(
+    r"^\W{0,12}(?:[\w.$:]*(?:Error|Exception)(?:\W|$)|[\w.$:]*panic|unknown: |Errno\b|E[A-Z]{4,}\b|called `"
+    r"|thread '|\[Errno|(?:open|mkdir|write|rename|remove|unlink|chmod|create) ['\"`]?/"
+    r"|PHP \w|\{\s*['\"](?:error|message|isError|status)['\"])"
+    r"|^\S+:\d+:in | at \S+ line \d+\.?$| in \S+ on line \d+$|\(os error \d+\)$"
+)
+"""How runtimes word an error, and where in a program they say that it was: no code of a project does."""
+_UNCAUGHT: Final = re.compile(
+    r"(?:CMake Error at|thread '.*' .*panicked at|panic: |Exception in thread|Unhandled exception|Uncaught) ?"
+)
+"""How runtimes begin the account of an error that ends a program."""
+_TOOL_SHAPE: Final = re.compile(r"^\W{0,12}(?:error|failed|fatal|caused by)\b", re.IGNORECASE)
+"""How build tools begin the account of their own failure."""
+_NAMELESS: Final = re.compile(r"[~/][^\s:]*: [^/'\"]*$")
+"""A message that begins with the path: nothing shows which program it is of."""
+
+
+def is_account(line: str) -> bool:
+    """Return whether a line begins as programs begin an account of their own failure."""
+    return _ERROR_SHAPE.match(line) is not None
+
+
+def is_own_account(call: Call, source: Attribution, first: int, last: int, target: str | None) -> bool:
+    """Return whether lines report the failure of the command that they are attributed to."""
+    command, strength = source.command, source.strength
+    if strength is Strength.OWN or (strength is Strength.TIED and command is None):
+        return True
+    if strength < Strength.OPEN or command is None:
+        return False
+    if command.role is Role.READER and not command.is_code:
+        return is_account(call.lines[first])
+    around = call.lines.range(first - 1, last)  # a panic: one above
+    if prints_data(command):
+        if call.reports_tests:
+            return False
+        if strength is Strength.OPEN and not command.is_code and command.role is not Role.READER:
+            return call.failed and any(map(_UNCAUGHT.match, around))
+        shapes = (_RUNTIME_SHAPE, _TOOL_SHAPE) if command.name in BUILD_TOOLS else (_RUNTIME_SHAPE,)
+        is_own = any(shape.search(line) for shape in shapes for line in around)
+        is_tools = prefix_of(call.lines[last], WRITING_TOOLS) is not None
+        return (is_own or is_tools) and (call.failed or strength is Strength.TIED)
+    if strength is Strength.TIED:
+        return not _NAMELESS.match(call.lines[first])
+    name = rf"(?<!\w){re.escape(posixpath.basename(target or '/'))}(?!\w)"
+    if command.is_code and not (target and re.search(name, command.raw)):
+        return False  # code that does not name the file shows messages of others
+    is_known = command.name in BUILD_TOOLS or command.is_code
+    return call.has_failed(command) or (is_known and any(map(is_account, around)))
 
 
 # ------------------------------------------------------------
@@ -379,7 +565,7 @@ def is_shells(line: str) -> bool:
 
 
 def prefix_of(line: str, known: frozenset[str] = frozenset()) -> str | None:
-    """Return the name of the program with which a message begins; None where it begins with none.
+    """Return the name of the program with which a message begins, or None.
 
     Args:
         line: the message.
@@ -393,54 +579,3 @@ def prefix_of(line: str, known: frozenset[str] = frozenset()) -> str | None:
         return name
     is_path = _GENERIC.fullmatch(match["name"]) and "." in name and not name.endswith(".sh")
     return None if is_path or _GENERIC.fullmatch(name) else name
-
-
-# ------------------------------------------------------------
-# Texts that every message of some scripts has: outputs of readers and test runs mostly have none of them,
-# so that all they hold is text from elsewhere
-
-
-_TEST_FOLDERS: Final = (
-    *("target", ".cargo", "pkg/mod", ".npm", "_cacache", ".pytest_cache", "__pycache__", ".gradle", ".m2"),
-    *(".tox", ".nox", ".hypothesis", ".mypy_cache", ".cache/uv", ".cache/pip", ".cache/go-build"),
-    *(".cache/node", ".cache/yarn", ".cache/pnpm", ".cache/bazel", ".cache/zig", ".cache/ms-playwright"),
-    ".cache/Cypress",
-)
-_GO_BUILD: Final = "go-build"
-"""How Go's temporary folders begin."""
-TEST_FILE: Final = re.compile(rf"/(?:{'|'.join(map(re.escape, _TEST_FOLDERS))}|{_GO_BUILD}\w*)(?:/|$)")
-"""Files of the tools that run tests: a test does not provoke errors there."""
-NO_TEMPORARY: Final = "FileNotFoundError: [Errno 2] No usable temporary directory found in ["
-"""Of pytest, when it starts to capture."""
-_OF_TESTS: Final = (*(f"/{folder}" for folder in (*_TEST_FOLDERS, _GO_BUILD)), NO_TEMPORARY)
-_BEHIND_NAME: Final = (":", "[", " line ", "line ")
-"""What follows the name with which a program begins its messages."""
-_OTHER_FORMS: Final = ("npm", "pnpm", "zip")
-"""Programs whose messages begin in forms of their own."""
-
-
-def marks_of(commands: Sequence[Ran]) -> tuple[str, ...] | None:
-    """Return texts one of which is in every message that can be attributed to these commands; None where
-    there are no such texts."""
-    if not all(map(_has_marks, commands)):
-        return None
-    return tuple(dict.fromkeys(mark for command in commands for mark in _marks(command)))
-
-
-def _has_marks(command: Ran) -> bool:
-    """Return whether a command writes no files, and gives its own messages its name."""
-    if command.role not in (Role.QUIET, Role.READER, Role.TEST):
-        return False
-    if command.written or opens_connection(command):
-        return False
-    by_code = command.role is Role.READER and command.name.startswith(INTERPRETERS)
-    others = by_code or command.name in WRITING_TOOLS or command.name in _OTHER_FORMS
-    return not others and not reads_remotely(command.name)
-
-
-def _marks(command: Ran) -> Iterator[str]:
-    if command.role is Role.TEST:
-        yield from _OF_TESTS
-        yield from files_of_options(command.words)
-    if command.role is not Role.TEST or command.name == "go":
-        yield from (command.name + behind for behind in _BEHIND_NAME)

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import cached_property
 from typing import Final
 
 from agentdash.model.denials import Certainty, Operation
 from agentdash.model.policy import Filesystem
-from agentdash.sandbox.denials.attribution import Attribution, Strength, is_shells, prefix_of
-from agentdash.sandbox.denials.call import Call, Finding
+from agentdash.sandbox.denials.attribution import (
+    Attribution,
+    Strength,
+    attribute,
+    is_own_account,
+    is_shells,
+    prefix_of,
+)
+from agentdash.sandbox.denials.call import Call
+from agentdash.sandbox.denials.commands import RunCommand
 from agentdash.sandbox.denials.file_messages import Message, Reason, operation_of
+from agentdash.sandbox.denials.findings import Finding, finding
+from agentdash.sandbox.denials.paths import databases_in, denies_read, may_write, place
 from agentdash.sandbox.denials.programs import WRITING_CODE, WRITING_TOOLS, Role, output_files
-from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.targets import databases_in, denies_read, may_write, place
 from agentdash.sandbox.word_sets import word_set
 
-_KERNEL: Final = ("/proc/", "/sys/", "/dev/")
 _PROTECTED: Final = re.compile(r"/\.(?:git|agents|codex|aws)(?:/|$)")
 """Codex keeps these read-only in every writable root, also where the policy does not list them (legacy
 `sandbox_policy`)."""
@@ -27,8 +35,7 @@ _NOT_FILES: Final = word_set(
 """Programs that lack a privilege, whatever path they name."""
 _INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", "update", "link"))
 """Subcommands with which package managers write."""
-_INTERPRETERS: Final = ("python", "node", "perl", "ruby", "php", "bun", "deno")
-_LITERAL_PATH: Final = re.compile(r"""['"`]((?:~?/)[\w./@+-]+)['"`]""")
+_LITERAL_PATH: Final = re.compile(r"""(?<![.+] )(?<![.+])['"`]((?:~?/)[\w./@+-]+)['"`]""")
 _STATE_FOLDER: Final = re.compile(r"/\.(?:cache|config|local/(?:share|state))/[^/]+$")
 """What programs make with its parents, by the XDG base directory specification."""
 _NAMELESS: Final = re.compile(r"(?:command )?failed in sandbox: [\w -]+")
@@ -37,7 +44,7 @@ names the file."""
 
 
 def judge_file(call: Call, message: Message) -> Finding | None:
-    """Return the denial that a message about a file reports; None where the policy does not explain it."""
+    """Return the denial that a message about a file reports, or None if the policy does not explain it."""
     filesystem = call.policy.filesystem
     if filesystem is Filesystem.UNKNOWN:
         return None
@@ -46,11 +53,12 @@ def judge_file(call: Call, message: Message) -> Finding | None:
     if filesystem is Filesystem.UNRESTRICTED and not call.unsandboxed:
         return None
     if _NAMELESS.fullmatch(call.lines[message.last].strip()):
-        return _nameless(call, message)
-    source = _source(call, message)
-    if source.strength is Strength.NONE or (
-        message.reason is Reason.MISSING and not _makes_parents(call, message, source)
-    ):
+        return _judge_nameless(call, message)
+    number = message.last if prefix_of(call.lines[message.last]) else message.first
+    source = attribute(call, number, message.paths, message.phrase)
+    if source.strength is Strength.NONE:
+        return None
+    if message.reason is Reason.MISSING and not _makes_parents(call, message, source):
         return None
     return _Judge(call, message, source).finding()
 
@@ -58,59 +66,37 @@ def judge_file(call: Call, message: Message) -> Finding | None:
 def _makes_parents(call: Call, message: Message, source: Attribution) -> bool:
     """Return whether a program makes the directories above the one that it misses: Node does if the code
     says so, npm and the CLIs of agents do always, and any program in its place for state."""
-    line = call.lines[message.last]
     is_agent = source.command is not None and source.command.role is Role.AGENT
     is_state = any(map(_STATE_FOLDER.search, message.paths))
-    known = line.startswith("npm ") or is_agent or is_state
-    return "ENOENT" not in line or known or "recursive" in call.script
+    line = call.lines[message.last]
+    known = "ENOENT" not in line or line.startswith("npm ")
+    return known or is_agent or is_state or "recursive" in call.source
 
 
-def _source(call: Call, message: Message) -> Attribution:
-    line, head = call.lines[message.last], call.lines[message.first]
-    return call.attribute(
-        line if prefix_of(line) else head, message.paths, message.phrase, call.account(message.last)
-    )
-
-
-def _nameless(call: Call, message: Message) -> Finding | None:
-    """Return the denial of what is left of a message, where the script writes one refused file alone."""
-    written: dict[str, Ran] = {}
-    for command in call.origin.commands or ():
+def _judge_nameless(call: Call, message: Message) -> Finding | None:
+    """Return the denial of what is left of a message, if the script writes one refused file alone."""
+    written: dict[str, RunCommand] = {}
+    for command in call.script.commands or ():
         operands = command.words if command.name in WRITING_TOOLS else ()
         for word in (*command.written, *operands):
-            path = None if word.startswith("-") else place(word, command.cwd, call.origin.home)
+            path = None if word.startswith("-") else place(word, command.cwd, call.home)
             if word and path and _is_refused(call, path, message.reason):
                 written.setdefault(path, command)
     if len(written) != 1:
         return None
     [(path, command)] = written.items()
-    return call.finding(
-        what="filesystem",
-        operation=operation_of(f"{command.name}: "),
-        certainty="certain",
-        target=path,
-        source=Attribution(Strength.OWN, command),
-        first=message.first,
-        last=message.last,
-    )
+    source = Attribution(Strength.OWN, command)
+    operation = operation_of(f"{command.name}: ")
+    return finding(call, "filesystem", operation, "certain", path, source, message.first, message.last)
 
 
 def _is_refused(call: Call, path: str, reason: Reason) -> bool:
     """Return whether the policy does not let a path be written."""
-    if path.startswith(_KERNEL):
-        return False
-    allowed = False if call.unsandboxed else may_write(call.policy, path)
+    allowed = may_write(call.policy, path)
+    if call.unsandboxed:
+        return not path.startswith(("/proc/", "/sys/", "/dev/"))
     sure = reason in (Reason.READ_ONLY, Reason.NOT_PERMITTED)
     return allowed is False or (allowed is True and sure and _PROTECTED.search(path) is not None)
-
-
-def _folders(call: Call, command: Ran | None) -> list[str | None]:
-    """Return where the command of a message may have worked: each of its name may have printed it
-    (`tar c . | tar x -C /opt`)."""
-    if command is None:
-        return [call.origin.cwd]
-    others = (c.cwd for c in call.origin.commands or () if c.name == command.name and not c.unseen)
-    return list(dict.fromkeys((command.cwd, *others)))
 
 
 class _Judge:
@@ -121,10 +107,18 @@ class _Judge:
         self._message = message
         self._source = source
         self._command = source.command
-        self._home = call.origin.home
-        self._folders = _folders(call, source.command)
+
+    @cached_property
+    def _folders(self) -> list[str | None]:
+        """Where the command may have worked: each of its name may have printed the message
+        (`tar c . | tar x -C /opt`)."""
+        if self._command is None:
+            return [self._call.cwd]
+        others = (c.cwd for c in self._call.script.visible if c.name == self._command.name)
+        return list(dict.fromkeys((self._command.cwd, *others)))
 
     def finding(self) -> Finding | None:
+        """Return the denial, or None."""
         named = self._paths()
         target = next((path for path in named if _is_refused(self._call, path, self._message.reason)), None)
         if named and target is None:
@@ -139,15 +133,8 @@ class _Judge:
         return None if certainty is None else self._found(self._message.operation, certainty, target)
 
     def _found(self, operation: Operation, certainty: Certainty, target: str | None) -> Finding:
-        return self._call.finding(
-            what="filesystem",
-            operation=operation,
-            certainty=certainty,
-            target=target,
-            source=self._source,
-            first=self._message.first,
-            last=self._message.last,
-        )
+        first, last = self._message.first, self._message.last
+        return finding(self._call, "filesystem", operation, certainty, target, self._source, first, last)
 
     # ------------------------------------------------------------ what it is about
 
@@ -174,7 +161,7 @@ class _Judge:
         if command is None:
             return []
         written = output_files(command.name, command.words)
-        if self._has_code() and WRITING_CODE.search(command.raw):
+        if command.is_code and WRITING_CODE.search(command.raw):
             written += _LITERAL_PATH.findall(command.raw)
         placed = {path for each in written if (path := self._place(each)) is not None}
         refused = [path for path in placed if _is_refused(self._call, path, self._message.reason)]
@@ -182,21 +169,21 @@ class _Judge:
 
     def _place(self, path: str) -> str | None:
         """Return a path as absolute: in the first directory that makes it a refused one."""
-        placed = [place(path, folder, self._home) for folder in self._folders]
+        placed = [place(path, folder, self._call.home) for folder in self._folders]
         refused = (p for p in placed if p is not None and _is_refused(self._call, p, self._message.reason))
         return next(refused, None if None in placed else placed[0])
 
     def _is_file(self, word: str) -> bool:
         """Return whether a word without a slash is a file's name: the script has to show it, unless the file
         system is read-only, and not as a label that it prints (`print "cannot: $!"`)."""
-        script = self._call.script
-        return f"{word}:" not in script and (self._message.reason is Reason.READ_ONLY or word in script)
+        source = self._call.source
+        return f"{word}:" not in source and (self._message.reason is Reason.READ_ONLY or word in source)
 
     def _databases(self) -> list[str]:
         command = self._command
         text = "\n".join(self._call.lines.range(self._message.first, self._message.last))
         words = " ".join(command.words) if command is not None else ""
-        found = databases_in(text) or databases_in(words) or databases_in(self._call.script)
+        found = databases_in(text) or databases_in(words) or databases_in(self._call.source)
         if not found and command is not None and command.name.startswith("sqlite"):
             found = [word for word in command.words if word and not word.startswith("-")][:1]
         return found
@@ -211,57 +198,49 @@ class _Judge:
         return reader and not (target is not None and self._writes(target))
 
     def _certainty(self, target: str | None) -> Certainty | None:
-        """Return how sure a failure is a denied write; None where it may as well be something else."""
-        certainty = self._by_reason(target)
-        if certainty is None:
+        """Return how sure a failure is a denied write, or None if it may as well be something else."""
+        call, message = self._call, self._message
+        certainty = self._certainty_by_reason(target)
+        if certainty is None or (self._source.strength is Strength.AMBIGUOUS and not call.failed):
             return None
-        if self._source.strength is Strength.AMBIGUOUS and not self._call.failed:
-            return None
-        if self._call.denied and not self._call.unsandboxed:
+        if call.denied and not call.unsandboxed:
             return "certain"
-        hidden = target is not None and denies_read(self._call.policy, target)
-        if self._message.reason is Reason.PERMISSION and not self._call.landlock and not hidden:
+        hidden = target is not None and denies_read(call.policy, target)
+        if message.reason is Reason.PERMISSION and not call.landlock and not hidden:
             return None  # modes of the file: the sandbox refuses with other errors, but for what it hides
-        if self._message.reason is Reason.NOT_PERMITTED and not self._call.seatbelt:
+        if message.reason is Reason.NOT_PERMITTED and not call.seatbelt:
             return None  # a privilege that is missing anywhere: bubblewrap refuses files with EROFS
-        message = self._message
-        is_proven = self._call.is_own_account(self._source, message.first, message.last, target)
-        return certainty if is_proven and not self._call.unsandboxed else "likely"
+        is_proven = is_own_account(call, self._source, message.first, message.last, target)
+        return certainty if is_proven and not call.unsandboxed else "likely"
 
-    def _by_reason(self, target: str | None) -> Certainty | None:
-        reason = self._message.reason
+    def _certainty_by_reason(self, target: str | None) -> Certainty | None:
+        reason, command = self._message.reason, self._command
         if reason is Reason.READ_ONLY:
             return "certain"
         if reason is Reason.DATABASE:
             return "certain" if target else "likely"
         if target is None:
-            return "likely" if self._is_agents() and self._message.writes is not False else None
+            return "likely" if self._lacks_state() and self._message.writes is not False else None
         if reason in (Reason.UNWRITABLE, Reason.MISSING):
             return "certain" if "FileSystem." in self._call.lines[self._message.last] else "likely"
-        if self._command is not None and self._command.name in _NOT_FILES:
+        if command is not None and command.name in _NOT_FILES:
             return None
-        if self._message.writes or self._writes(target) or self._account_writes():
+        shown = self._call.account(self._message.last)  # a traceback has the call that writes
+        if self._message.writes or self._writes(target) or WRITING_CODE.search(shown):
             return "certain"
-        if self._command is not None and self._command.role in (Role.QUIET, Role.READER):
+        if command is not None and command.role in (Role.QUIET, Role.READER):
             return None
         if reason is Reason.NOT_PERMITTED:
             return "certain"
-        if self._command is not None and not _INSTALLING.isdisjoint(self._command.words):
+        if command is not None and not _INSTALLING.isdisjoint(command.words):
             return "likely"
-        at_home = self._home is not None and target.startswith(f"{self._home}/")
-        return "likely" if at_home and not self._has_code() else None
+        at_home = self._call.home is not None and target.startswith(f"{self._call.home}/")
+        return "likely" if at_home and not (command is not None and command.is_code) else None
 
-    def _is_agents(self) -> bool:
+    def _lacks_state(self) -> bool:
         """Return whether a coding agent's CLI failed: it does nothing without its state."""
-        return (
-            self._command is not None
-            and self._command.role is Role.AGENT
-            and not any("/" in path for path in self._message.paths)
-        )
-
-    def _account_writes(self) -> bool:
-        """Return whether the traceback shows a call that writes."""
-        return WRITING_CODE.search(self._call.account(self._message.last)) is not None
+        is_agent = self._command is not None and self._command.role is Role.AGENT
+        return is_agent and not any("/" in path for path in self._message.paths)
 
     def _writes(self, target: str) -> bool:
         """Return whether what ran writes this file by itself, though the message does not say so."""
@@ -277,12 +256,5 @@ class _Judge:
         operands = [path for word in command.words if word and (path := self._place(word))]
         if command.role is Role.PROGRAM and any(target.startswith(f"{path}.") for path in operands):
             return True  # what it makes of a file: `x.gz`, `x.bak`
-        code = "\n".join((*command.words, command.raw, self._call.script))
+        code = "\n".join((*command.words, command.raw, self._call.source))
         return posixpath.basename(target) in code and WRITING_CODE.search(code) is not None
-
-    def _has_code(self) -> bool:
-        """Return whether the program is inline, so that what it does with files can be seen."""
-        command = self._command
-        if command is None or not command.name.startswith(_INTERPRETERS):
-            return False
-        return any(word in ("-c", "-e", "-p") for word in command.words) or "\n" in command.raw

@@ -13,7 +13,7 @@ from agentdash.model.denials import Operation
 from agentdash.model.patterns import Pattern
 from agentdash.sandbox.denials.attribution import is_shells, prefix_of
 from agentdash.sandbox.denials.lines import Lines
-from agentdash.sandbox.denials.targets import paths_in, without_paths
+from agentdash.sandbox.denials.paths import paths_in, without_paths
 from agentdash.sandbox.word_sets import word_set
 
 
@@ -107,16 +107,10 @@ _CHAIN_LINES: Final = 10
 """Lines between the path and the error number in the longest chains of causes (cargo's)."""
 _MAX_PATH: Final = 1_000
 _BLOCK_LINES: Final = 10
-"""Lines of npm's and node's accounts of one error."""
+"""Lines of npm's account of one error."""
 _NPM: Final = Pattern(
     r"^npm (?:ERR!|error|warn|WARN) (?:(?P<key>code|syscall|path|dest|errno)\s+(?P<value>.+))?"
 )
-_APT: Final = Pattern(r"[EWN]: ")
-"""Each of apt's lines is a message of its own."""
-_OUTPUT_FILE: Final = Pattern(r"zip error: Could not create output file \((?P<path>[^()]+)\)")
-_PUSHED: Final = Pattern(r"(?:To |error: failed to push some refs to ')(?P<path>[^\s:']+)'?$")
-"""Where git pushed to: a path, where it is neither a URL nor `HOST:PATH`."""
-_NODE_FIELD: Final = Pattern(r"^\s*['\"]?(?P<key>path|dest)['\"]?: ['\"](?P<value>[^'\"]+)['\"]")
 _FIELD: Final = Pattern(
     r"^\s*['\"]?(?:code|errno|syscall|path|dest|address|port)['\"]?: |^npm (?:ERR!|error) (?:code|errno"
     r"|syscall|path|dest) "
@@ -126,16 +120,13 @@ _FUNCTIONS: Final = word_set(
     "open openat fopen creat tmpfile mkstemp mkostemp mkdtemp mktemp write"
 ) | frozenset(("rename", "renameat", "unlink", "mkdir", "rmdir", "link", "symlink", "truncate", "utimensat"))
 """Functions of the C library, which `perror` puts in the place of a file."""
-_RUBY_PLACE: Final = Pattern(r"^\S+:\d+:in [`'][^`']*': ")
-"""Where Ruby raised an error: `/usr/lib/ruby/3.1.0/fileutils.rb:243:in `mkdir': `."""
-_SHELL_PLACE: Final = Pattern(r"^\s{0,4}\S*/\S+?:(?: line)? \d+: ")
-"""Which script a shell runs, and where in it: `/bin/bash: line 1: `, `./build.sh: 3: `."""
-_RUBY_PATHS: Final = Pattern(r" @ \w+ - (?P<paths>.+?)(?: \(Errno::\w+\))?$")
+_PLACE: Final = Pattern(r"^\S+:\d+:in [`'][^`']*': |^\s{0,4}\S*/\S+?:(?: line)? \d+: ")
+"""Where Ruby raised an error: `/usr/lib/ruby/3.1.0/fileutils.rb:243:in `mkdir': `; which script a shell runs,
+and where in it: `/bin/bash: line 1: `, `./build.sh: 3: `."""
+_RUBY_PATH: Final = Pattern(r" @ \w+ - (?:\([^,()]*, )?(?P<path>[^()]+?)\)?(?: \(Errno::\w+\))?$")
 _BARE: Final = Pattern(r"(?:^|: |cannot create )([\w.@+~-]+)$")
 _TAR: Final = Pattern(r"^(?:bsd)?tar: (?P<path>.+?): (?:Cannot|Can't) \w+(?: \w+)*: $")
 """What tar says of a member, whose name is relative to where it extracts."""
-_SENTENCE: Final = Pattern(r" (?:is|was|are|not|cannot|could|can't|failed|because)\b")
-"""Words behind a path which are no part of its name."""
 _HERE: Final = Pattern(r" \./: $")
 """The working directory: gcc's `Cannot create temporary file in ./: `."""
 
@@ -155,10 +146,10 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     if _FIELD.match(line):
         return _npm_block(lines, number, reason) if line.startswith("npm ") else None
     first = last = number
-    if place := _RUBY_PLACE.match(line) or _SHELL_PLACE.match(line):
+    if place := _PLACE.match(line):
         line = line[place.end() :]
         reason, match = reason_in(line) or (reason, match)
-    paths = _ruby_paths(line) or _paths(line[: match.start()], _behind(line, match), match[0], script)
+    paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
     complete = any("/" in path for path in paths) or (paths and (is_shells(lines[number]) or prefix_of(line)))
     if not complete:
@@ -176,18 +167,6 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     )
 
 
-def _ruby_paths(line: str) -> tuple[str, ...]:
-    """Return the paths of Ruby's `Read-only file system @ rb_sysopen - PATH (Errno::EROFS)`, the target
-    first."""
-    found = _RUBY_PATHS.search(line)
-    if found is None:
-        return ()
-    both = found["paths"]
-    if both.startswith("(") and both.endswith(")"):
-        return tuple(reversed(both[1:-1].split(", ")))
-    return (both,)
-
-
 def _behind(line: str, match: re.Match[str]) -> str:
     """Return what follows the reason; of its repetition in words (`EROFS: read-only file system`) what
     follows that."""
@@ -198,28 +177,9 @@ def _behind(line: str, match: re.Match[str]) -> str:
     return rest[repeated.end() :] if repeated else rest
 
 
-def _blank_path(before: str, script: str) -> str | None:
-    """Return an unquoted path with blanks, as shells write it: all of the text before the reason, or as
-    much as the script names."""
-    if not before.endswith((": ", " : ", " (")):
-        return None
-    for text in before.rstrip(" :(").split(": ")[:-3:-1]:
-        if (start := re.search(r"(?:^|(?<=\s))[~/]", text)) is None:
-            continue
-        path = text[start.start() :]
-        if _SENTENCE.search(path):
-            return None
-        last = path.rpartition(" ")[2]
-        known = path in script or path.rpartition("/")[0] in script
-        return path if " " in path and (start.start() == 0 or known or last.find("/") > 0) else None
-    return None
-
-
 def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...]:
-    if before.endswith("I/O error: "):  # of zip, which names the file in its next line
-        return ()
-    if whole := _blank_path(before, script):
-        return (whole,)
+    if ruby := _RUBY_PATH.match(behind):
+        return (ruby["path"],)
     inner = paths_in(reason)  # `Access to the path '/x' is denied`
     after = paths_in(behind)
     arrow = re.search(r"['\"`] -> ['\"`]", behind)
@@ -273,30 +233,22 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
     """Return paths of the lines that belong to this one, the numbers of the first and last of them, and
     their text."""
     line = lines[number]
-    is_next = True
-    for later in range(number + 1, min(len(lines), number + _BLOCK_LINES)):
-        if field := _NODE_FIELD.match(lines[later]):
-            return (field["value"],), number, later, line
-        if created := _OUTPUT_FILE.match(lines[later]):
-            return (created["path"],), number, later, f"{line}\n{lines[later]}"
-        if "unpack" in line and (pushed := _PUSHED.match(lines[later])):
-            return (pushed["path"],), number, later, f"{line}\n{lines[later]}"
-        if is_next and line.rstrip().endswith(":") and re.match(r"\s*[~/]\S*\s*$", lines[later]):
-            return (lines[later].strip(),), number, later, line  # brew's list of directories; CMake's
-        is_next = is_next and not lines[later].strip()
+    if line.rstrip().endswith(":"):  # brew's list of directories; CMake's file
+        for later in (number + 1, number + 2):
+            if re.fullmatch(r"\s*[~/]\S*\s*", "".join(lines.range(later, later))):
+                return (lines[later].strip(),), number, later, line
+    if line.startswith(("E: ", "W: ", "N: ")):  # each of apt's lines is a message of its own
+        return (), number, number, line
     chained = _CHAIN.match(line) is not None
-    steps = 0
-    reach = 0 if _APT.match(line) else _CHAIN_LINES
-    for earlier in range(number - 1, max(-1, number - 1 - reach), -1):
+    for earlier in range(number - 1, max(-1, number - 1 - _CHAIN_LINES), -1):
         above = lines[earlier]
         if not above.strip():
             continue
-        steps += 1
         if found := [path for path in paths_in(above) if "/" in path]:
             if _TROUBLE.search(above) and 'File "' not in above:
                 return tuple(reversed(found)), earlier, number, f"{above}\n{line}"
             break
-        if not chained and (steps >= 1 or not _TROUBLE.search(above)):
+        if not chained:
             break
     return (), number, number, line
 
@@ -406,15 +358,13 @@ _REASONS: Final = (
             r"(?:is|are) not writ(?:e-?)?able|Could not create local repository at"
             r"|due to an error writing to the directory"
             r"|does not exist and could not be created|Please check your permissions"
-            r"|cannot lock ref '.{1,200}': unable to create directory for"
-            r"|Unable to \(re\)create the|Failed to clean project: Failed to delete"
+            r"|cannot lock ref '.{1,200}': unable to create directory for|Unable to \(re\)create the"
             r"|No usable temporary directory"
             r"|don't have write permissions? for|trying to write to [`'\"]"
             r"|Failed to add the host to the list of known hosts|E212: Can't open file for writing"
             r"|\bUnknown: FileSystem\.\w+"
             r"|^curl: \(23\) |unable to create temporary object directory|\(unpacker error\)$"
             r"|could not create parent directories$"
-            r"|^(?:strip|objcopy): .{1,300}: Bad file descriptor$",  # what they cannot create
         ),
     ),
     (

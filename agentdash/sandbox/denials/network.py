@@ -5,38 +5,35 @@ that refuses.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from agentdash.model.denials import Operation
+from agentdash.model.denials import Certainty, Operation
 from agentdash.model.patterns import Pattern
 from agentdash.model.policy import Network
-from agentdash.sandbox.denials.attribution import Strength
-from agentdash.sandbox.denials.call import Call, Finding
+from agentdash.sandbox.denials.attribution import Strength, attribute, prints_data
+from agentdash.sandbox.denials.call import Call
+from agentdash.sandbox.denials.commands import RunCommand
+from agentdash.sandbox.denials.findings import Finding, finding
 from agentdash.sandbox.denials.hosts import host_in, hosts_in, is_loopback, operand_hosts
 from agentdash.sandbox.denials.lines import Lines
+from agentdash.sandbox.denials.paths import without_paths
 from agentdash.sandbox.denials.programs import Role
-from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.targets import without_paths
-from agentdash.sandbox.denials.ties import is_inline, prints_data
 
 
 class Message(msgspec.Struct, frozen=True):
     """A message about the network."""
 
     operation: Operation
-    certain: bool
+    certain: bool = False
     """Whether only a sandbox or a policy gives it; a plain failure reads the same where not."""
-    host: str | None
+    host: str | None = None
     """A host name, an address, or the path of a local socket."""
-    needs_host: bool
+    needs_host: bool = False
     """Whether it proves nothing unless a host is known that is not this machine: `Connection refused`."""
-    generic: bool
+    generic: bool = False
     """Whether another line of the same account names the cause (`error sending request for url (…)`)."""
-    first: int
-    last: int
     package: str | None = None
     """What a package index does not have."""
 
@@ -47,13 +44,6 @@ _PROXY: Final = Pattern(
     re.IGNORECASE,
 )
 """Answers of Codex's own proxy."""
-_PROXY_HOST: Final = Pattern(r""""host"\s*:\s*"(?P<host>[\w.-]+)\"""")
-_TUNNEL: Final = Pattern(
-    r"CONNECT tunnel failed, response 403|HTTP code 403 from proxy after CONNECT"
-    r"|Tunnel connection failed: 403"
-)
-"""A proxy refused the host: the sandbox's, where the network goes through one."""
-
 _NOT_PERMITTED: Final = Pattern(
     r"operation not permitted|\bEPERM\b|FailedToOpenSocket|\bsocket, errno: 1$", re.IGNORECASE
 )
@@ -78,7 +68,6 @@ _BARE_NOT_PERMITTED: Final = Pattern(
     r"|\bOs \{ code: 1, kind: PermissionDenied",
     re.IGNORECASE,
 )
-_WRAPPED: Final = Pattern(r"^[\s│|]*operation not permitted\W*$", re.IGNORECASE)
 _RAW_SOCKET: Final = Pattern(r"^(?:ping|ping6|traceroute|arping|nmap|tcpdump|mtr)\b.*: ", re.IGNORECASE)
 """Programs that need a privilege for their sockets anywhere."""
 
@@ -100,7 +89,9 @@ _RESOLVE: Final = Pattern(
     re.IGNORECASE,
 )
 _CONNECT: Final = Pattern(
-    r"network is unreachable|network unreachable|\bENETUNREACH\b|no route to host|host is unreachable"
+    r"CONNECT tunnel failed, response 403|HTTP code 403 from proxy after CONNECT"  # by the sandbox's proxy
+    r"|Tunnel connection failed: 403"
+    r"|network is unreachable|network unreachable|\bENETUNREACH\b|no route to host|host is unreachable"
     r"|\bEHOSTUNREACH\b"
     r"|^ssh: connect to host \S+ port \d+: failure"  # it got no socket
     r"|failed to connect to \S+ port|could(?: not|n't) connect to (?!the endpoint|the docker)|nc: connect to"
@@ -128,9 +119,8 @@ _NO_SOCKETS: Final[tuple[tuple[Operation, bool, Pattern], ...]] = (
     ("connect", True, Pattern(r"^(?:nc|ncat|socat): Operation not permitted$", re.IGNORECASE)),
     ("connect", True, Pattern(r"Can't create TCP/IP socket \(1\)")),
     ("bind", False, Pattern(r"Failed to listen on \S+ \(reason: \?\)")),
-    ("bind", False, Pattern(r"Could not determine a usable (?:local|wildcard) IP")),
 )
-"""What Node, netcat, MySQL, PHP and Gradle print where the sandbox refuses every socket (EPERM): operation,
+"""What Node, netcat, MySQL and PHP print where the sandbox refuses every socket (EPERM): operation,
 whether nothing else has these words, and the words."""
 _EMPTY_INDEX: Final = Pattern(
     r"requirement (?P<package>\S+) \(from versions: none\)"
@@ -158,91 +148,52 @@ _TRACEBACK_LINES: Final = 60
 
 
 def read_message(lines: Lines, number: int, script: str, *, index_reachable: bool) -> Message | None:
-    """Return what the line reports about the network; None where it reports nothing, or names another cause.
+    """Return what the line reports about the network, or None if it reports nothing, or names another cause.
 
     Args:
+        lines: of the output.
         number: of the line.
         script: what ran: a bare `Operation not permitted` is the network's only where a socket is spoken of.
         index_reachable: whether the policy lets some hosts through, so that an empty index proves nothing.
     """
     line = lines[number]
-    if not _is_candidate(line):
-        return None
     if proxy := _PROXY.search(line):
-        named = _PROXY_HOST.search(line)
-        host = proxy["host"] or (named["host"] if named else None)
-        return _message("connect", number, certain=True, host=host)
-    if _EXPLAINED.search(line) and not _RESOLVE.search(line):
+        return Message("connect", certain=True, host=proxy["host"])
+    resolves = _RESOLVE.search(line) is not None
+    if not resolves and _EXPLAINED.search(line):
         return None
-    if _TUNNEL.search(line):
-        return _message("connect", number, host=host_in(line))
     if _NOT_PERMITTED.search(line) and (found := _not_permitted(lines, number, script)):
         return found
     for operation, certain, words in _NO_SOCKETS:
         if words.search(line):
-            return _message(operation, number, certain=certain)
-    if _RESOLVE.search(line):
-        return _message("resolve", number, host=host_in(line))
-    if _CONNECT.search(line):
-        return _message(
-            "connect", number, host=host_in(line), needs_host=_NEEDS_HOST.search(line) is not None
-        )
-    if _GENERIC.search(line):
-        needs = _NEEDS_HOST.search(line) is not None
-        return _message("connect", number, host=host_in(line), generic=True, needs_host=needs)
+            return Message(operation, certain=certain)
+    if resolves:
+        return Message("resolve", host=host_in(line))
+    if (is_plain := _CONNECT.search(line) is not None) or _GENERIC.search(line):
+        needs_host = _NEEDS_HOST.search(line) is not None
+        return Message("connect", host=host_in(line), needs_host=needs_host, generic=not is_plain)
     if (empty := _EMPTY_INDEX.search(line)) and not index_reachable:
-        package = empty["package"] or empty["missing"]
-        return msgspec.structs.replace(_message("connect", number, generic=True), package=package)
+        return Message("connect", generic=True, package=empty["package"] or empty["missing"])
     return None
 
 
-@lru_cache(2_048)
-def _is_candidate(line: str) -> bool:
-    """Return whether any message about the network looks like a line: logs repeat theirs."""
-    patterns = (_PROXY, _TUNNEL, _NOT_PERMITTED, _RESOLVE, _CONNECT, _GENERIC, _EMPTY_INDEX)
-    return any(pattern.search(line) for pattern in (*patterns, *(words for *_, words in _NO_SOCKETS)))
-
-
-def sockets_in(text: str) -> list[str]:
+def _sockets_in(text: str) -> list[str]:
     """Return the paths of local sockets that a text names."""
     return list(dict.fromkeys(match["path"] or match["file"] for match in _SOCKET.finditer(text)))
-
-
-def _message(
-    operation: Operation,
-    number: int,
-    *,
-    certain: bool = False,
-    host: str | None = None,
-    needs_host: bool = False,
-    generic: bool = False,
-) -> Message:
-    return Message(
-        operation=operation,
-        certain=certain,
-        host=host,
-        needs_host=needs_host,
-        generic=generic,
-        first=number,
-        last=number,
-    )
 
 
 def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
     """Return the message of an EPERM that a socket got."""
     # a text as code writes it has many lines in one
     line = next(part for part in lines[number].split(r"\n") if _NOT_PERMITTED.search(part))
-    if sockets := sockets_in(line):
-        operation: Operation = "bind" if _BIND.search(line) else "connect"
-        return _message(operation, number, certain=True, host=sockets[0])
+    operation: Operation = "bind" if _BIND.search(line) else "connect"
+    if sockets := _sockets_in(line):
+        return Message(operation, certain=True, host=sockets[0])
     if _NET_WORD.search(without_paths(line)):
         host = host_in(line) or host_in("".join(lines.range(number + 1, number + 1)))
         if re.search(r"\blookup ", line):
-            return _message("resolve", number, certain=True, host=host)
-        certain = _RAW_SOCKET.match(line) is None
-        return _message("bind" if _BIND.search(line) else "connect", number, certain=certain, host=host)
-    if _WRAPPED.match(line):
-        return _wrapped(lines, number)
+            return Message("resolve", certain=True, host=host)
+        return Message(operation, certain=_RAW_SOCKET.match(line) is None, host=host)
     if not _BARE_NOT_PERMITTED.search(line):
         return None
     account = _account(lines, number)
@@ -250,20 +201,7 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
         return None
     bound = re.search(r"\.bind\(|server_bind|\.listen\(|\bbind\b", f"{account}\n{script}")
     operation = "bind" if bound and "connect" not in account else "connect"
-    return _message(operation, number, certain=True, host=host_in(account))
-
-
-def _wrapped(lines: Lines, number: int) -> Message | None:
-    """Return the message of a paragraph that was broken into short lines (Terraform's)."""
-    first = number
-    while first > 0 and number - first < _ACCOUNT_LINES and lines[first - 1].strip(" │|"):
-        first -= 1
-    text = " ".join(line.strip(" │|") for line in lines.range(first, number))
-    if not _NET_WORD.search(without_paths(text)):
-        return None
-    operation: Operation = "resolve" if re.search(r"\blookup ", text) else "connect"
-    found = _message(operation, number, certain=True, host=host_in(text))
-    return msgspec.structs.replace(found, first=first)
+    return Message(operation, certain=True, host=host_in(account))
 
 
 def _account(lines: Lines, number: int) -> str:
@@ -288,38 +226,32 @@ _PHRASE_CHARACTERS: Final = 60
 """Of the end of a line: enough to find it in the script, if that prints it."""
 
 
-def judge_network(call: Call, message: Message) -> Finding | None:
-    """Return the denial that a message about the network reports; None where something else explains it."""
-    line = call.lines[message.first]
+def judge_network(call: Call, message: Message, number: int) -> Finding | None:
+    """Return the denial that the message of a line reports, or None if something else explains it."""
+    line = call.lines[number]
     if not message.certain and call.policy.network is Network.UNKNOWN:
         return None
     if not message.certain and call.unsandboxed and not _REFUSED.search(line):
         return None  # where nothing restricts it, only a refusal by the kernel has the words of a sandbox
     named = tuple(name for name in (message.host, message.package) if name)
     phrase = _QUOTED_PART.sub("", line)[-_PHRASE_CHARACTERS:]
-    source = call.attribute(line, named, phrase, call.account(message.first), network=True)
+    source = attribute(call, number, named, phrase, network=True)
     ambiguous = source.strength is Strength.AMBIGUOUS
     if source.strength is Strength.NONE or (ambiguous and not call.failed):
         return None
-    host = message.host or _host_of(source.command, call.script)
+    host = message.host or _host_of(source.command, call.source)
     provider = source.command is not None and source.command.role is Role.AGENT and host is None
-    if not message.certain and not provider and _is_local(message, host, call.script):
+    if not message.certain and not provider and _is_local(message, host, call.source):
         return None
     asks = source.command is not None and source.command.name in _RESOLVERS
     proven = source.strength > Strength.OPEN or call.has_failed(source.command)
-    if source.command is not None and not (prints_data(source.command) or is_inline(source.command)):
+    if source.command is not None and not (prints_data(source.command) or source.command.is_inline):
         proven = True  # what is installed fails in these words only by itself
     certain = (message.certain and proven and not call.unsandboxed and not ambiguous) or call.denied
-    return call.finding(
-        what="network",
-        operation="resolve" if asks else message.operation,
-        certainty="certain" if certain else "likely",
-        target=host,
-        source=source,
-        first=message.first,
-        last=message.last,
-        generic=message.generic,
-    )
+    operation: Operation = "resolve" if asks else message.operation
+    certainty: Certainty = "certain" if certain else "likely"
+    found = finding(call, "network", operation, certainty, host, source, number, number)
+    return msgspec.structs.replace(found, generic=message.generic)
 
 
 def _is_local(message: Message, host: str | None, script: str) -> bool:
@@ -330,11 +262,11 @@ def _is_local(message: Message, host: str | None, script: str) -> bool:
     return message.needs_host or (bool(hosts) and all(is_loopback(host) for host in hosts))
 
 
-def _host_of(command: Ran | None, script: str) -> str | None:
+def _host_of(command: RunCommand | None, script: str) -> str | None:
     """Return the host that a command, else the whole script, is about, where it is one alone."""
     for hosts in (operand_hosts(command.name, command.words) if command else [], hosts_in(script)):
         remote = [host for host in hosts if not is_loopback(host)]
         if remote:
             return remote[0] if len(remote) == 1 else None
-    sockets = sockets_in(script)
+    sockets = _sockets_in(script)
     return sockets[0] if len(sockets) == 1 else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from enum import StrEnum
 from typing import Final
@@ -45,6 +44,8 @@ _AGENT_PACKAGES: Final = {
     "@kilocode/cli": "kilo",
 }
 """npm packages of these CLIs, for `npx PACKAGE`."""
+_WITHOUT_WORK: Final = word_set("sandbox debug mcp login completion features --version -V --help")
+"""Arguments with which these CLIs start no session."""
 
 WRITING_TOOLS: Final = word_set(
     "touch mkdir rmdir rm unlink cp mv ln link install tee dd mktemp truncate mkfifo mknod chmod chown "
@@ -63,129 +64,84 @@ _FILTERS: Final = {
     **dict.fromkeys(
         word_set(
             "cat head tail less more bat batcat nl tac rev cut sort uniq column fold fmt expand strings xxd "
-            "hexdump od zcat gzcat bzcat xzcat diff cmp comm paste join pr tr view glow base64 iconv "
-            "ansi2txt ts look"
+            "hexdump od zcat diff cmp comm paste join pr tr view base64 iconv"
         ),
         0,
     ),
-    **dict.fromkeys(
-        word_set("grep egrep fgrep zgrep rg ag ack ugrep pcregrep sed awk gawk mawk jq yq gron"), 1
-    ),
+    **dict.fromkeys(word_set("grep egrep fgrep zgrep rg ag ack sed awk gawk mawk jq yq"), 1),
 }
 """Programs that show files or their standard input, with the number of arguments before the files."""
-_NO_FILES: Final = word_set("tr ts")
 _VALUE_OPTIONS: Final = {
     "head": "nc",
     "tail": "ncs",
-    "grep": "ABCmdD",
-    "egrep": "ABCm",
-    "fgrep": "ABCm",
-    "rg": "ABCmgtTj",
+    **dict.fromkeys(("grep", "egrep", "fgrep", "rg"), "ABCmdDgtTj"),
     "cut": "dfcb",
     "sort": "kt",
-    "awk": "Fv",
-    "gawk": "Fv",
-    "fold": "w",
-    "column": "st",
-    "od": "AtjN",
-    "xxd": "lsc",
-    "paste": "d",
+    **dict.fromkeys(("awk", "gawk"), "Fv"),
     "ssh": "bcDEeFIiJLlmOopQRSWw",
 }
 """Options whose next word is a value, not a file."""
 _PATTERN_OPTIONS: Final = ("-e", "-f", "--regexp", "--expression", "--file")
-_READERS: Final = word_set(
-    "man info journalctl dmesg history fc tldr pdftotext lynx w3m links asciinema glab jira pandoc pydoc "
-    "pydoc3 perldoc ri lnav fzf sk delta mdcat xmllint xmlstarlet hub stern llm aichat mods sgpt"
+
+_QUERIES: Final = word_set("psql mysql mariadb redis-cli mongosh clickhouse-client bq sqlite3 sqlite duckdb")
+_READERS: Final = _QUERIES | word_set(
+    "man info journalctl dmesg history fc tldr pdftotext lynx w3m jira pandoc pydoc pydoc3 perldoc delta "
+    "xmllint stern llm kubectl oc helm argocd gcloud az aws vercel netlify heroku flyctl fly doctl "
+    "sentry-cli circleci bk glab gh"
 )
+"""They print what is stored in a database, or what a service has recorded."""
+_READING_WORDS: Final = word_set("log logs diff blame grep cat history show describe view inspect info help")
+"""Subcommands and tasks which show text in any program that has them."""
 _READING_SUBCOMMANDS: Final = {
-    "git": word_set(
-        "log diff show blame annotate grep cat-file reflog shortlog format-patch whatchanged difftool "
-        "ls-files ls-tree rev-parse rev-list name-rev describe help range-diff notes diff-tree diff-index"
-    ),
-    "gh": word_set("issue pr run api release gist search repo"),
-    "docker": word_set("logs inspect"),
-    "podman": word_set("logs inspect"),
-    "kubectl": word_set("logs describe get"),
+    "git": word_set("annotate cat-file reflog shortlog format-patch notes ls-files rev-parse rev-list"),
     "tmux": word_set("capture-pane capturep show-buffer showb"),
-    "svn": word_set("log diff cat blame annotate praise propget info list ls status"),
-    "hg": word_set("log diff cat annotate blame grep export heads tip status"),
-    "npm": word_set("view info show docs explain help"),
-    "pip": word_set("show list"),
-    "cargo": word_set("tree metadata help search"),
+    "apt": word_set("search changelog policy list"),
+    "pip": word_set("list"),
+    "cargo": word_set("search metadata tree"),
     "systemctl": word_set("status"),
-    "apt": word_set("show search changelog policy list"),
-    "gcloud": word_set("logging"),
-    "ollama": word_set("run show list"),
-    "codex": word_set("sandbox debug mcp login completion features"),
-    "agentdash": word_set("check status explain sessions replay export wait history"),
-}
-_READING_WORDS: Final = word_set("log logs diff blame grep cat history")
-"""Subcommands which show text in any program that has them."""
-_REMOTE_SUBCOMMANDS: Final = {
-    "docker": word_set("run compose attach start build buildx"),
-    "podman": word_set("run attach start build"),
-    "kubectl": word_set("run attach debug"),
-    "nerdctl": word_set("run"),
+    "agentdash": word_set("check status explain sessions replay export wait"),
 }
 _REMOTE_WORDS: Final = word_set("exec ssh shell")
 """Subcommands which start another command somewhere else, in any program that has them."""
+_CONTAINERS: Final = word_set("docker podman nerdctl")
+_CONTAINER_WORDS: Final = word_set("run attach start compose build buildx")
 _REMOTE: Final = word_set(
-    "mosh docker-compose ansible ansible-playbook bwrap firejail unshare nsenter chroot sandbox-exec lxc "
+    "docker-compose mosh ansible ansible-playbook bwrap firejail unshare nsenter chroot sandbox-exec lxc "
     "machinectl wsl"
 )
-_FETCHERS: Final = word_set("curl wget http https xh httpie aria2c lynx")
+FETCHERS: Final = word_set("curl wget http https xh httpie aria2c lynx")
 """They print pages: their own messages begin with their name."""
-_REMOTE_READERS: Final = word_set(
-    "gh glab hub kubectl stern docker podman npm cargo svn hg jira lynx w3m llm aichat mods sgpt ollama "
-    "ansible ansible-playbook"
-)
 _TEST_PROGRAMS: Final = word_set(
     "pytest doctest py.test nose2 nosetests unittest jest vitest mocha ava tap karma cypress playwright tox "
-    "nox rspec minitest cucumber behave ctest phpunit pest bats prove ginkgo gotestsum cargo-nextest hspec "
-    "stestr trial green ward hypothesis coverage wdio testcafe"
+    "nox rspec minitest cucumber behave ctest phpunit pest bats prove ginkgo gotestsum cargo-nextest "
+    "coverage"
 )
 _TEST_WORDS: Final = word_set("test tests t check verify nextest spec testall selftest")
 """Subcommands, scripts and targets that run tests."""
-_TEXT_OPTIONS: Final = word_set("--help --manual --explain")
-_READING_TASKS: Final = word_set("show logs log cat tail print dump view docs")
-_TEST_RUNNERS: Final = word_set(
-    "npm yarn pnpm bun deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet swift mix "
-    "bazel bazelisk zig rake rails sbt lein flutter dart meson stack cabal composer xcodebuild hatch pdm "
-    "rush nx turbo lerna invoke inv dune cmake mise poe doit pixi gulp grunt ant scons "
-    "apt apt-get brew dnf gem"
+BUILD_TOOLS: Final = word_set(
+    "npm npx yarn pnpm pnpx bun bunx deno cargo go mvn mvnw gradle gradlew make gmake just task ninja dotnet "
+    "swift mix bazel bazelisk zig rake rails sbt lein flutter dart meson stack cabal composer xcodebuild "
+    "hatch pdm mise uv uvx pip pipx poetry bundle rye pipenv nx turbo invoke cmake gulp grunt ant scons brew "
+    "apt apt-get dnf gem"
 )
-_LAUNCHERS: Final = word_set("npx pnpx bunx uvx pipx uv poetry pdm bundle rye pipenv yarn pnpm bun dlx")
+"""They install packages and start tasks of a project: their own failures have a known form."""
 _OWN_WORK: Final = word_set(
     "add build ci config download fetch get i init install link list lock mod new pip publish remove restore "
     "search sync uninstall update upgrade vendor venv version"
 )
-"""Subcommands of package managers that start nothing of the project."""
-_LAUNCHER_WORDS: Final = word_set("run exec dlx x tool --yes -y -q --quiet -- -c --with -p --package")
-_INTERPRETERS: Final = word_set("python python3 python2 pypy3 node nodejs ruby perl php bun deno bash sh zsh")
-_RUNTIMES: Final = word_set("java javac lua tclsh Rscript elixir erl julia groovy scala fish")
-_SERVED: Final = word_set("psql mysql mariadb redis-cli mongosh clickhouse-client clickhouse bq")
-_QUERIES: Final = _SERVED | word_set("sqlite3 sqlite duckdb")
-"""They print what is stored; those above ask a server for it, which no sandbox of the command is around."""
-_SERVICES: Final = word_set(
-    "kubectl oc helm argocd gcloud az aws vercel netlify heroku flyctl fly doctl sentry-cli circleci bk glab "
-    "gh"
-)
-"""They print what a service has recorded: their own files are in the home directory, or their arguments."""
-_GIT_STARTS: Final = word_set(
-    "ssh git git-lfs git-remote-https git-remote-http remote sh bash editor vi vim nano"
-)
+"""Subcommands of build tools that start nothing of the project."""
+_LAUNCHING_WORDS: Final = word_set("run exec dlx x tool")
+INTERPRETERS: Final = ("python", "pypy", "node", "ruby", "perl", "php", "bun", "deno")
+"""How the names of programs that run inline code begin."""
+SHELLS: Final = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "fish", "busybox"))
+_GIT_STARTS: Final = word_set("ssh git git-lfs git-remote-https git-remote-http remote sh bash vi vim nano")
 SELF_CONTAINED: Final = {
     "git": _GIT_STARTS,
-    "gh": _GIT_STARTS,
     **dict.fromkeys(word_set("scp sftp rsync"), word_set("ssh rsync")),
-    **dict.fromkeys(word_set("ssh psql mysql redis-cli sqlite3 dig nslookup"), frozenset()),
-    **dict.fromkeys(_FETCHERS, frozenset()),
+    **dict.fromkeys(word_set("ssh dig nslookup") | FETCHERS, frozenset()),
 }
 """Programs which start no others but these, whose messages begin with their names. (A hook of git's may start
 any: it is a script, and names itself.)"""
-INTERPRETERS: Final = ("python", "pypy", "node", "ruby", "perl", "php", "bun", "deno")
-"""How the names of programs that run inline code begin."""
 
 
 def agent_of(name: str, words: Words) -> str | None:
@@ -196,9 +152,7 @@ def agent_of(name: str, words: Words) -> str | None:
         bare = started[:1] + started[1:].partition("@")[0]
         name = _AGENT_PACKAGES.get(bare, bare)
         words = words[words.index(started) + 1 :] if started else ()
-    if name not in AGENTS or (words and words[0] in _READING_SUBCOMMANDS.get(name, ())):
-        return None
-    return None if any(word in ("--version", "-V", "--help") for word in words) else name
+    return name if name in AGENTS and _WITHOUT_WORK.isdisjoint(words) else None
 
 
 def role_of(name: str, words: Words, *, piped: bool) -> Role:
@@ -211,96 +165,66 @@ def role_of(name: str, words: Words, *, piped: bool) -> Role:
     """
     if agent_of(name, words):
         return Role.AGENT
-    if name in AGENTS and (not words or words[0].startswith("-")):
-        return Role.QUIET  # its version, its help
     if name in WRITING_TOOLS:
         return Role.TOOL
     if name in _FILTERS:
         return Role.READER if _shows_files(name, words, piped=piped) else Role.QUIET
     if name in _QUIET:
         return Role.QUIET
-    if _asks_for_text(name, words) or _shows_text_by_task(name, words):
+    if _shows_text(name, words):
         return Role.READER
-    subcommand = next((word for word in _after_options(name, words) if word), "")
-    if name in _READERS or subcommand in _READING_WORDS or subcommand in _READING_SUBCOMMANDS.get(name, ()):
-        return Role.READER
-    if (
-        name in _REMOTE
-        or subcommand in _REMOTE_SUBCOMMANDS.get(name, ())
-        or (name == "ssh" and len(_operands(name, words)) > 1)  # a command behind the host
-        or _starts_elsewhere(name, words)
-    ):
+    if name in _REMOTE or _starts_elsewhere(name, words):
         return Role.REMOTE
     return Role.TEST if _is_test(name, words) else Role.PROGRAM
 
 
+def _shows_text(name: str, words: Words) -> bool:
+    """Return whether a program prints documents, or what it or others have recorded."""
+    if name in _READERS | AGENTS or "--help" in words:
+        return True
+    if name in ("rpm", "dpkg"):
+        return words[:1] != () and re.match(r"-[qslLpS]", words[0]) is not None
+    plain = _without_options(name, words)
+    if name.startswith(INTERPRETERS):
+        return False
+    begin = plain[: 2 if name in BUILD_TOOLS else 1]  # `make logs`, `npm run show`
+    return not (_READING_WORDS | _READING_SUBCOMMANDS.get(name, frozenset())).isdisjoint(begin)
+
+
 def _starts_elsewhere(name: str, words: Words) -> bool:
-    plain = [word for word in words if word and not word.startswith("-")]
-    return not _REMOTE_WORDS.isdisjoint(plain[:3]) and not (is_build_tool(name) or runs_code(name))
-
-
-def reads_remotely(name: str) -> bool:
-    """Return whether a program that shows text gets it over the network."""
-    return name in _REMOTE_READERS
-
-
-def shows_pages(name: str) -> bool:
-    """Return whether a program prints what it fetched, besides messages under its own name."""
-    return name in _FETCHERS
+    if name == "ssh":
+        return len(_operands(name, words)) > 1  # a command behind the host
+    if name in _CONTAINERS and not _CONTAINER_WORDS.isdisjoint(_without_options(name, words)[:1]):
+        return True
+    runs_here = name in BUILD_TOOLS | SHELLS or name.startswith(INTERPRETERS)
+    return not runs_here and not _REMOTE_WORDS.isdisjoint(_without_options(name, words)[:3])
 
 
 def runs_project(name: str, words: Words, raw: str) -> bool:
-    """Return whether a program runs code of the project, or answers its queries: that decides what it
-    prints."""
+    """Return whether a program runs code of the project, which decides what it prints."""
     path = raw.partition(" ")[0]
     if ("/" in path and "/bin/" not in path) or name.endswith((".sh", ".py", ".js")):
         return True
-    if is_build_tool(name):
+    if name in BUILD_TOOLS:
         return next((word for word in words if not word.startswith("-")), "") not in _OWN_WORK
-    return name in _INTERPRETERS | _QUERIES or name.startswith(INTERPRETERS)
-
-
-def runs_code(name: str) -> bool:
-    """Return whether a program runs code, and words the errors of that itself."""
-    return name in _INTERPRETERS | _RUNTIMES or name.startswith(INTERPRETERS)
-
-
-def starts_tools(name: str, words: Words, raw: str) -> bool:
-    """Return whether a program starts simple tools, whose messages begin with their names; an installed one
-    that nothing is known of reports its failures itself."""
-    return is_build_tool(name) or runs_project(name, words, raw)
-
-
-def is_build_tool(name: str) -> bool:
-    """Return whether a program starts tasks of a project: its own failures have a known form."""
-    return name in _TEST_RUNNERS | _LAUNCHERS
-
-
-def is_served(name: str) -> bool:
-    """Return whether a program passes on what a database server reports, of its own files too."""
-    return name in _SERVED
-
-
-def asks_service(name: str) -> bool:
-    """Return whether a program prints what a service elsewhere has recorded."""
-    return name in _SERVICES
-
-
-def is_query(name: str) -> bool:
-    """Return whether a program prints what a database holds."""
-    return name in _QUERIES
+    return name in SHELLS or name.startswith(INTERPRETERS)
 
 
 def files_shown(name: str, words: Words) -> list[str]:
     """Return the files whose content a filter shows."""
-    if name not in _FILTERS or name in _NO_FILES:
+    if name not in _FILTERS or name == "tr":
         return []
     patterns = 0 if any(word.startswith(_PATTERN_OPTIONS) for word in words) else _FILTERS[name]
     return [word for word in _operands(name, words)[patterns:] if word != "-" and not word.isdecimal()]
 
 
+def is_filter(name: str) -> bool:
+    """Return whether a program shows files, or its standard input, and nothing else."""
+    return name in _FILTERS
+
+
 def _operands(name: str, words: Words) -> list[str]:
-    """Return the arguments that are no options, and no values of options."""
+    """Return the arguments that are neither options nor values of options."""
     found: list[str] = []
     skip = False
     for word in words:
@@ -319,70 +243,48 @@ def _shows_files(name: str, words: Words, *, piped: bool) -> bool:
     return not piped or bool(files_shown(name, words))
 
 
-def _after_options(name: str, words: Words) -> list[str]:
-    """Return the arguments without options before the subcommand (`git -C folder -c a=b log`)."""
+def _without_options(name: str, words: Words) -> list[str]:
+    """Return the arguments without options (`git -C folder -c a=b log`)."""
     rest = list(words)
-    with_value = (
-        ("-C", "-c", "--git-dir", "--work-tree")
-        if name == "git"
-        else ("-n", "--namespace", "--context", "-H", "-L", "-S")
-    )
+    with_value = ("-C", "-c", "--git-dir", "--work-tree") if name == "git" else ("-n", "-H", "-L", "-S")
     while rest and rest[0].startswith("-"):
         rest = rest[2:] if rest[0] in with_value else rest[1:]
-    return rest
+    return [word for word in rest if word and not word.startswith("-")]
 
 
 def _is_test(name: str, words: Words) -> bool:
     if name in _TEST_PROGRAMS or _looks_like_test(name):
         return True
     plain = [word for word in words if word and not word.startswith("-")]
-    if name in _LAUNCHERS:
-        inner = [word for word in plain if word not in _LAUNCHER_WORDS]
-        if inner and (inner[0] in _TEST_PROGRAMS or inner[0] in _INTERPRETERS):
-            return inner[0] in _TEST_PROGRAMS or _is_test(inner[0], words[words.index(inner[0]) + 1 :])
-    if name.startswith(tuple(_INTERPRETERS)):
+    if name.startswith(INTERPRETERS) or name in SHELLS:
         if "-m" in words:
-            module = words[words.index("-m") + 1 : words.index("-m") + 2]
-            return bool(module) and (
-                module[0].partition(".")[0] in _TEST_PROGRAMS or module[0] in _TEST_WORDS
-            )
-        return (
-            "--test" in words
-            or (bool(plain) and _looks_like_test(plain[0]))
-            or plain[:2] == ["manage.py", "test"]
-        )
+            module = "".join(words[words.index("-m") + 1 :][:1])
+            return module.partition(".")[0] in _TEST_PROGRAMS | _TEST_WORDS
+        if name not in BUILD_TOOLS:
+            return "--test" in words or (bool(plain) and _looks_like_test(plain[0])) or "test" in plain[1:2]
+    if name not in BUILD_TOOLS:
+        return False
+    started = [word for word in plain if word not in _LAUNCHING_WORDS]
+    if started and started[0].startswith(INTERPRETERS):
+        return _is_test(started[0], words[words.index(started[0]) + 1 :])
+    if not _TEST_PROGRAMS.isdisjoint(started[:1]):
+        return True
     # `cargo t`; elsewhere the letter is a name
-    words_of_task = [word for at, word in enumerate(plain[:3]) if at == 0 or word != "t"]
-    return name in _TEST_RUNNERS and any(map(_is_test_word, words_of_task))
+    return any(_is_test_word(word) for at, word in enumerate(plain[:3]) if at == 0 or word != "t")
 
 
 def _is_test_word(word: str) -> bool:
-    return any(part in _TEST_WORDS for part in word.lower().replace("_", ":").replace("-", ":").split(":"))
-
-
-def _asks_for_text(name: str, words: Words) -> bool:
-    """Return whether an option makes a program print documents, or what it has recorded."""
-    if not _TEXT_OPTIONS.isdisjoint(words) or words[:1] == ("help",):
-        return True
-    if "logs" in words[1:3] and not name.startswith(INTERPRETERS):
-        return True  # `nomad alloc logs`
-    return name in ("rpm", "dpkg") and re.match(r"-[qslLpS]", "".join(words[:1])) is not None
-
-
-def _shows_text_by_task(name: str, words: Words) -> bool:
-    """Return whether a task runner gets a task which shows text by its name: `make logs`, `npm run show`."""
-    plain = [word for word in words if word and not word.startswith("-")]
-    return name in _TEST_RUNNERS and not _READING_TASKS.isdisjoint(plain[:2])
+    return any(part in _TEST_WORDS for part in re.split(r"[_:-]", word.lower()))
 
 
 def _looks_like_test(path: str) -> bool:
     """Return whether a path is a test's by the customs of its name: `test_x.py`, `x.test.js`, `tests/run`,
     `run_tests.sh`."""
-    if not path or "\n" in path or " " in path:
+    if "\n" in path or " " in path:
         return False
-    parts = path.lower().split("/")
-    stem = parts[-1].replace("_", ".").replace("-", ".").split(".")
-    return any(part in ("test", "tests", "__tests__", "spec") for part in (*parts[:-1], *stem))
+    *folders, file = path.lower().split("/")
+    parts = (*folders, *re.split(r"[_.-]", file))
+    return any(part in ("test", "tests", "__tests__", "spec") for part in parts)
 
 
 # ------------------------------------------------------------
@@ -398,28 +300,22 @@ WRITING_CODE: Final = re.compile(
 )
 """Calls in inline code which write files."""
 _READING_CODE: Final = re.compile(
-    r"\.read\(|readfile\(|fpassthru\(|\bfile\(|createReadStream|io\.lines|strerror"
+    r"\.read\(|readfile\(|fpassthru\(|\bfile\(|createReadStream|io\.lines"
     r"|(?<![\w.])open\([^,()]*\)|json\.load\(|JSON\.load|load_file|require\(['\"][^'\"]+\.json['\"]\)"
-    r"|<\$?\w*>\s*[);]"
+    r"|<\$?\w*>\s*[);]|strerror"
     r"|\bhelp\(|__doc__|read_text\(|readFile|readlines|\bin open\(|fileinput"
     r"|File\.(?:read|foreach)|IO\.read|slurp|file_get_contents"
 )
-_READING_OPTIONS: Final = re.compile(r"-\w*[np]\w*e")
-"""`perl -ne`, `ruby -pe`: they go through the lines of files."""
-
-_IN_PLACE: Final = re.compile(r"-[lnp]*i\S*")
-"""`perl -pi -e`: they write the files."""
 
 
 def shows_files_by_code(name: str, words: Words, code: str) -> bool:
     """Return whether an interpreter runs inline code that reads files: it may print what it reads."""
     if not name.startswith(INTERPRETERS):
         return False
-    if name.startswith(("perl", "ruby")) and any(_IN_PLACE.fullmatch(word) for word in words):
-        return False
-    if words[:2] in (("-m", "json.tool"), ("-m", "pydoc")) or any(
-        _READING_OPTIONS.fullmatch(w) for w in words
-    ):
+    if words[:2] in (("-m", "json.tool"), ("-m", "pydoc")):
+        return True
+    by_line = any(re.fullmatch(r"-\w*[np]\w*e", word) for word in words)  # `perl -ne`
+    if by_line and not any(re.fullmatch(r"-[lnp]*i\S*", word) for word in words):  # `perl -pi -e` writes
         return True
     inline = any(word in ("-c", "-e", "-p", "-") for word in words) or "\n" in code
     return inline and _READING_CODE.search(code) is not None and WRITING_CODE.search(code) is None
@@ -436,44 +332,18 @@ _OUTPUT_OPTIONS: Final = word_set(
 
 def output_files(name: str, words: Words) -> list[str]:
     """Return the files that a command is to write by its options: `-o FILE`, `--output=FILE`, `tar -cf
-    FILE`."""
-    if name == "curl":
-        return _curl_files(words)
+    FILE`, `curl -sSo FILE`, `curl -O URL`."""
     files: list[str] = []
     for word, following in zip(words, (*words, "")[1:], strict=True):
         option, assigned, value = word.partition("=")
         if assigned and option in _OUTPUT_OPTIONS:
             files.append(value)
-        elif (
-            word in _OUTPUT_OPTIONS
-            or (name, word) == ("javac", "-d")
-            or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word))
-        ):
+        elif name == "curl" and (short := re.fullmatch(r"-[A-Za-z#]*?o(.*)", word)):
+            files.append(short[1] or following)
+        elif name == "curl" and re.fullmatch(r"-[A-Za-z#]*O|--remote-name", word):
+            files += [each.rpartition("/")[2] for each in words if "://" in each]
+        elif word in _OUTPUT_OPTIONS or (name == "tar" and re.fullmatch(r"-?\w*[cru]\w*f", word)):
             files.append(following)
     if name in ("git", "hg") and words[:1] in (("clone",), ("init",)):
         files += [word for word in words[1:] if not word.startswith("-")][-1:]
     return [file for file in files if file]
-
-
-def files_of_options(words: Words) -> list[str]:
-    """Return the absolute paths that options have as their values: `--junitxml=/srv/report.xml`. Operands
-    are none: test runners read them."""
-    values = (word.partition("=")[2] if "=" in word else word for word in words if word.startswith("-"))
-    following = (second for first, second in itertools.pairwise(words) if first.startswith("-"))
-    return [value for value in (*values, *following) if value.startswith("/") and len(value) > 4]
-
-
-def _curl_files(words: Words) -> list[str]:
-    """Return the files that curl is to write: `-sSo FILE`, `-oFILE`, `--output FILE`, `-O URL`."""
-    files: list[str] = []
-    folder = ""
-    for word, following in zip(words, (*words, "")[1:], strict=True):
-        if word == "--output-dir":
-            folder = f"{following}/"
-        elif word == "--output":
-            files.append(following)
-        elif option := re.match(r"-[A-Za-z#]*?o(.*)", word or ""):
-            files.append(option[1] or following)
-    if any(re.match(r"-[A-Za-z#]*O|--remote-name", word or "") for word in words):
-        files += [word.rpartition("/")[2] for word in words if word and "://" in word]
-    return [folder + file for file in files if file]

@@ -7,18 +7,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentdash.model.denials import What
-from agentdash.sandbox.denials.attribution import is_shells, origin, prefix_of
+from agentdash.sandbox.denials.attribution import is_shells, prefix_of
+from agentdash.sandbox.denials.commands import RunCommand, commands_of
+from agentdash.sandbox.denials.paths import place
 from agentdash.sandbox.denials.programs import (
+    FETCHERS,
     INTERPRETERS,
     WRITING_CODE,
     WRITING_TOOLS,
     Role,
+    is_filter,
     output_files,
-    reads_remotely,
-    shows_pages,
 )
-from agentdash.sandbox.denials.ran import Ran
-from agentdash.sandbox.denials.targets import place
 
 _SOURCES_FIRST: Final = frozenset(("cp", "ln", "link", "install", "ditto"))
 """Tools that only read their operands but the last."""
@@ -46,29 +46,29 @@ def did_it(
         cwd: where it ran.
         denied: scripts that were denied it: the same program with the same target does the same.
     """
-    found = origin(script, cwd, None).commands or ()
+    found = commands_of(script, cwd, None) or ()
     ran = [c for c in found if len(found) == 1 or not (c.unseen or c.conditional)]
     lines = printed.splitlines()
     if what == "network":
         alone = len(found) == 1
         return any(_reaches(c, target, alone=alone) and not _failed(c, target, lines) for c in ran)
-    before = {_program(c) for other in denied for c in origin(other, cwd, None).commands or ()}
+    before = {_program(c) for other in denied for c in commands_of(other, cwd, None) or ()}
     return any(_writes(c, target, before) and not _failed(c, target, lines) for c in ran)
 
 
-def _failed(command: Ran, target: str, lines: list[str]) -> bool:
+def _failed(command: RunCommand, target: str, lines: list[str]) -> bool:
     return any(
         prefix_of(line) == command.name or (is_shells(line) and target.rpartition("/")[2] in line)
         for line in lines
     )
 
 
-def _program(command: Ran) -> tuple[str, str]:
+def _program(command: RunCommand) -> tuple[str, str]:
     """Return a program with its subcommand or script."""
     return command.name, next((word for word in command.words if not word.startswith("-")), "")
 
 
-def _writes(command: Ran, target: str, before: set[tuple[str, str]]) -> bool:
+def _writes(command: RunCommand, target: str, before: set[tuple[str, str]]) -> bool:
     if any(
         _is(path, target, command) for path in (*command.written, *output_files(command.name, command.words))
     ):
@@ -88,7 +88,7 @@ def _writes(command: Ran, target: str, before: set[tuple[str, str]]) -> bool:
     return command.role in (Role.PROGRAM, Role.AGENT) and _program(command) in before
 
 
-def _is(path: str, target: str, command: Ran) -> bool:
+def _is(path: str, target: str, command: RunCommand) -> bool:
     return bool(path) and place(path, command.cwd, None) == target
 
 
@@ -100,7 +100,7 @@ def _names(text: str, target: str, cwd: str | None) -> bool:
     return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w.-])", text) for name in names)
 
 
-def _reaches(command: Ran, host: str, *, alone: bool) -> bool:
+def _reaches(command: RunCommand, host: str, *, alone: bool) -> bool:
     """Return whether a command connected to a host.
 
     Args:
@@ -112,9 +112,9 @@ def _reaches(command: Ran, host: str, *, alone: bool) -> bool:
         return False
     if not re.search(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)", command.raw):
         return False
-    if command.role is Role.READER and not (shows_pages(command.name) or reads_remotely(command.name)):
+    if command.role is Role.READER and (is_filter(command.name) or command.name.startswith(INTERPRETERS)):
         return False
     if command.name == "git":
         return not _GIT_CONNECTS.isdisjoint(command.words)
-    silent = shows_pages(command.name) and any(_SILENT.fullmatch(word) for word in command.words)
+    silent = command.name in FETCHERS and any(_SILENT.fullmatch(word) for word in command.words)
     return _SETS_ONLY.isdisjoint(command.words) and (alone or not silent)

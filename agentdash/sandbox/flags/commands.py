@@ -14,7 +14,6 @@ from agentdash.sandbox.flags.parts import (
     ENTRY,
     FLAGS,
     MAX_SEARCHED,
-    NUMBERED,
     STEM,
     Dump,
     Errors,
@@ -204,8 +203,6 @@ def _declare(call: Call) -> list[Outcome]:
     lists = [["-x"], ["-xp"], ["-px"], ["-p", "-x"], ["-x", "-p"]] if is_declare else [[], ["-p"]]
     if call.name not in ("local", "readonly") and texts in lists:
         return call.ends(state.dump(Style.EXPORT)) + lacking
-    if is_declare and texts[:1] == ["-p"] and texts[1:] and set(texts[1:]) <= set(FLAGS):
-        return _declared(call) + lacking
     for word in call.words[1:]:
         first = word[0] if word else ""
         name, equals, value = first.partition("=") if isinstance(first, str) else ("", "", "")
@@ -218,19 +215,6 @@ def _declare(call: Call) -> list[Outcome]:
         if equals or call.name == "local":
             state = state.with_variable(name, (value, *word[1:]) if equals else None)
     return [Outcome(state), *lacking]
-
-
-def _declared(call: Call) -> list[Outcome]:
-    """Run `declare -p` with the names of flags."""
-    printed: list[Part] = []
-    missing = 0
-    for name in call.texts[1:]:
-        if lines := call.state.world.lines(name or ""):
-            printed.append(Dump(lines, Style.EXPORT, required=(re.compile("(?!)"),)))
-        else:
-            printed.append(Errors((Hole.LINE, f": {name}", Hole.LINE, "\n")))
-            missing = 1
-    return call.ends(*printed, status=missing)
 
 
 def _unset(call: Call) -> list[Outcome]:
@@ -297,11 +281,6 @@ def _timeout(call: Call) -> list[Outcome]:
     found = _started(call, 2)
     is_brief = call.without(2).name in ("env", "printenv") or all(o.printed == _QUIET_TEXT for o in found)
     return found if is_brief else [*found, *call.ends(Hole.ANY, status=1)]
-
-
-def _nice(call: Call) -> list[Outcome]:
-    words = 3 if call.texts[:1] == ["-n"] else 1
-    return call.unknown() if len(call.words) <= words else _started(call, words)
 
 
 def _command(call: Call) -> list[Outcome]:
@@ -443,7 +422,7 @@ def _grep(call: Call) -> list[Outcome]:
     for text in words:
         if text in ("-e", "--"):
             operands.append(next(words, None))
-        elif text is not None and re.fullmatch(r"-[iEFvqchasn]+", text):
+        elif text is not None and re.fullmatch(r"-[iEFvqchas]+", text):
             options += text[1:]
         elif text is None or (text.startswith("-") and not text.startswith("--color")):
             return call.unknown()
@@ -459,14 +438,7 @@ def _grep(call: Call) -> list[Outcome]:
         return [outcome.changed(printed=()) for outcome in found]
     if "c" in options:
         return [outcome.changed(printed=(Hole.LINE, "\n")) for outcome in found]
-    return [_numbered(outcome) for outcome in found] if "n" in options else found
-
-
-def _numbered(outcome: Outcome) -> Outcome:
-    """Return an outcome with the number of each line in front of it."""
-    if (dump := _dump(outcome.printed)) is not None:
-        return outcome.changed(printed=(msgspec.structs.replace(dump, layout=NUMBERED),))
-    return outcome if outcome.printed == () else outcome.changed(printed=ANYTHING)
+    return found
 
 
 _CHARACTER: Final = r"(?:[\w =:;,@#%&<>~\"'!/-]|\\[.^$*/=_-]|\.|\[\^?[\w.=:,/ -]+\])"
@@ -548,7 +520,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "unset": _unset,
     **dict.fromkeys(("test", "[", "[["), _test),
     "timeout": _timeout,
-    "nice": _nice,
     "command": _command,
     **dict.fromkeys(_SHELLS, _shell),
     **dict.fromkeys(("exit", "return"), _exit),

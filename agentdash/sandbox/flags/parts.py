@@ -76,8 +76,6 @@ class Layout(NamedTuple):
 
 
 ENTRY: Final = Layout(before=r"(?:declare -\w+ |export |typeset [-\w ]*)?")
-NUMBERED: Final = Layout(before=r"\d+:")
-"""As `grep -n` writes it."""
 
 
 class Dump(msgspec.Struct, frozen=True):
@@ -370,8 +368,7 @@ class Text:
 
 def _is_found(line: Line, dump: Dump) -> bool:
     """Return whether all is found in a line that filters look for."""
-    text = line.text.partition(":")[2] if dump.layout == NUMBERED else line.text
-    return all(pattern.search(text) for pattern in dump.required)
+    return all(pattern.search(line.text) for pattern in dump.required)
 
 
 def _covers(spans: list[Span], low: int, high: int) -> bool:

@@ -24,7 +24,7 @@ from agentdash.sandbox.flags.parts import (
     joined,
     literal,
 )
-from agentdash.sandbox.shell import Node, Script
+from agentdash.sandbox.shell.syntax import Node, Script
 
 MAX_STEPS: Final = 1_000
 """Statements of one script that are followed, over all hypotheses."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from agentdash.sandbox import shell
 from agentdash.sandbox.flags.commands import CHANGING, environment, known_names, run_program
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
@@ -23,6 +22,7 @@ from agentdash.sandbox.flags.parts import (
     literal,
 )
 from agentdash.sandbox.flags.state import Call, Outcome, State, UnreadableError
+from agentdash.sandbox.shell import syntax as shell
 
 _MAX_OUTCOMES: Final = 24
 """Ways in which a script can run that are followed."""
@@ -81,10 +81,7 @@ def _run(node: shell.Node, state: State) -> list[Outcome]:
     run = _RUNNERS.get(type(node))
     if run is None or next(state.world.steps, None) is None:
         raise UnreadableError
-    try:
-        found: list[Outcome] = run(node, state)
-    except UnboundError:
-        return [Outcome(state, (Errors(ANYTHING),), 1, "exit")]
+    found: list[Outcome] = run(node, state)
     return found
 
 
@@ -118,18 +115,12 @@ def _not(node: shell.Not, state: State) -> list[Outcome]:
     return [o.changed(status=None if o.status is None else int(o.status == 0)) for o in found]
 
 
-def _timed(node: shell.Timed, state: State) -> list[Outcome]:
-    return [o.changed(printed=(*o.printed, Errors((Hole.QUIET,)))) for o in _run(node.body, state)]
-
-
 def _group(node: shell.Group, state: State) -> list[Outcome]:
     found = follow(node.body, state)
     return [outcome.around(state) for outcome in found] if node.subshell else found
 
 
 def _compound(node: shell.Compound, state: State) -> list[Outcome]:
-    if isinstance(node.body, shell.While) and len(node.redirects) == 1:
-        return _while(node.body, state, _input(node.redirects[0], state))
     return _redirected(_run(node.body, state), node.redirects)
 
 
@@ -164,34 +155,6 @@ def _for(node: shell.For, state: State) -> list[Outcome]:
     return outcomes
 
 
-def _while(node: shell.While, state: State, stdin: Parts | None = None) -> list[Outcome]:
-    """Run `while read -r name` over lines that are known."""
-    lines = (literal(stdin) or "").split("\n")[:-1]
-    match node.condition.items:
-        case (shell.Item(node=shell.Simple(words=words, assignments=assignments, redirects=())),):
-            texts = [word.raw for word in words]
-        case _:
-            raise UnreadableError
-    if (
-        literal(stdin) is None
-        or node.until
-        or texts[:1] != ["read"]
-        or len(texts) - ("-r" in texts) != 2
-        or not re.fullmatch(r"[A-Za-z_]\w*", texts[-1])
-        or any(a.name != "IFS" or a.value is None or a.value.raw not in ("", "''", '""') for a in assignments)
-        or len(lines) > _MAX_ROUNDS
-        or any("\\" in line or line != line.strip() for line in lines)
-    ):
-        raise UnreadableError
-    outcomes = [Outcome(state)]
-    for line in lines:
-        entered = [o.changed(state=o.state.with_variable(texts[-1], (line,))) for o in outcomes]
-        outcomes = _continued(entered, node.body)
-    if any(part in (Hole.ANY, Hole.QUIET) for outcome in outcomes for part in outcome.printed):
-        raise UnreadableError  # it may have read the lines
-    return [o.changed(state=o.state.with_variable(texts[-1], ANYTHING), status=None) for o in outcomes]
-
-
 def _case(node: shell.Case, state: State) -> list[Outcome]:
     value = expand(node.word, state) or ()
     found: list[Outcome] = []
@@ -223,7 +186,7 @@ def _pipeline(node: shell.Pipeline, state: State) -> list[Outcome]:
         state = state.changed(written=None)  # while another part may read it
     outcomes = [outcome.around(state) for outcome in _run(first, state)]
     for part in others:
-        if not isinstance(part, shell.Simple | shell.While) or any(node.stderr):
+        if not isinstance(part, shell.Simple) or any(node.stderr):
             raise UnreadableError
         if writes:
             outcomes = [outcome.changed(state=state) for outcome in outcomes]
@@ -240,21 +203,13 @@ def _may_write(part: shell.Node) -> bool:
     return any(redirect.operator in _WRITING for redirect in part.redirects)
 
 
-def _piped(before: Outcome, node: shell.Simple | shell.While, state: State) -> list[Outcome]:
+def _piped(before: Outcome, node: shell.Simple, state: State) -> list[Outcome]:
     errors = tuple(part for part in before.printed if isinstance(part, Errors))
     printed = tuple(part for part in before.printed if not isinstance(part, Errors))
     after = state.changed(written=before.state.written)
-    if isinstance(node, shell.While):
-        return [o.after(errors).around(_without_own(o.state, state)) for o in _while(node, after, printed)]
     if node.words and node.words[0].text in CHANGING:
         raise UnreadableError  # zsh runs the last part in the shell itself
     return [o.after(errors).around(state) for o in _simple(node, after, printed)]
-
-
-def _without_own(inner: State, outer: State) -> State:
-    """Return the state of a shell some of whose variables may be those of the last part of a pipeline."""
-    changed = [n for n in inner.variables if inner.variables[n] != outer.variables.get(n)]
-    return outer.changed(variables={**outer.variables, **dict.fromkeys(changed, ANYTHING)})
 
 
 # ---------------------------------------------------------------- simple commands
@@ -292,8 +247,7 @@ def _simple(node: shell.Simple, state: State, stdin: Parts | None = None) -> lis
 
 def _assigned(assignments: tuple[shell.Assignment, ...], state: State) -> State:
     for assignment in assignments:
-        indexes = [word.raw for word in assignment.elements or ()] + [*(assignment.element or ())[:1]]
-        if any(STEM in str(index) for index in indexes):
+        if any(STEM in word.raw for word in assignment.elements):
             raise UnreadableError
         value: Parts = ANYTHING
         if assignment.value is not None and not assignment.append:
@@ -341,7 +295,6 @@ _RUNNERS: Final[dict[type, Any]] = {
     shell.Pipeline: _pipeline,
     shell.AndOr: _and_or,
     shell.Not: _not,
-    shell.Timed: _timed,
     shell.Group: _group,
     shell.Compound: _compound,
     shell.Function: _function,
@@ -349,7 +302,7 @@ _RUNNERS: Final[dict[type, Any]] = {
     shell.For: _for,
     shell.Case: _case,
 }
-"""What is missing here ends the reading: `while` that reads no lines, arithmetic."""
+"""What is missing here ends the reading: `while`, arithmetic."""
 
 
 # ---------------------------------------------------------------- words
@@ -357,10 +310,6 @@ _RUNNERS: Final[dict[type, Any]] = {
 _ACTIVE: Final = re.compile(r"[*?]|\[.+\]|\{[^{}]*(?:,|\.\.)[^{}]*\}|^~|^=\w")
 """Unquoted text that shells replace: globs, braces, a tilde, `=name` in zsh."""
 _SPLITTING: Final = re.compile(r"[\s*?\[]")
-
-
-class UnboundError(Exception):
-    """A variable is not set, and `set -u` ends the script."""
 
 
 def is_active(word: shell.Word) -> bool:
@@ -381,7 +330,6 @@ def expand(word: shell.Word, state: State, *, splits: bool = True) -> Parts | No
 
     Raises:
         UnreadableError: it may change a flag, or depends on one in a way that is not followed.
-        UnboundError: `set -u` ends the script there.
     """
     found: list[Part] = []
     quoted = False
@@ -422,7 +370,7 @@ def _parameter(parameter: shell.Parameter, state: State) -> Parts:
         return ANYTHING
     value = state.value(name)
     if value is None and state.nounset and operator not in (":-", "-", ":+", "+"):
-        raise UnboundError
+        raise UnreadableError  # it ends the script
     if parameter.prefix == "#":
         return (Hole.LINE,)
     if not operator:

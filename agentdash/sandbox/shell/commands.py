@@ -28,7 +28,6 @@ from agentdash.sandbox.shell.syntax import (
     Script,
     Simple,
     Substitution,
-    Timed,
     Unsupported,
     While,
     Word,
@@ -154,8 +153,6 @@ class _Walk:
             case Function(name=name, body=body):
                 inside = msgspec.structs.replace(place, function=name)
                 yield from self.node(body, inside.within(Context.FUNCTION))
-            case Timed(body=body):
-                yield from self.node(body, place)
             case _:
                 yield from self._branching(node, place)
 
@@ -197,7 +194,7 @@ class _Walk:
 
     def _simple(self, node: Simple, place: _Place) -> Iterator[Command]:
         values = tuple(a.value for a in node.assignments if a.value is not None)
-        elements = tuple(word for a in node.assignments for word in a.elements or ())
+        elements = tuple(word for a in node.assignments for word in a.elements)
         yield from self._substitutions((*values, *elements, *node.words, *_words_of(node.redirects)), place)
         if self._commands >= _MAX_COMMANDS:
             return

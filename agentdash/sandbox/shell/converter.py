@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from agentdash.sandbox.shell.arrangement import (
-    arranged,
-    redirected,
-)
 from agentdash.sandbox.shell.syntax import (
     AndOr,
     Assignment,
     Case,
     CaseItem,
+    Compound,
     For,
     Function,
     Group,
@@ -22,11 +18,11 @@ from agentdash.sandbox.shell.syntax import (
     Item,
     Node,
     Not,
+    Pipeline,
     Redirect,
     Script,
     Simple,
     Text,
-    Timed,
     Unsupported,
     While,
     Word,
@@ -71,25 +67,8 @@ def _leaves(tree: Tree) -> Iterator[Tree]:
             yield from _leaves(child)
 
 
-_COUNTED: Final = re.compile(
-    r"for\s*\(\(\s*(?P<name>\w+)\s*=\s*(?P<first>\d{1,6})\s*;\s*(?P=name)\s*<(?P<or_equal>=?)\s*"
-    r"(?P<last>\d{1,6})\s*;\s*(?:(?P=name)\s*\+\+|\+\+\s*(?P=name))\s*\)\)"
-)
-
-_MAX_COUNTED: Final = 1_000
-"""Rounds of `for ((…))` that are kept."""
-
-
 class Converter(WordConverter):
     """Turns tree-sitter's nodes into ours; raises `UnparsedError` at anything that it does not know."""
-
-    def __init__(self, source: bytes, timed_at: frozenset[int]) -> None:
-        super().__init__(source)
-        self._timed_at = timed_at
-        """Offsets of groups behind `time`, which is left out."""
-        self.timed: frozenset[int] = frozenset()
-        """Those of them that are groups, and not a part of a text."""
-        self.result: Script | None = None
 
     # ------------------------------------------------------------ statements
 
@@ -229,17 +208,10 @@ class Converter(WordConverter):
     def _compound_statement(self, tree: Tree, depth: int) -> Node:
         if tree.children[0].type != "{":
             return self._unsupported(tree)
-        return self._timed(tree, Group(self.script(tree.children, depth)))
+        return Group(self.script(tree.children, depth))
 
     def _subshell(self, tree: Tree, depth: int) -> Node:
-        return self._timed(tree, Group(self.script(tree.children, depth), subshell=True))
-
-    def _timed(self, tree: Tree, group: Group) -> Node:
-        """Return a group with the `time` before it."""
-        if tree.start_byte not in self._timed_at:
-            return group
-        self.timed |= {tree.start_byte}
-        return Timed(group)
+        return Group(self.script(tree.children, depth), subshell=True)
 
     def _if_statement(self, tree: Tree, depth: int) -> Node:
         branches = [self._branch(tree, depth)]
@@ -276,12 +248,7 @@ class Converter(WordConverter):
 
     def _c_style_for_statement(self, tree: Tree, depth: int) -> Node:
         body = self.script(tree.children[-1].children, depth)
-        text = self.text(tree.start_byte, tree.end_byte)
-        if (counted := _COUNTED.match(text)) is None:
-            return Unsupported(text, body)
-        last = int(counted["last"]) + (counted["or_equal"] == "=")
-        numbers = [str(number) for number in range(int(counted["first"]), last)][:_MAX_COUNTED]
-        return For(counted["name"], tuple(Word((Text(n, quoted=False),), n) for n in numbers), body)
+        return Unsupported(self.text(tree.start_byte, tree.end_byte), body)
 
     def _case_statement(self, tree: Tree, depth: int) -> Node:
         items = tuple(self._case_item(c, depth) for c in tree.children if c.type == "case_item")
@@ -359,22 +326,85 @@ class Converter(WordConverter):
 
     def _assignment(self, tree: Tree, depth: int) -> Assignment:
         name, operator, *value = tree.children
-        if name.type == "variable_name" and value and value[0].type == "array":
-            elements = self.words(value[0].children[1:-1], depth)
-            return Assignment(
-                self.text(name.start_byte, name.end_byte),
-                None,
-                append=operator.type == "+=",
-                elements=tuple(elements),
-            )
+        text, append = self.text(name.start_byte, name.end_byte), operator.type == "+="
         if name.type != "variable_name":
-            base, _, index = self.text(name.start_byte, name.end_byte).partition("[")
-            words = self.words(value, depth)
-            plain = len(words) <= 1 and index.endswith("]")
-            element = (index[:-1], words[0] if words else Word((), "")) if plain else None
-            return Assignment(base, None, append=operator.type == "+=", element=element)
+            base, _, index = text.partition("[")
+            return Assignment(base, None, append, (Word((), index), *self.words(value, depth)))
+        if value and value[0].type == "array":
+            return Assignment(text, None, append, tuple(self.words(value[0].children[1:-1], depth)))
         words = self.words(value, depth)
         if len(words) > 1:
             raise UnparsedError
-        word = words[0] if words else Word((), "")
-        return Assignment(self.text(name.start_byte, name.end_byte), word, append=operator.type == "+=")
+        return Assignment(text, words[0] if words else Word((), ""), append)
+
+
+# ------------------------------------------------------------
+# Arrange the parts of pipelines and lists as the shell does, where the grammar takes them otherwise
+
+
+def redirected(body: Node, redirects: tuple[Redirect, ...], extra: tuple[Word, ...]) -> Node:
+    """Give redirections to the command they belong to: the last one of a pipeline or list."""
+    if isinstance(body, Simple):
+        return Simple(
+            words=(*body.words, *extra), assignments=body.assignments, redirects=(*body.redirects, *redirects)
+        )
+    if isinstance(body, Pipeline):
+        return Pipeline((*body.parts[:-1], redirected(body.parts[-1], redirects, extra)), body.stderr)
+    if isinstance(body, AndOr):
+        return AndOr(body.left, body.operator, redirected(body.right, redirects, extra))
+    if isinstance(body, Not):
+        return Not(redirected(body.body, redirects, extra))
+    if extra:
+        raise UnparsedError
+    return Compound(body, redirects)
+
+
+def arranged(parts: list[Node], stderr: list[bool]) -> Node:
+    """Return the parts of a pipeline in the order of precedence.
+
+    Beside redirections and here-documents the grammar takes `a && b <f | c` for `(a && b <f) | c`, and
+    `a | b || c` for `a | (b || c)`.
+    """
+    result: Node | None = None
+    operator: Literal["&&", "||"] = "&&"
+    pipeline: list[Node] = []
+    pipes: list[bool] = []
+    for number, part in enumerate(parts):
+        pipes += [stderr[number - 1]] if pipeline else []
+        first, *others = _chain(part)
+        pipeline += _flattened(first[1], pipes)
+        for following, node in others:
+            result = _listed(result, operator, _piped(pipeline, pipes))
+            operator, pipeline, pipes = following, [], []
+            pipeline += _flattened(node, pipes)
+    return _listed(result, operator, _piped(pipeline, pipes))
+
+
+def _chain(node: Node) -> list[tuple[Literal["&&", "||"], Node]]:
+    """Return the members of a list, each with the operator before it."""
+    if not isinstance(node, AndOr):
+        return [("&&", node)]
+    return [*_chain(node.left), (node.operator, node.right)]
+
+
+def _flattened(node: Node, pipes: list[bool]) -> list[Node]:
+    """Return the parts of a pipeline in a pipeline; adds its pipes."""
+    if not isinstance(node, Pipeline):
+        return [node]
+    pipes += node.stderr
+    return list(node.parts)
+
+
+def _listed(left: Node | None, operator: Literal["&&", "||"], right: Node) -> Node:
+    return right if left is None else AndOr(left, operator, right)
+
+
+def _piped(parts: list[Node], stderr: list[bool]) -> Node:
+    first, *others = parts
+    if any(isinstance(part, Not) for part in others):
+        raise UnparsedError
+    if not others:
+        return first
+    if isinstance(first, Not):
+        return Not(_piped([first.body, *others], stderr))
+    return Pipeline(tuple(parts), tuple(stderr))

@@ -6,20 +6,11 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from agentdash.sandbox.shell.converter import (
-    Converter,
-)
-from agentdash.sandbox.shell.syntax import (
-    Script,
-)
-from agentdash.sandbox.shell.words import (
-    MisreadError,
-    UnparsedError,
-)
+from agentdash.sandbox.shell.converter import Converter
+from agentdash.sandbox.shell.syntax import Script
+from agentdash.sandbox.shell.words import MisreadError, UnparsedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tree_sitter import Language
     from tree_sitter import Node as Tree
 
@@ -33,15 +24,8 @@ _MAX_MARKS: Final = 500
 """Pipes, here-documents and empty quotes in one script: the time grows with the square of their number."""
 _CHUNK: Final = 4_096
 """Bytes that are given to the grammar at once: each is a copy."""
-_TIMED: Final = re.compile(
-    rb"(?:^|[\n;&|({]|\b(?:then|do|else|if|while)\s)[ \t]*(time(?:[ \t]+-p)?)[ \t]+(?=\(|\{\s)"
-)
-"""`time` before a group: the grammar takes it for a command."""
-_FOR_THE_GRAMMAR: Final = re.compile(
-    r"(?<=\d)(?P<opens><>)(?=\s*/dev/)|(?P<test>\[ (?:! )?-[a-z] )/(?= \])"
-    r"|(?<![\"\w])(?P<names>\$\{!\w+)\*(?=\})"
-)
-"""What the grammar does not know: `3<>/dev/tcp/…`, which may fail as `3<` does, `[ -w / ]`, `${!n*}`."""
+_OPENS_BOTH: Final = re.compile(r"(?<=\d)<>")
+"""`exec 3<>/dev/tcp/…`, which the grammar does not know: it may fail as `3<` does."""
 _BRACKETS: Final = re.compile(r"[({\[)}\]]")
 _NOT_ASCII: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 """A character of more than one byte in UTF-8."""
@@ -57,57 +41,19 @@ def parse(script: str) -> Script | None:
         return None
     if any(script.count(mark) > _MAX_MARKS for mark in ("|", "<<", "''")):
         return None
-    if (spelled := _FOR_THE_GRAMMAR.sub(_spelled, script)) != script:
-        found = _parsed(script) or _parsed(spelled)
-        if found is not None:
-            return found
-    return _parsed(script)
-
-
-def _spelled(match: re.Match[str]) -> str:
-    if match["opens"]:
-        return "< "
-    return f"{match['names']}@" if match["names"] else f"{match['test']}'/'"
-
-
-def _parsed(script: str) -> Script | None:
     if "<<" in script and _BODY_INSIDE_LIST.search(script):
         return None
-    source = script.replace("\r\n", "\n").encode(errors="replace")
-    timed = {match.end(): match for match in _TIMED.finditer(source)}
-    while True:
-        converter = _converted(_without(source, timed.values()), frozenset(timed))
-        if converter is None:
-            return None
-        if converter.result is None or converter.timed == timed.keys():
-            return converter.result
-        timed = {end: match for end, match in timed.items() if end in converter.timed}  # others are in a text
-
-
-def _without(source: bytes, timed: Iterable[re.Match[bytes]]) -> bytes:
-    """Return a script with blanks for each `time`."""
-    for match in timed:
-        source = source[: match.start(1)] + b" " * len(match[1]) + source[match.end(1) :]
-    return source
-
-
-def _converted(source: bytes, timed: frozenset[int]) -> Converter | None:
-    """Return a converter with its result; None where the script cannot be parsed."""
-    repaired = source
+    script = _OPENS_BOTH.sub("< ", script.replace("\r\n", "\n"))
+    source = script.encode(errors="replace")
     for _ in range(_MAX_REPAIRS):
-        if (root := _tree(repaired)) is None:
+        if (root := _tree(source)) is None:
             return None
         try:
-            converter = Converter(repaired, timed)
-            converter.result = converter.script(root.children, 0)
+            return Converter(source).script(root.children, 0)
         except MisreadError as misread:
-            if timed:
-                return None  # the repair moves their places
-            repaired = repaired[: misread.offset] + b";" + repaired[misread.offset :]
+            source = source[: misread.offset] + b";" + source[misread.offset :]
         except (UnparsedError, RecursionError):  # `[[ ! ! … ]]`
             return None
-        else:
-            return converter
     return None
 
 

@@ -91,14 +91,13 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """`name=value`, or `name=(elements)`; both are None for an assignment to an element."""
+    """`name=value`, `name=(…)` or `name[index]=value`; `value` is None for the last two."""
 
     name: str
     value: Word | None
     append: bool = False
-    elements: tuple[Word, ...] | None = None
-    element: tuple[str, Word] | None = None
-    """The index as written, and the value, of `name[index]=value`."""
+    elements: tuple[Word, ...] = ()
+    """What is between the brackets of an array; the index and the value of one element."""
 
 
 class Redirect(msgspec.Struct, frozen=True):
@@ -128,12 +127,6 @@ class Pipeline(msgspec.Struct, frozen=True, tag=True):
 
 class Not(msgspec.Struct, frozen=True, tag=True):
     """`! pipeline`."""
-
-    body: Node
-
-
-class Timed(msgspec.Struct, frozen=True, tag=True):
-    """`time` before a group: how long it took is written to the standard error of the shell."""
 
     body: Node
 
@@ -225,18 +218,4 @@ class Unsupported(msgspec.Struct, frozen=True, tag=True):
     body: Script = Script(())
 
 
-Node = (
-    Simple
-    | Pipeline
-    | Not
-    | Timed
-    | AndOr
-    | If
-    | While
-    | For
-    | Case
-    | Group
-    | Compound
-    | Function
-    | Unsupported
-)
+Node = Simple | Pipeline | Not | AndOr | If | While | For | Case | Group | Compound | Function | Unsupported

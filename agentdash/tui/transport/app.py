@@ -19,12 +19,12 @@ from agentdash.replay.library.search import Hit, TextSearch
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
-from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.theme import ASCII, Look
-from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, sign_of
+from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, legend, sign_of
 from agentdash.tui.view import ViewScreen
 from agentdash.tui.worker.screen import WorkerScreen
 
@@ -97,6 +97,10 @@ class ReplayApp(AgentDash):
         """Index of the hit that was gone to last."""
         self._lone: WorkerScreen | None = None
         """The screen of the only session, which is not left for a list of one row."""
+
+    def more_signs(self) -> list[tuple[str, Tone, str]]:
+        """Return the signs of the transport bar."""
+        return legend(self.glyphs)
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
@@ -175,12 +179,6 @@ class ReplayApp(AgentDash):
             sign, _, text = sign_of(player.marks & marks, ascii_only=self.glyphs is ASCII)
             self.show_message(f"{sign} {text}")
         self.draw()
-
-    @on(WorkerOpened)
-    def _seek_to_opened(self, event: WorkerOpened) -> None:
-        if (at := event.at) is not None:
-            self._player.seek_time(at)
-            self.draw()
 
     @on(Track.SeekRequested)
     def _seek_requested(self, event: Track.SeekRequested) -> None:

@@ -19,15 +19,7 @@ from agentdash.agents.codex.policy_formats import parse_grant
 from agentdash.agents.codex.rollout import outputs, tools
 from agentdash.agents.codex.rollout.outputs import Ending
 from agentdash.agents.codex.rollout.records import Command, Invocation, McpCall, Part, Patch
-from agentdash.agents.codex.rollout.tools import (
-    Tool,
-    applied_changes,
-    changes_text,
-    command_script,
-    command_text,
-    posix_shell,
-    shell_name,
-)
+from agentdash.agents.codex.rollout.tools import Tool, applied_changes, posix_shell
 from agentdash.model.changes import FileChange
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, ThreadEvent
@@ -306,14 +298,9 @@ def command(item: Command) -> Finished | None:
     if item.source == "unified_exec_interaction":
         return None
     by_user = item.source == "user_shell"
-    tool = Tool(
-        kind="command",
-        name="user_shell" if by_user else "exec_command",
-        text=command_text(item.command),
-        script=command_script(item.command),
-        shell=shell_name(item.command),
-        cwd=tools.plain_path(item.cwd),
-    )
+    run = tools.shell_command(item.command)
+    name = "user_shell" if by_user else "exec_command"
+    tool = Tool("command", name, run.text, tools.plain_path(item.cwd), script=run.script, shell=run.shell)
     output = item.aggregated_output
     if output is None:
         output = (item.stdout or "") + (item.stderr or "")
@@ -325,12 +312,9 @@ def patch(item: Patch) -> Finished:
     """Parse the application of a patch."""
     status = item.status or ("failed" if item.success is False else "completed")
     ending = outputs.item_ending(status, None, (item.stdout or "") + (item.stderr or ""))
-    tool = Tool(
-        kind="patch",
-        name="apply_patch",
-        text=changes_text(item.changes),
-        changes=applied_changes(item.changes),
-    )
+    changes = applied_changes(item.changes)
+    text = clean_line(", ".join(f"{change.kind} {change.path}" for change in changes))
+    tool = Tool("patch", "apply_patch", text, changes=changes)
     return Finished(item.call_id or item.id, tool, ending)
 
 
@@ -364,12 +348,13 @@ def user_command(message: str, at: float) -> Finished | None:
 
     Args:
         message: a user message.
-        at: its time (unix seconds), of which the id of the call is made: the message has none.
+        at: its time (unix seconds), which becomes the id of the call: the message has none.
     """
     if not message.lstrip().startswith("<user_shell_command>"):
         return None
     text, _, rest = message.partition("<command>")[2].partition("</command>")
     result = rest.partition("<result>")[2].rpartition("</result>")[0]
-    tool = Tool("command", "user_shell", command_text(text), script=command_script(text))
+    run = tools.shell_command(text)
+    tool = Tool("command", "user_shell", run.text, script=run.script)
     ending = outputs.parse_text(result.removeprefix("\n").removesuffix("\n"))
     return Finished(f"user-{at:.3f}", tool, ending, by_user=True)
