@@ -26,10 +26,6 @@ class Ineffective(msgspec.Struct, frozen=True):
     text: str
     why: str
 
-    def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line is not None else self.file
-        return f"{where}: {self.text} has no effect: {self.why}"
-
 
 def ineffective(layers: ConfigLayers, given: Asked) -> list[Ineffective]:
     """Return the settings of the files that change nothing of the policy that Codex gets, by file."""

@@ -218,12 +218,7 @@ class ConfigLayers(msgspec.Struct, frozen=True):
         where its root is, does not depend on more."""
         is_project_open = bool(self.disabled) and self.trust is None
         has_markers = any(file.get("project_root_markers") is not None for file in self.files)
-        return not (self.problems or is_project_open or has_markers)
-
-    @property
-    def problems(self) -> tuple[ConfigFile, ...]:
-        """Those that could not be read."""
-        return tuple(file for file in self.all if file.problem)
+        return not (is_project_open or has_markers or any(file.problem for file in self.all))
 
 
 def read_layers(home: str, cwd: str, arguments: Arguments, *, root: Path = Path("/")) -> ConfigLayers:
