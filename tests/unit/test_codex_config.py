@@ -13,6 +13,7 @@ from agentdash.agents.codex.config.argv import parse_arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import (
     ConfigLayers,
+    Stack,
     find_line,
     parse_config,
     read_config,
@@ -20,7 +21,6 @@ from agentdash.agents.codex.config.files import (
 )
 from agentdash.agents.codex.config.precedence import request, rules_of
 from agentdash.agents.codex.config.reader import CodexRequests, environment_rules, read_request
-from agentdash.agents.codex.config.stack import Stack
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce

@@ -8,9 +8,8 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
+from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers, Keys, statement
 from agentdash.agents.codex.config.precedence import Asked
-from agentdash.agents.codex.config.stack import Keys, statement
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import RequestField, RequestOrigin
 

@@ -24,9 +24,15 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
-from agentdash.agents.codex.config.files import ConfigFile, directory, read_config, read_layers
+from agentdash.agents.codex.config.files import (
+    ConfigFile,
+    Setting,
+    Stack,
+    directory,
+    read_config,
+    read_layers,
+)
 from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, request, requested, rules_of
-from agentdash.agents.codex.config.stack import Setting, Stack
 from agentdash.model.command_rules import codex_home_of
 from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
