@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_type_hints
 
@@ -19,6 +19,7 @@ from agentdash.files import expand_user, read_text
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
+from agentdash.model.suggestions import suggest
 
 Theme = Literal["dark", "light", "high-contrast", "colour-blind", "terminal"]
 THEMES: Final[tuple[str, ...]] = get_args(Theme)
@@ -188,14 +189,18 @@ class Config(msgspec.Struct, frozen=True):
         return self.rules or agents_folder()
 
 
-class Setting(NamedTuple):
-    """An option in force, and where its value comes from."""
+class Problem(NamedTuple):
+    """One mistake in the file."""
 
-    name: str
-    value: Any
-    source: Literal["default", "file", "env", "flag"]
-    where: str
-    """File and line, variable or flag; empty for a default."""
+    line: int
+    """From 1."""
+    column: int
+    """From 1."""
+    message: str
+
+    def at(self, path: Path) -> str:
+        """Return the message behind its place: `config.toml:3:9: ...`."""
+        return f"{clean_line(str(path))}:{self.line}:{self.column}: {self.message}"
 
 
 class ConfigError(Exception):
@@ -233,8 +238,8 @@ def config_file(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(folders.config_folder(), "config.toml")
 
 
-def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> tuple[Config, list[Setting]]:
-    """Return the configuration in force, and for each option its source.
+def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Config:
+    """Return the configuration in force.
 
     Args:
         flags: values of the flags that were given, by option name.
@@ -242,23 +247,32 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> t
     Raises:
         ConfigError: the file cannot be read or is invalid.
     """
+    variables = {
+        name: _of_variable(variable, environ)
+        for name, variable in _ENVIRONMENT_VARIABLES.items()
+        if environ.get(variable)
+    }
+    return Config(**{**file_options(environ), **variables, **flags})
+
+
+def file_options(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Return the options that the file sets, by name; none if it does not exist, unless it was named.
+
+    Raises:
+        ConfigError: the file cannot be read or is invalid.
+    """
     path = config_file(environ)
-    text = _text(path, named=bool(environ.get("AGENTDASH_CONFIG")))
-    from_file = read(text, path)
-    settings = []
-    for name, default in defaults().items():
-        variable = _ENVIRONMENT_VARIABLES.get(name, "")
-        if name in flags:
-            settings.append(Setting(name, flags[name], "flag", "the command line"))
-        elif variable and environ.get(variable):
-            settings.append(Setting(name, _of_variable(variable, environ), "env", variable))
-        elif name in from_file:
-            settings.append(
-                Setting(name, from_file[name], "file", f"{clean_line(str(path))}:{_line(text, name)}")
-            )
-        else:
-            settings.append(Setting(name, default, "default", ""))
-    return Config(**{setting.name: setting.value for setting in settings}), settings
+    shown = clean_line(str(path))
+    try:
+        return read(read_text(path), path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if environ.get("AGENTDASH_CONFIG"):
+            raise ConfigError(f"{shown}: no such file (named by AGENTDASH_CONFIG)") from error
+        return {}
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown}: not valid UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{shown}: {error.strerror or error}") from error
 
 
 def _of_variable(variable: str, environ: Mapping[str, str]) -> Path:
@@ -284,11 +298,62 @@ def read(text: str, path: Path) -> dict[str, Any]:
         raise ConfigError(_syntax_problem(error, text, path)) from error
     except RecursionError as error:
         raise ConfigError(f"{clean_line(str(path))}: nested too deeply") from error
-    from agentdash.config_problems import find_problems  # noqa: PLC0415 - as above
+    if problems := sorted(_problems(table, Config, (), text)):
+        raise ConfigError(*(problem.at(path) for problem in problems))
+    found = {name: _convert(value, _type_of(Config, name)) for name, value in table.items()}
+    return {**found, "sessions": None} if found.get("sessions") == 0 else found
 
-    if problems := find_problems(table, text, Config):
-        raise ConfigError(*(problem.at(clean_line(str(path))) for problem in problems))
-    return {name: _convert(name, value) for name, value in table.items()}
+
+def _problems(
+    table: Mapping[str, Any], options: type[msgspec.Struct], above: tuple[str, ...], text: str
+) -> Iterator[Problem]:
+    """Yield the mistakes of a table of the file, the first one of each option.
+
+    Args:
+        options: what it may set, and the type of each option.
+        above: the names of the tables that it is in.
+        text: of the file, for the places.
+    """
+    for name, value in table.items():
+        path = (*above, name)
+        shown = clean_line(".".join(path))
+        if name not in options.__struct_fields__:
+            known = suggest(name, options.__struct_fields__)
+            yield Problem(*place_of(text, path), f"{shown}: unknown option{known}")
+            continue
+        kind = _type_of(options, name)
+        if isinstance(value, dict) and name == "notices":
+            yield from _problems(value, NotificationSettings, path, text)
+        elif isinstance(value, dict) and name == "hosts":
+            for host, settings in value.items():
+                if isinstance(settings, dict):
+                    yield from _problems(settings, HostSettings, (*path, host), text)
+                else:
+                    yield Problem(*place_of(text, (*path, host)), f"{shown}.{clean_line(host)}: not a table")
+        else:
+            try:
+                _convert(value, kind)
+            except msgspec.ValidationError as error:
+                yield Problem(*place_of(text, path), f"{shown}: {_in_words(error, kind)}")
+
+
+def _in_words(error: msgspec.ValidationError, kind: Any) -> str:
+    """Return what is wrong with a value of an option, and what may stand there."""
+    message = str(error).partition(" - at `$")[0].replace("`", "").replace(" | null", "")
+    wrong = re.fullmatch(r"Invalid enum value '?(.*?)'?", message)
+    choices = THEMES if kind == _type_of(Config, "theme") else list(State)
+    return clean_line(message if wrong is None else f"invalid value {wrong[1]!r}{suggest(wrong[1], choices)}")
+
+
+def place_of(text: str, path: Sequence[str]) -> tuple[int, int]:
+    """Return line and column of the value of a key; where it is not found, of the innermost table that is."""
+    offset = 0
+    for name in path:
+        key = rf"(?:^[ \t]*\[?[ \t]*|(?<=[.{{,])[ \t]*)[\"']?{re.escape(name)}[\"']?[ \t]*[]=.][ \t]*"
+        if (found := re.compile(key, re.MULTILINE).search(text, offset)) is None:
+            break
+        offset = found.end()
+    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1
 
 
 def _syntax_problem(error: Exception, text: str, path: Path) -> str:
@@ -301,11 +366,6 @@ def _syntax_problem(error: Exception, text: str, path: Path) -> str:
     return f"{file}:{last}:1: {clean_line(str(error).partition(' (')[0])}"  # "(at end of document)"
 
 
-def defaults() -> dict[str, Any]:
-    """Return every option with its default value."""
-    return msgspec.structs.asdict(Config())
-
-
 def default_text(keys: Mapping[str, str]) -> str:
     """Return the text of a file with every option, its description, and its default commented out.
 
@@ -315,7 +375,7 @@ def default_text(keys: Mapping[str, str]) -> str:
     lines = [
         "# Options of agentdash. A line commented out shows the default, or an example if there is none."
     ]
-    for name, default in defaults().items():
+    for name, default in msgspec.structs.asdict(Config()).items():
         lines += ["", f"# {_meta(Config, name).description}"]
         if isinstance(default, msgspec.Struct):
             lines.append(f"#[{name}]")
@@ -341,25 +401,6 @@ def _option(struct: type[msgspec.Struct], name: str, default: Any) -> str:
     return f"#{name} = {_toml((_meta(struct, name).examples or [default])[0])}"
 
 
-def _text(path: Path, *, named: bool) -> str:
-    """Return the text of the file, or an empty text if it does not exist: an error only if it is named."""
-    shown = clean_line(str(path))
-    try:
-        return read_text(path)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if named:
-            raise ConfigError(f"{shown}: no such file (named by AGENTDASH_CONFIG)") from error
-        return ""
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{shown}: not valid UTF-8") from error
-    except OSError as error:
-        raise ConfigError(f"{shown}: {error.strerror or error}") from error
-
-
-def _fields() -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(Config)
-
-
 def _meta(struct: type[msgspec.Struct], name: str) -> Meta:
     return next(
         m
@@ -368,10 +409,12 @@ def _meta(struct: type[msgspec.Struct], name: str) -> Meta:
     )
 
 
-def _convert(name: str, value: Any) -> Any:
-    kind = {field.name: field.type for field in _fields()}[name]
-    converted = msgspec.convert(value, kind, dec_hook=_path)
-    return None if name == "sessions" and converted == 0 else converted
+def _type_of(struct: type[msgspec.Struct], name: str) -> Any:
+    return next(field.type for field in msgspec.structs.fields(struct) if field.name == name)
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    return msgspec.convert(value, kind, dec_hook=_path)
 
 
 def _path(kind: type, value: Any) -> Any:
@@ -379,13 +422,10 @@ def _path(kind: type, value: Any) -> Any:
         raise NotImplementedError(kind)
     if not isinstance(value, str):
         raise msgspec.ValidationError("Expected a path")
-    return expand_user(value)
-
-
-def _line(text: str, key: str, start: int = 0) -> int:
-    """Return the line number (from 1) of a key or table; the last line if the pattern does not find it."""
-    found = re.compile(rf"(?m)^\s*\[?[\"']?{re.escape(key)}[\"']?\s*[]=.]").search(text, start)
-    return text.count("\n", 0, found.end() if found else len(text)) + 1
+    try:
+        return expand_user(value)
+    except OSError as error:
+        raise msgspec.ValidationError(error.strerror) from error
 
 
 def _toml(value: Any) -> str:

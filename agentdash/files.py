@@ -7,7 +7,6 @@ or have side effects, so that the type is checked before a file is opened, and a
 from __future__ import annotations
 
 import errno
-import fcntl
 import glob
 import os
 import stat
@@ -30,8 +29,8 @@ _UNPACK_STEP_BYTES: Final = 1 << 10
 """Decompressed at once: the most hostile input of this size becomes 32 MiB."""
 _TEMPORARY: Final = ".new"
 """The end of the name under which a file is written before it takes its place."""
-_UNLOCKED_S: Final = 1.0
-"""Longer than it takes to lock a file that was just created."""
+_ABANDONED_S: Final = 600.0
+"""Age of a temporary file whose writer was killed."""
 TORN: Final = "ends in the middle of a line"
 """What is wrong with a compressed file that does not end with a whole line: it is written at once."""
 _record: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -110,11 +109,10 @@ def expand_user(path: str | os.PathLike[str]) -> Path:
 
 
 def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the content of a zstd-compressed file in pieces of about `size` bytes, the last of which may be
-    empty.
+    """Yield the content of a zstd-compressed file in pieces of about `size` bytes; the last may be empty.
 
     Raises:
-        ValueError: the file is damaged, ends too early, or becomes so large that it is none of Codex.
+        ValueError: the file is damaged, ends too early, or becomes larger than any file of Codex.
     """
     from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - compressed files are rare
 
@@ -214,35 +212,19 @@ def write_private(path: Path, content: bytes) -> os.stat_result:
     return _replace(path, content, 0o600)
 
 
-def is_abandoned(path: Path) -> bool:
-    """Return whether a temporary file or directory of agentdash has lost its writer, who holds a lock on it
-    while it lives."""
-    try:
-        descriptor = os.open(path, _FLAGS | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        found = os.fstat(descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return found.st_uid == os.geteuid() and time.time() - found.st_mtime > _UNLOCKED_S
-
-
 def _remove_abandoned(folder: Path, pattern: str) -> None:
+    """Remove what writers of this user left that were killed: writing takes milliseconds."""
     for path in folder.glob(pattern):
-        if is_abandoned(path):
-            with suppress(OSError):
+        with suppress(OSError):
+            found = path.lstat()
+            is_left = time.time() - found.st_mtime > _ABANDONED_S and found.st_uid == os.geteuid()
+            if is_left and stat.S_ISREG(found.st_mode):
                 path.unlink()
 
 
 def _replace(path: Path, content: bytes, mode: int) -> os.stat_result:
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_TEMPORARY}")
     with _created(temporary) as descriptor:
-        with suppress(OSError):  # file systems without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _write_all(descriptor, content)
         os.fchmod(descriptor, mode)
         written = os.fstat(descriptor)

@@ -26,9 +26,9 @@ import stat
 import struct
 import sys
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Final, Self
 
+from agentdash import procfs
 from agentdash.model.sanitize import clean_line
 
 _PROC: Final = sys.platform == "linux"
@@ -175,12 +175,13 @@ def _check_confinement(pid: int) -> None:
     for kind in _NAMESPACES:
         if not os.path.samestat(os.stat(f"/proc/self/ns/{kind}"), os.stat(f"/proc/{pid}/ns/{kind}")):
             raise UnprovenError(f"{sandboxed}: it has another {kind} namespace")
-    own, other = _status("self"), _status(pid)
-    if other["Uid"] != own["Uid"]:
+    own, other = procfs.status("self"), procfs.status(pid)
+    if other[b"Uid"] != own[b"Uid"]:
         raise UnprovenError(f"belongs to process {pid}, which has the rights of several users")
-    for field in ("NoNewPrivs", "Seccomp", "Seccomp_filters"):  # in a container agentdash may have some too
-        if int(other.get(field, 0)) > int(own.get(field, 0)):
-            raise UnprovenError(f"{sandboxed}: it has {field} {other[field]}")
+    # in a container agentdash may have some too
+    for field in (b"NoNewPrivs", b"Seccomp", b"Seccomp_filters"):
+        if (number := int(other.get(field, 0))) > int(own.get(field, 0)):
+            raise UnprovenError(f"{sandboxed}: it has {field.decode()} {number}")
 
 
 def _check_program(pid: int, program: re.Pattern[str], opened: ExitStack) -> str:
@@ -222,7 +223,7 @@ def _trusted_users() -> tuple[int, ...]:
 
 
 def _lives_on(client: socket.socket, pid: int, started: str) -> bool:
-    """Return whether the process that listens has lived up to now: what was read of its pid is of it then.
+    """Return whether the process that listens has lived up to now: then what was read of its pid is about it.
 
     Args:
         started: when a process of this pid was started, as read first.
@@ -244,13 +245,5 @@ def _lives_on(client: socket.socket, pid: int, started: str) -> bool:
 
 
 def _started(pid: int) -> str:
-    """Return when a process was started: the 22nd field of `/proc/PID/stat`; empty on macOS."""
-    if not _PROC:
-        return ""
-    return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
-
-
-def _status(pid: int | str) -> dict[str, str]:
-    """Return the fields of `/proc/PID/status`."""
-    lines = Path(f"/proc/{pid}/status").read_text("utf-8", "replace").splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    """Return when a process was started, in clock ticks since the boot; empty on macOS."""
+    return procfs.stat(pid).started if _PROC else ""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
-from functools import lru_cache
+from fnmatch import translate
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -38,10 +39,15 @@ _NEEDS: Final[dict[str, tuple[str, ...]]] = {
 
 def environment(program: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment for a program, by its name."""
+    is_wanted = _wanted(program).match
+    return {name: value for name, value in environ.items() if is_wanted(name)} | {"PATH": safe_path(environ)}
+
+
+@cache
+def _wanted(program: str) -> re.Pattern[str]:
+    """Return a pattern of the names of variables that a program gets."""
     needs = _NEEDS.get(program)
-    wanted = ("*",) if needs is None else (*_ALWAYS, *needs)
-    kept = {name: value for name, value in environ.items() if any(fnmatchcase(name, each) for each in wanted)}
-    return {**kept, "PATH": safe_path(environ)}
+    return re.compile("|".join(map(translate, ("*",) if needs is None else (*_ALWAYS, *needs))))
 
 
 def find_program(name: str, environ: Mapping[str, str] = os.environ) -> str:

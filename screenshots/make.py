@@ -51,14 +51,13 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
-    Picture("fleet", (120, 36), 26, keys=("!",)),
-    Picture("fleet", (120, 36), 26, keys=("!",), theme="light"),
+    Picture("fleet", (120, 36), 26),
+    Picture("fleet", (120, 36), 26, theme="light"),
     Picture("split", (45, 50), 26),
-    Picture("strip", (150, 8), 26),
     Picture("why", (120, 36), 26, keys=("a", "w")),
-    Picture("wide", (200, 50), 60, keys=("!",)),
-    Picture("replay", (120, 36), 26, keys=("!",), scene="past"),
-    Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "x"), scene="library"),
+    Picture("wide", (200, 50), 60),
+    Picture("replay", (120, 36), 26, scene="past"),
+    Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "z"), scene="library"),
 )
 
 FRAMES = (
@@ -68,9 +67,9 @@ FRAMES = (
     (Picture("moving", (120, 36), 20), 1.5),
     (Picture("moving", (120, 36), 26), 1.5),
     (Picture("moving", (120, 36), 44), 3),
-    (Picture("moving", (120, 36), 44, keys=("!",)), 3),
-    (Picture("moving", (120, 36), 44, keys=("!", "w")), 6),
-    (Picture("moving", (120, 36), 44, keys=("!",)), 3),
+    (Picture("moving", (120, 36), 44, keys=("a", "a")), 3),
+    (Picture("moving", (120, 36), 44, keys=("a", "a", "w")), 6),
+    (Picture("moving", (120, 36), 44, keys=("a", "a")), 3),
 )
 """The frames of the animation, and for how many seconds each is shown."""
 
@@ -94,6 +93,8 @@ async def draw(picture: Picture) -> str:
             for key in picture.keys:
                 await pilot.press(key)
             await pilot.pause()
+            while isinstance(app, AgentDash) and not app.is_at_rest:
+                await pilot.pause(0.01)
             running.cancel()
             svg = app.export_screenshot(title="agentdash")
     # Rich makes class names unique per run; the same picture is to be the same file
@@ -136,7 +137,7 @@ def past(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
         player.toggle()
         player.seek_time(start + at)
         hub = Hub([player], clock)
-        yield hub, ReplayApp(hub, clock, player, options=Options(theme=theme))
+        yield hub, ReplayApp(hub, clock, player, export=lambda _: "", options=Options(theme=theme))
 
 
 @contextmanager
@@ -152,6 +153,7 @@ def library(_: float, theme: str) -> Iterator[tuple[Hub, LibraryApp]]:
             model=LibraryModel(),
             clock=clock,
             options=Options(theme=theme),
+            export=lambda *_: "",
         )
         yield Hub([], clock), app
 

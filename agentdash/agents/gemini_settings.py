@@ -16,9 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.adapter import RequestReader
-from agentdash.agents.json_comments import without_comments
+from agentdash.agents.settings_files import SettingsFile, SettingsReader
 from agentdash.files import read_bytes
-from agentdash.model.decoders import JsonDecoder
 from agentdash.model.observation import INHERITED
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Process
@@ -58,71 +57,28 @@ class _Settings(msgspec.Struct, frozen=True):
     general: _General = _General()
 
 
-_decoder: Final = JsonDecoder(_Settings)
-_trust: Final = msgspec.json.Decoder(dict[str, str])
-
-
-class SettingsFile(msgspec.Struct, frozen=True):
-    """One settings file."""
-
-    layer: RequestLayer
-    path: str
-    modified: float
-    text: str = ""
-    settings: _Settings = _Settings()
-    problem: bool = False
-    """Whether it is there and cannot be read or parsed."""
-
-    @property
-    def approval(self) -> str | None:
-        """The approval mode that it sets."""
-        return self.settings.general.default_approval_mode or self.settings.tools.approval_mode
-
-    @property
-    def approval_key(self) -> str:
-        """The key of that mode: of Gemini CLI, or of Qwen Code."""
-        return "defaultApprovalMode" if self.settings.general.default_approval_mode else "approvalMode"
-
-    def origin(self, field: RequestField, words: str, key: str) -> RequestOrigin:
-        """Return the line on which a key is set first."""
-        at = self.text.find(f'"{key}"')
-        line = self.text.count("\n", 0, at) + 1 if at >= 0 else None
-        return RequestOrigin(field=field, layer=self.layer, text=clean_line(words), file=self.path, line=line)
+_SETTINGS: Final = SettingsReader(_Settings, allows_comments=True)
+_TRUST: Final = SettingsReader(dict[str, str], allows_comments=True)
+_File = SettingsFile[_Settings]
 
 
 def settings_files(
     family: Family, env: Mapping[str, str], home: str, cwd: str, root: Path
-) -> Iterator[SettingsFile]:
+) -> Iterator[_File]:
     """Yield the settings that are there, the weakest first.
 
     Args:
         root: where its file system is mounted.
     """
-    yield from _file(RequestLayer.USER, posixpath.join(home, "settings.json"), root)
-    yield from _file(RequestLayer.PROJECT, posixpath.join(cwd, family.directory, "settings.json"), root)
+    yield from _SETTINGS.read(RequestLayer.USER, posixpath.join(home, "settings.json"), root)
+    yield from _SETTINGS.read(
+        RequestLayer.PROJECT, posixpath.join(cwd, family.directory, "settings.json"), root
+    )
     system = env.get(family.system_variable) or family.system_file
-    yield from _file(RequestLayer.MANAGED, posixpath.join(cwd, system), root)
+    yield from _SETTINGS.read(RequestLayer.MANAGED, posixpath.join(cwd, system), root)
 
 
-def _file(layer: RequestLayer, path: str, root: Path) -> Iterator[SettingsFile]:
-    place, shown = root / path.lstrip("/"), clean_line(path)
-    try:
-        modified = place.stat().st_mtime
-        text = read_bytes(place, _MAX_FILE_BYTES).decode("utf-8-sig", "replace")
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError):
-        yield SettingsFile(layer=layer, path=shown, modified=0.0, problem=True)
-        return
-    try:
-        settings = _decoder.decode(without_comments(text)) if text.strip() else _Settings()
-    except (msgspec.DecodeError, RecursionError):
-        yield SettingsFile(layer=layer, path=shown, modified=modified, problem=True)
-        return
-    yield SettingsFile(layer=layer, path=shown, modified=modified, text=text, settings=settings)
-
-
-def is_trusted(family: Family, files: list[SettingsFile], home: str, cwd: str, root: Path) -> bool | None:
+def is_trusted(family: Family, files: list[_File], home: str, cwd: str, root: Path) -> bool | None:
     """Return whether the workspace's settings count; None: it is not known."""
     enabled = family.is_trust_required
     for file in files:
@@ -131,15 +87,12 @@ def is_trusted(family: Family, files: list[SettingsFile], home: str, cwd: str, r
             enabled = trust.enabled
     if not enabled:
         return True
-    try:
-        path = root / posixpath.join(home, "trustedFolders.json").lstrip("/")
-        folders = _trust.decode(
-            without_comments(read_bytes(path, _MAX_FILE_BYTES).decode("utf-8", "replace"))
-        )
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
+    path = posixpath.join(home, "trustedFolders.json")
+    (trusted,) = _TRUST.read(RequestLayer.USER, path, root, required=True)
+    if trusted.problem:
         return None
     best: tuple[int, bool | None] = (0, None)
-    for folder, value in folders.items():
+    for folder, value in trusted.settings.items():
         place = posixpath.dirname(folder) if value == "TRUST_PARENT" else folder
         if cwd == place or cwd.startswith(place.rstrip("/") + "/"):
             best = max(best, (len(place), _TRUSTED.get(value)), key=lambda each: each[0])
@@ -310,7 +263,7 @@ class _Asked(msgspec.Struct, frozen=True):
 def requested(
     family: Family,
     process: Process,
-    files: Sequence[SettingsFile],
+    files: Sequence[_File],
     variables: EnvFile | None,
     *,
     trusted: bool | None,
@@ -359,7 +312,7 @@ def _asked(
     argv: Sequence[str],
     env: Mapping[str, str],
     variables: EnvFile | None,
-    files: Sequence[SettingsFile],
+    files: Sequence[_File],
 ) -> _Asked:
     """Return what decides whether a sandbox is asked for: a variable, an argument, a file, or nothing."""
     name = family.sandbox_variable
@@ -437,7 +390,7 @@ class _AroundCommands(msgspec.Struct, frozen=True):
     origin: RequestOrigin
 
 
-def _around_commands(family: Family, files: Sequence[SettingsFile], cwd: str) -> _AroundCommands | None:
+def _around_commands(family: Family, files: Sequence[_File], cwd: str) -> _AroundCommands | None:
     """Return the sandbox around each command; None where none is asked for."""
     workspace = _policy(is_on=True, cwd=cwd)
     if family is GEMINI:
@@ -461,7 +414,7 @@ def _around_commands(family: Family, files: Sequence[SettingsFile], cwd: str) ->
 
 
 def _approval(
-    family: Family, argv: Sequence[str], files: Sequence[SettingsFile]
+    family: Family, argv: Sequence[str], files: Sequence[_File]
 ) -> tuple[str | None, list[RequestOrigin]]:
     """Return the approval mode that is asked for, and where."""
     options = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
@@ -474,11 +427,11 @@ def _approval(
         if word == "--yolo" or (_is_cluster(word) and "y" in word):
             return _YOLO, [_typed(RequestField.APPROVAL, word)]
     for file in reversed(files):
-        mode = clean_line(file.approval or "")
+        general, tools = file.settings.general.default_approval_mode, file.settings.tools.approval_mode
+        key = "defaultApprovalMode" if general else "approvalMode"
+        mode = clean_line(general or tools or "")
         if mode and not (family is GEMINI and mode == _YOLO):  # which takes this from arguments alone
-            return mode, [
-                file.origin(RequestField.APPROVAL, f'"{file.approval_key}": "{mode}"', file.approval_key)
-            ]
+            return mode, [file.origin(RequestField.APPROVAL, f'"{key}": "{mode}"', key)]
     return None, []
 
 

@@ -14,11 +14,9 @@ import msgspec
 
 from agentdash.agents.adapter import Adapter, RequestReader, UnreadableSessionError
 from agentdash.agents.chat_files import is_same_place
-from agentdash.agents.json_comments import without_comments
+from agentdash.agents.settings_files import SettingsFile, SettingsReader
 from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
-from agentdash.files import read_bytes
 from agentdash.model.chat import Chat
-from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process, ProcessKey
@@ -268,31 +266,16 @@ class _Config(msgspec.Struct):
     permission: Any = None
 
 
-_decoder: Final = JsonDecoder(_Config)
+_CONFIG: Final = SettingsReader(_Config, allows_comments=True)
+_File = SettingsFile[_Config]
 
 
-class RulesSource(msgspec.Struct, frozen=True):
-    """One place that sets permission rules."""
-
-    layer: RequestLayer
-    rules: dict[str, Any]
-    """`{"bash": "ask"}`, `{"bash": {"git *": "allow"}}`."""
-    path: str | None = None
-    modified: float = 0.0
-    line: int | None = None
-    problem: bool = False
-    """Whether it is there and cannot be read or parsed."""
-
-    def origin(self) -> RequestOrigin:
-        """Return it as the origin of the approval policy."""
-        text = f'"permission": {msgspec.json.encode(self.rules).decode()}'
-        return RequestOrigin(
-            field=RequestField.APPROVAL,
-            layer=self.layer,
-            text=clean_line(text, _MAX_WORDS_CHARS),
-            file=self.path,
-            line=self.line,
-        )
+def _rules(file: _File) -> dict[str, Any]:
+    """Return the rules in a file: `{"bash": "ask"}`, `{"bash": {"git *": "allow"}}`."""
+    permission = file.settings.permission
+    if isinstance(permission, str):
+        return {"*": permission}
+    return dict(permission) if isinstance(permission, dict) else {}
 
 
 class OpencodeRequests(RequestReader):
@@ -312,7 +295,7 @@ class OpencodeRequests(RequestReader):
         )
 
 
-def requested(argv: Sequence[str], sources: Sequence[RulesSource]) -> Requested:
+def requested(argv: Sequence[str], sources: Sequence[_File]) -> Requested:
     """Return what arguments and rules ask for.
 
     Args:
@@ -323,7 +306,10 @@ def requested(argv: Sequence[str], sources: Sequence[RulesSource]) -> Requested:
     approval: str | None = None
     if not any(source.problem for source in sources):
         approval = rules_in_words(merged(sources))
-        origins += [source.origin() for source in reversed(sources) if source.rules]
+        for source in reversed(sources):
+            if rules := _rules(source):
+                words = f'"permission": {msgspec.json.encode(rules).decode()}'
+                origins.append(source.origin(RequestField.APPROVAL, words, "permission"))
     if _AUTO in argv[: argv.index("--")] if "--" in argv else _AUTO in argv:
         approval = f"{_AUTO}, {approval}" if approval else _AUTO
         typed = RequestOrigin(field=RequestField.APPROVAL, layer=RequestLayer.ARGV, text=_AUTO)
@@ -337,11 +323,11 @@ def requested(argv: Sequence[str], sources: Sequence[RulesSource]) -> Requested:
     )
 
 
-def merged(sources: Sequence[RulesSource]) -> dict[str, Any]:
+def merged(sources: Sequence[_File]) -> dict[str, Any]:
     """Return the rules of all places: of the same key the later one counts, patterns are joined."""
     rules: dict[str, Any] = {}
     for source in sources:
-        for name, value in source.rules.items():
+        for name, value in _rules(source).items():
             before = rules.get(name)
             if isinstance(before, dict) and isinstance(value, dict):
                 rules[name] = before | value
@@ -365,7 +351,7 @@ def rules_in_words(rules: Mapping[str, Any]) -> str | None:
 # ---------------------------------------------------------------- places
 
 
-def rules_sources(env: Mapping[str, str], cwd: str, root: Path) -> Iterator[RulesSource]:
+def rules_sources(env: Mapping[str, str], cwd: str, root: Path) -> Iterator[_File]:
     """Yield the places that are there, the weakest first.
 
     Args:
@@ -373,20 +359,20 @@ def rules_sources(env: Mapping[str, str], cwd: str, root: Path) -> Iterator[Rule
     """
     config = env.get("XDG_CONFIG_HOME") or posixpath.join(env.get("HOME", "/"), ".config")
     for name in _GLOBAL_NAMES:
-        yield from _file(RequestLayer.USER, posixpath.join(config, "opencode", name), root)
+        yield from _CONFIG.read(RequestLayer.USER, posixpath.join(config, "opencode", name), root)
     if named := env.get("OPENCODE_CONFIG"):
-        yield from _file(RequestLayer.ENVIRONMENT, posixpath.join(cwd, named), root)
+        yield from _CONFIG.read(RequestLayer.ENVIRONMENT, posixpath.join(cwd, named), root)
     directories = _project_directories(cwd, root)
     for directory in directories:
         for name in _PROJECT_NAMES:
-            yield from _file(RequestLayer.PROJECT, posixpath.join(directory, name), root)
+            yield from _CONFIG.read(RequestLayer.PROJECT, posixpath.join(directory, name), root)
     for directory in directories:
         for name in _PROJECT_NAMES:
-            yield from _file(RequestLayer.PROJECT, posixpath.join(directory, ".opencode", name), root)
+            yield from _CONFIG.read(RequestLayer.PROJECT, posixpath.join(directory, ".opencode", name), root)
     if content := env.get("OPENCODE_CONFIG_CONTENT"):
-        yield _parsed(RequestLayer.ENVIRONMENT, content)
+        yield _CONFIG.parse(RequestLayer.ENVIRONMENT, content)
     if content := env.get("OPENCODE_PERMISSION"):
-        yield _parsed(RequestLayer.ENVIRONMENT, f'{{"permission": {content}}}')
+        yield _CONFIG.parse(RequestLayer.ENVIRONMENT, f'{{"permission": {content}}}')
 
 
 def _project_directories(cwd: str, root: Path) -> list[str]:
@@ -404,36 +390,6 @@ def _project_directories(cwd: str, root: Path) -> list[str]:
             return found
         directory = above
     return found
-
-
-def _file(layer: RequestLayer, path: str, root: Path) -> Iterator[RulesSource]:
-    place, shown = root / path.lstrip("/"), clean_line(path)
-    try:
-        modified = place.stat().st_mtime
-        text = read_bytes(place, _MAX_FILE_BYTES).decode("utf-8-sig", "replace")
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except (OSError, ValueError):
-        yield RulesSource(layer=layer, rules={}, path=shown, problem=True)
-        return
-    yield _parsed(layer, text, path=shown, modified=modified)
-
-
-def _parsed(layer: RequestLayer, text: str, *, path: str | None = None, modified: float = 0.0) -> RulesSource:
-    """Parse the text of a configuration. Never raises."""
-    rules: dict[str, Any] = {}
-    problem = False
-    try:
-        permission = _decoder.decode(without_comments(text)).permission if text.strip() else None
-    except (msgspec.DecodeError, RecursionError):
-        permission, problem = None, True
-    if isinstance(permission, str):
-        rules = {"*": permission}
-    elif isinstance(permission, dict):
-        rules = {str(name): value for name, value in permission.items()}
-    at = text.find('"permission"')
-    line = text.count("\n", 0, at) + 1 if path and at >= 0 else None
-    return RulesSource(layer=layer, rules=rules, path=path, modified=modified, line=line, problem=problem)
 
 
 class OpencodeAdapter(Adapter):

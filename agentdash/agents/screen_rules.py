@@ -3,7 +3,7 @@ checked and compiled.
 
 A rule names the state that a screen means; a view names something that hides the program's prompt (a pager, a
 picker), during which the state is unknown. The user's own `agents/<cli>.toml` overrides and extends those of
-the XX
+the package.
 """
 
 from __future__ import annotations

@@ -83,11 +83,11 @@ class SessionLog(NamedTuple):
     agent: str
     """The worker CLI: `codex`, `claude`."""
 
-    def reader(self, *, counts_tokens: bool = True) -> LogReader:
-        """Return a reader for its lines; without counts of tokens it reads rollouts faster."""
+    def reader(self) -> LogReader:
+        """Return a reader for its lines."""
         if self.agent == "claude":
             return _transcript_reader(self.thread, self.path)
-        return rollout_reader(self.thread, self.path, counts_tokens=counts_tokens)
+        return rollout_reader(self.thread, self.path)
 
 
 def log_of(path: Path) -> SessionLog | None:
@@ -137,13 +137,13 @@ def reader_of_log(path: Path, thread: str) -> LogReader:
     return _transcript_reader(thread, path) if is_transcript(path) else rollout_reader(thread, path)
 
 
-def rollout_reader(thread: str, path: Path, *, counts_tokens: bool = True) -> RolloutReader:
+def rollout_reader(thread: str, path: Path) -> RolloutReader:
     """Return a reader for a rollout, with the rules of the Codex home that it lies in."""
     # audits of files that have not changed read none
     from agentdash.agents.codex.command_rules import rules_beside  # noqa: PLC0415
     from agentdash.agents.codex.rollout.reader import RolloutReader  # noqa: PLC0415
 
-    return RolloutReader(thread, counts_tokens=counts_tokens, rules=rules_beside(path))
+    return RolloutReader(thread, rules=rules_beside(path))
 
 
 def _transcript_reader(thread: str, path: Path) -> LogReader:

@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ from agentdash.cli.options import (
 )
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
+from agentdash.model.suggestions import suggest
 from agentdash.tui import start_up
 
 log = logging.getLogger(__name__)
@@ -37,7 +39,6 @@ COMMANDS: Final = {
     "replay": "replay",
     "status": "status",
     "wait": "wait",
-    "watch": "status",
     "line": "line",
     "metrics": "metrics",
     "mcp": "mcp",
@@ -77,8 +78,15 @@ class _Commands(click.Group):
             command.params.append(debug_log.OPTION)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that the arguments name, or fail with the name that was probably meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as unknown:
+            raise click.exceptions.NoSuchCommand(unknown.command_name, None, COMMANDS, ctx) from None
+
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Parse the options, of which `--help` and `--version` print."""
+        """Parse the options; `--help` and `--version` print."""
         try:
             return super().make_context(*args, **extra)
         except BrokenPipeError:  # click would exit with 1
@@ -87,7 +95,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # the reader has closed the pipe (`| head`), which is no failure
+        except BrokenPipeError:  # the reader has closed the pipe (`| head`), that is not a failure
             return 0
 
 
@@ -137,9 +145,7 @@ def main() -> None:
             sys.stdout.flush()
         sys.exit(code)
     except click.ClickException as problem:
-        from agentdash.cli.errors import error_line
-
-        _fail(error_line(problem))
+        _fail(_error_line(problem))
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except FileNotFoundError as problem:
@@ -181,6 +187,20 @@ def _replace_unencodable() -> None:
         if isinstance(stream, io.TextIOWrapper):
             with suppress(OSError):  # a full disk refuses what is in its buffer: the command will see that
                 stream.reconfigure(errors="replace")
+
+
+def _error_line(problem: click.ClickException) -> str:
+    """Return an error as one line. A mistake of the command line ends with the command that explains it; a
+    `UsageError` of the commands' own has the next step in its text."""
+    text = " ".join(problem.format_message().split()).rstrip(".")
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):  # its text is the whole help
+        text = "Missing command"
+    kind = getattr(getattr(problem, "param", None), "type", None)
+    if isinstance(kind, click.Choice) and (wrong := re.fullmatch(r"(.*'([^']*)') is not one of .*", text)):
+        text = f"{wrong[1]} is unknown{suggest(wrong[2], map(str, kind.choices))}"
+    is_own = type(problem) is click.UsageError and not text.startswith("Got unexpected extra argument")
+    return text if context is None or is_own else f"{text} (see {context.command_path} --help)"
 
 
 def _fail(message: str) -> NoReturn:

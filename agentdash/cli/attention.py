@@ -40,25 +40,23 @@ class UserAttention:
             at=self._clock.now() + _SLACK_S,
             fact=fact_digest(worker.fact) if worker.assessment.fact else "",
         )
-        return self._keep(lambda file: file.acknowledge(new), lambda known: known.added(new))
+        return self._keep(lambda known: known.added(new))
 
     def withdraw(self, worker: Worker) -> str | None:
         """Withdraw the acknowledgement of a worker; return an error message where that cannot be kept."""
-        return self._keep(lambda file: file.withdraw(worker.id), lambda known: known.removed(worker.id))
+        return self._keep(lambda known: known.removed(worker.id))
 
     def look(self, at: float) -> str | None:
         """Keep when the user last looked (unix seconds); return an error message where that cannot be
         kept."""
-        return self._keep(lambda file: file.look(at), lambda known: replace(known, looked_at=at))
+        return self._keep(lambda known: replace(known, looked_at=max(at, known.looked_at or 0.0)))
 
-    def _keep(
-        self, in_file: Callable[[AttentionFile], Attention], in_memory: Callable[[Attention], Attention]
-    ) -> str | None:
+    def _keep(self, change: Callable[[Attention], Attention]) -> str | None:
         problem = None
-        known = in_memory(self._hub.fleet.attention or Attention())
+        known = change(self._hub.fleet.attention or Attention())
         if self._file is not None:
             try:
-                known = in_file(self._file)
+                known = self._file.change(change)
             except OSError as error:
                 problem = f"It is not kept after this dashboard ends: {clean_line(str(error))}"
         self._hub.emit([AttentionRecalled(at=self._clock.now(), attention=known)])

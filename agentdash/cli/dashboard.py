@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agentdash import __version__
-from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, FiniteRange, config_of, options
-from agentdash.cli.screen import copy_to_tmux, run_app, terminal
+from agentdash.cli.options import APPEARANCE_OPTIONS, SPEEDS, config_of, options
+from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.termination import forced_cleanup
 from agentdash.config import Config, NotificationSettings
 
@@ -40,12 +39,13 @@ _PANE_POLL_INTERVAL_S: Final = 0.5
 @options(APPEARANCE_OPTIONS)
 @click.option(
     "--speed",
-    type=FiniteRange(0.1, 100),
-    default=1.0,
+    type=click.Choice([name for name in SPEEDS if name != "max"]),
+    default="1",
     show_default=True,
-    help="Factor of real time.",
+    metavar="N",
+    help="Factor of real time, from 0.25 to 64.",
 )
-def demo(speed: float, **given: Any) -> None:
+def demo(speed: str, **given: Any) -> None:
     """Show the dashboard over recorded sessions. Needs neither tmux nor Codex.
 
     \b
@@ -55,7 +55,7 @@ def demo(speed: float, **given: Any) -> None:
     with terminal():
         from agentdash.demo.play import demo_conversations, demo_hub
 
-        hub, clock = demo_hub(speed)
+        hub, clock = demo_hub(SPEEDS[speed])
         show(hub, clock, config, banner="DEMO", open_conversation=demo_conversations(clock).open)
 
 
@@ -133,19 +133,11 @@ def show(
         open_conversation: reads conversations in place of the session files.
     """
     from agentdash.cli.attention import UserAttention
-    from agentdash.cli.config import checked_keys
     from agentdash.tui.app import AgentDash
-    from agentdash.tui.options import Options
 
-    options = Options(
-        ascii=config.ascii,
-        theme=config.theme,
-        title=config.title,
+    options = screen_options(
+        config,
         banner=banner,
-        filters=config.filters,
-        keys=checked_keys(config),
-        copy_to_tmux=copy_to_tmux,
-        debug_log_hint=debug_log.hint(),
         attach_command=_attach_commands(config) if config.hosts else None,
         open_conversation=open_conversation,
     )
@@ -199,7 +191,7 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
 
 
 async def _go_to_pane(key: PaneKey) -> str | None:
-    """Select a pane in tmux; return why it is not in sight: tmux refuses, or this is no client of it."""
+    """Select a pane in tmux; return why it is not in sight: tmux refuses, or has no client here."""
     from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
 
     try:

@@ -29,26 +29,20 @@ _META_KEY: Final = "agentdash.debug_log"
 
 
 class _Formatter(logging.Formatter):
-    """One line a record, UTC; a traceback has places in the code and the masked message, never values."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s")
-        self.default_msec_format = "%s.%03d"
+    """One line a record; a traceback has places in the code and the masked message, never values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        record.exc_text = None
+        record.exc_text = None  # that of another handler
         return super().format(record)
 
     def formatException(  # noqa: N802 - the name is logging's
         self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
     ) -> str:
-        error = ei[1]
-        return "\n".join(_trace(error)) if error is not None else ""
+        return "\n".join(_trace(ei[1])) if ei[1] is not None else ""
 
 
 class _LogFile(logging.FileHandler):
-    """Appends to the file. Where that fails, such as on a full disk, it ends, and states it at exit: by then
-    no screen is drawn."""
+    """Appends to the file until that fails, as on a full disk; states that at exit, when no screen is up."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
         del record
@@ -80,25 +74,26 @@ def start(file: Path) -> None:
     Raises:
         click.UsageError: the file cannot be written.
     """
-    if file in [Path(handler.baseFilename) for handler in _file_handlers()]:
+    if file == current_file():
         return
+    shown = clean_line(str(file))
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600))
         if not file.is_file():
-            raise click.UsageError(f"--debug-log: {clean_line(str(file))} is not a regular file")
+            raise click.UsageError(f"--debug-log: {shown} is not a regular file")
         handler = _LogFile(file, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise click.UsageError(f"--debug-log: {clean_line(str(file))} cannot be written: {reason}") from error
-    handler.setFormatter(_Formatter())
+        raise click.UsageError(f"--debug-log: {shown} cannot be written: {error.strerror}") from error
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"))
     _ROOT.addHandler(handler)
     _ROOT.setLevel(logging.DEBUG)
 
 
 def current_file() -> Path | None:
     """Return the file that is written to, or None if the log is off."""
-    return next((Path(handler.baseFilename) for handler in _file_handlers()), None)
+    files = (Path(each.baseFilename) for each in _ROOT.handlers if isinstance(each, logging.FileHandler))
+    return next(files, None)
 
 
 def hint() -> str:
@@ -129,7 +124,3 @@ OPTION: Final = click.Option(
 def given(context: click.Context) -> dict[str, Any]:
     """Return the option as a configuration value, where it was given."""
     return {"debug_log": context.meta[_META_KEY]} if _META_KEY in context.meta else {}
-
-
-def _file_handlers() -> list[logging.FileHandler]:
-    return [handler for handler in _ROOT.handlers if isinstance(handler, logging.FileHandler)]

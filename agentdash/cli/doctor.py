@@ -7,16 +7,15 @@ from typing import Any
 import click
 
 from agentdash.cli.hosts import carrier_named
-from agentdash.cli.options import FLEET_OPTIONS, options, settings_of
+from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
-from agentdash.config import config_file
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
 
 
 @click.command()
 @options(FLEET_OPTIONS)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.doctor/1.")
+@json_option("doctor/1")
 def doctor(as_json: bool, **given: Any) -> int:
     """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events, the terminal.
 
@@ -26,11 +25,8 @@ def doctor(as_json: bool, **given: Any) -> int:
     agentdash doctor
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """
-    config, settings = settings_of(given)
-    from_file = sum(setting.source == "file" for setting in settings)
-    hosts = [carrier_named(name, config) for name in config.hosts]
-    nothing = "sets nothing" if config_file().exists() else "no such file, defaults apply"
-    report = diagnose(config, f"sets {from_file} options" if from_file else nothing, hosts)
+    config = config_of(given)
+    report = diagnose(config, [carrier_named(name, config) for name in config.hosts])
     if as_json:
         print_document(report)
     else:

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 import click
 import msgspec
 
-from agentdash.agents.screen_reader import ScreenReading, read_screen, versions_tested
-from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules
+from agentdash.agents.screen_reader import read_screen, versions_tested
+from agentdash.agents.screen_rules import RulesProblem, load_rules
 from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.cli.fleet_access import exit_code, read_fleet
-from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, not_empty, options
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, not_empty, options
 from agentdash.cli.output import console, print_document
-from agentdash.guide import section
+from agentdash.guide import sections
 from agentdash.model.sanitize import clean_block, clean_line
+from agentdash.model.suggestions import did_you_mean
 from agentdash.report.explain import (
+    ScreenReport,
     ScreenshotReport,
     explain_report,
     print_explained,
     print_screen,
     screen_report,
 )
-
-
-def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Parse `80x24`."""
-    del ctx, param
-    if value is None:
-        return None
-    found = re.fullmatch(r"([1-9]\d{0,3})x([1-9]\d{0,3})", value)
-    if found is None:
-        raise click.BadParameter(f"{value!r} is not columns and rows, such as 80x24")
-    return int(found[1]), int(found[2])
 
 
 @click.command()
@@ -48,31 +38,8 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option(
     "--agent", metavar="NAME", help="With --screen: the worker CLI, such as codex, opencode or claude."
 )
-@click.option("--title", metavar="TEXT", help="With --screen: the pane's title.")
-@click.option(
-    "--cursor",
-    type=click.Choice(("visible", "hidden")),
-    help="With --screen: whether the pane shows its cursor; some rules depend on it.",
-)
-@click.option(
-    "--size", metavar="CxR", callback=_size, help="With --screen: columns and rows of the pane, 80x24."
-)
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="One JSON document, schema agentdash.explain/1 or agentdash.explain-screen/1.",
-)
-def explain(
-    target: str | None,
-    screen: TextIO | None,
-    agent: str | None,
-    title: str | None,
-    cursor: Literal["visible", "hidden"] | None,
-    size: tuple[int, int] | None,
-    as_json: bool,
-    **given: Any,
-) -> int:
+@json_option("explain/1", "explain-screen/1")
+def explain(target: str | None, screen: TextIO | None, agent: str | None, as_json: bool, **given: Any) -> int:
     """Explain the state and verdict of TARGET: all evidence, with what disagrees or could not be read.
 
     TARGET may also be the name of a state or of a kind of finding: what it means, and what to do.
@@ -87,29 +54,34 @@ def explain(
     tmux capture-pane -p -t %4 | agentdash explain --screen - --agent opencode
     """
     if screen is not None:
-        shot = _screenshot(screen.read())
-        changes = {"agent": agent, "title": title, "cursor": cursor}
-        shot = msgspec.structs.replace(shot, **{name: value for name, value in changes.items() if value})
-        if size is not None:
-            shot = msgspec.structs.replace(shot, width=size[0], height=size[1])
-        _explain_screen(shot, as_json)
+        report = _read_screen(_screenshot(screen.read(), agent))
+        if as_json:
+            print_document(report)
+        else:
+            print_screen(report, console())
         return 0
     if target is None:
         raise click.UsageError("missing TARGET (a thread id or its prefix, a pane, or a name) or --screen")
-    if not as_json and (meaning := section(target)) is not None:
-        console().print(f"{target}\n\n{meaning}", markup=False)
+    guide = sections()
+    if target in guide and not as_json:
+        console().print(f"{target}\n\n{guide[target].replace('**', '')}", markup=False)
         return 0
-    snapshot, via = read_fleet(config_of(given), target)
+    try:
+        snapshot, via = read_fleet(config_of(given), target)
+    except click.UsageError as problem:
+        raise click.UsageError(f"{problem.message}{did_you_mean(target, guide)}") from problem
     if as_json:
         print_document(explain_report(snapshot, via))
-        return exit_code(snapshot)
-    print_explained(snapshot, console(soft_wrap=True))
+    else:
+        print_explained(snapshot, console(soft_wrap=True))
     return exit_code(snapshot)
 
 
-def _screenshot(text: str) -> ScreenshotReport:
+def _screenshot(text: str, agent: str | None) -> ScreenshotReport:
     """Return a screen as it is in a file: its text, or a document with a pane."""
-    plain = ScreenshotReport(agent="", title="", width=0, height=0, cursor=None, screen=text.split("\n"))
+    plain = ScreenshotReport(
+        agent=agent or "", title="", width=0, height=0, cursor=None, screen=text.split("\n")
+    )
     if not text.lstrip().startswith("{"):
         return plain
     try:
@@ -127,39 +99,34 @@ def _screenshot(text: str) -> ScreenshotReport:
             )
         document = found[0]
     try:
-        return msgspec.convert(document, ScreenshotReport)
+        shot = msgspec.convert(document, ScreenshotReport)
     except msgspec.ValidationError as error:
         raise click.BadParameter(f"it has no pane: {error}", param_hint="--screen") from error
+    return msgspec.structs.replace(shot, agent=agent or shot.agent)
 
 
-def _explain_screen(shot: ScreenshotReport, as_json: bool) -> None:
+def _read_screen(shot: ScreenshotReport) -> ScreenReport:
+    """Return what the rules of the worker CLI make of a screen.
+
+    Raises:
+        click.UsageError: there is no such worker CLI, or a rule of the user's is invalid.
+    """
     try:
         rules = load_rules(config_of({}).agents)
-    except RulesProblem as problem:
-        raise click.UsageError(str(problem)) from problem
-    if shot.agent not in rules:
-        raise click.BadParameter(
-            f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(rules))}",
-            param_hint="--agent",
+        if shot.agent not in rules:
+            raise click.BadParameter(
+                f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(rules))}",
+                param_hint="--agent",
+            )
+        reading = read_screen(
+            shot.agent,
+            clean_block("\n".join(shot.screen)).split("\n"),
+            title=clean_line(shot.title),
+            cursor_visible=None if shot.cursor is None else shot.cursor == "visible",
+            width=shot.width,
+            height=shot.height,
+            rules=rules,
         )
-    try:
-        reading = _read(shot, rules)
-    except SlowPatternError as problem:
+    except (RulesProblem, SlowPatternError) as problem:
         raise click.UsageError(str(problem)) from problem
-    report = screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule, rules))
-    if as_json:
-        print_document(report)
-        return
-    print_screen(report, console())
-
-
-def _read(shot: ScreenshotReport, rules: ScreenRules) -> ScreenReading:
-    return read_screen(
-        shot.agent,
-        clean_block("\n".join(shot.screen)).split("\n"),
-        title=clean_line(shot.title),
-        cursor_visible=None if shot.cursor is None else shot.cursor == "visible",
-        width=shot.width,
-        height=shot.height,
-        rules=rules,
-    )
+    return screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule, rules))

@@ -13,7 +13,7 @@ import click
 
 from agentdash import __version__
 from agentdash.cli.family import Playable, playable
-from agentdash.cli.output import print_text, warn_unreadable
+from agentdash.cli.output import warn_unreadable
 from agentdash.cli.progress import Progress
 from agentdash.config import Config, journal_folder
 from agentdash.files import write_file
@@ -61,7 +61,7 @@ def export(
     talk = talk or file.name in _TALK_FILES
     if talk and redact:
         raise click.UsageError(
-            "--redact leaves out prompts and messages, of which a conversation consists: export a report"
+            "--redact leaves out prompts and messages, all that a conversation has: export a report"
         )
     now = time.time()
     found = playable(target, config, journal or journal_folder(), now)
@@ -73,31 +73,27 @@ def export(
         _write(file, written, force=force)
         warn_unreadable(problems)
         return 2 if problems else 0
+    from agentdash.report.export_markdown import markdown
+
     session = _Session(found, now)
     scrubber = _scrubber(family, replacements)
-    with Progress("", 0, session.size) as progress:
+    with Progress(session.size) as progress:
         report = _report(session, progress, redact=redact, scrubber=scrubber)
-        written = _rendered(report, file.suffix)
+        written = _rendered(markdown(report, __version__), file.suffix)
     _write(file, written, force=force)
     warn_unreadable(session.problems)
     return 2 if session.problems else 0
 
 
-def preview(target: str, config: Config, *, journal: Path | None, replacements: Replacements) -> int:
-    """Print what a redacted export of the session still shows; return the exit code.
-
-    Raises:
-        click.UsageError: no thread matches.
-    """
-    from agentdash.report.redact import preview_lines
-
-    now = time.time()
-    session = _Session(playable(target, config, journal or journal_folder(), now), now)
-    with Progress("", 0, session.size) as progress:
-        report = _report(session, progress, redact=True, scrubber=_scrubber(session.family, replacements))
-    print_text("\n".join(preview_lines(report)))
-    warn_unreadable(session.problems)
-    return 2 if session.problems else 0
+def exported(target: str, file: Path, *, config: Config, journal: Path | None) -> str:
+    """Export from a screen: return what has become of it, in one line."""
+    if os.path.lexists(file):
+        return f"{clean_line(str(file))} exists: choose another name"
+    try:
+        code = export(target, config, file, redact=False, force=False, journal=journal)
+    except click.UsageError as error:
+        return error.message
+    return f"Written to {clean_line(str(file.absolute()))}" + (", not all could be read" if code else "")
 
 
 class _Session:
@@ -134,14 +130,11 @@ def _write(file: Path, written: bytes, *, force: bool) -> None:
 
 def _talk(family: Family, suffix: str, replacements: Replacements) -> tuple[bytes, list[str]]:
     """Return the conversations of a family as a document, and what could not be read."""
+    from agentdash.report.export_markdown import talk_markdown
     from agentdash.report.exports import read_talk
 
     report = map_texts(read_talk(family), Scrubber(replacements=replacements).replaced)
-    if suffix == ".html":
-        from agentdash.report.export_html import talk_html as write
-    else:
-        from agentdash.report.export_markdown import talk_markdown as write
-    return write(report, __version__).encode(), [*family.unreadable, *report.problems]
+    return _rendered(talk_markdown(report, __version__), suffix), [*family.unreadable, *report.problems]
 
 
 def _unreadable(stream: MergedStream) -> Iterator[str]:
@@ -169,9 +162,9 @@ def _report(session: _Session, progress: Progress, *, redact: bool, scrubber: Sc
     return report
 
 
-def _rendered(report: TimelineReport, suffix: str) -> bytes:
+def _rendered(document: str, suffix: str) -> bytes:
     if suffix == ".html":
-        from agentdash.report.export_html import html as write
-    else:
-        from agentdash.report.export_markdown import markdown as write
-    return write(report, __version__).encode()
+        from agentdash.report.export_html import page
+
+        document = page(document)
+    return document.encode()

@@ -1,8 +1,8 @@
-"""Find the family of threads that a TARGET argument names."""
+"""Find the family of threads that a TARGET argument names, and what agentdash saw of it while it ran."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,13 +10,14 @@ import click
 
 from agentdash.agents.codex.home import CodexHome, default_home, thread_id
 from agentdash.agents.session_logs import thread_of_log
-from agentdash.cli.recall import recalled
-from agentdash.config import Config
+from agentdash.config import Config, state_folder
 from agentdash.files import open_regular
+from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.replay.family import Family, find_family
 from agentdash.replay.journal import find_recording, journal_streams, recording_streams
 from agentdash.replay.streams import FileStream
+from agentdash.store.memory import Memory, MemoryFileError
 
 
 class Playable(NamedTuple):
@@ -37,8 +38,8 @@ def playable(target: str, config: Config, journal: Path, now: float) -> Playable
     Raises:
         click.UsageError: nothing matches, or it cannot be read.
     """
-    if parts := find_recording(journal, target):
-        return Playable(Family(parts[0].recording, ()), recording_streams(parts, now))
+    if (recording := find_recording(journal, target)) is not None:
+        return Playable(Family(recording.name, ()), recording_streams(recording, now))
     family = family_of(target, config)
     return Playable(family, journal_streams(journal, family, now))
 
@@ -71,3 +72,14 @@ def _check_readable(path: Path) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise click.UsageError(f"{clean_line(str(path))} cannot be read: {reason}") from error
+
+
+def recalled(home: CodexHome, threads: Iterable[str]) -> dict[str, ThreadMemory]:
+    """Return what is remembered of threads of a home; nothing, and a line on stderr, where that cannot be
+    read."""
+    memory = Memory(state_folder(), home.root.expanduser().resolve())
+    try:
+        return {each.thread: each for each in memory.threads(threads)}
+    except MemoryFileError as error:
+        click.echo(f"agentdash: {clean_line(str(error))}", err=True)
+        return {}

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 from msgspec.structs import replace
@@ -19,39 +20,38 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
 from agentdash.cli.live_hub import live_hub
-from agentdash.cli.targets import (
-    AmbiguousTargetError,
-    Found,
-    find_workers,
-    is_pane,
-    refusal,
-    with_server_of,
-)
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.collect.sources.first_look import FirstLookSource
+from agentdash.collect.tmux.servers import own_server, server_of
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub, running, sound, sound_snapshots
 from agentdash.engine.link.linker import session_line
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.events import PaneSessionRead, ProcessesCounted
 from agentdash.model.fleet import SourceHealth
+from agentdash.model.pane import REFUSED, PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
 from agentdash.report.elements import ViaReport
+from agentdash.store.digests import DigestStore, ThreadDigests
 from agentdash.store.memory import SOURCE as MEMORY
-
-if TYPE_CHECKING:
-    from agentdash.store.digests import ThreadDigests
-    from agentdash.store.status_file import Published
+from agentdash.store.status_file import (
+    Published,
+    UnpublishedError,
+    current_files,
+    outdated,
+    read_published,
+    status_file,
+    unreachable,
+)
 
 _FILE_POLL_INTERVAL_S: Final = 0.25
 """Between two reads of the status file; a writer pauses for a second after each write."""
 _NEW_PANE_S: Final = 8.0
 """How long the status file may take to have a pane that has just been opened: 5 s between two writes, and
 what the writer takes to see it."""
-_SOURCE: Final = "status file"
 
 
 class FleetView(NamedTuple):
@@ -75,39 +75,23 @@ def read_fleet(config: Config, target: str | None, *, no_cache: bool = False) ->
         click.UsageError: no worker matches, or panes of several tmux servers do.
     """
     config = with_server_of(config, target)
-    now = _poll(config, target, no_cache=no_cache)
-    warn_if_indirect(now.via)
-    found = select_workers(now.snapshot, target)
-    if found is None and config.sessions is not None and now.via is None:
+    if (why := _confinement(config)) is not None:
+        view = _read_file(config, why, target)
+    else:
+        view = FleetView(_poll(config, target, no_cache=no_cache))
+    warn_if_indirect(view.via)
+    found = select_workers(view.snapshot, target)
+    if found is None and config.sessions is not None and view.via is None:
         # it may be older than the sessions that are read at first
-        now = _poll(replace(config, sessions=None), target, no_cache=no_cache)
-        found = select_workers(now.snapshot, target)
-    if found is None and target is not None and is_pane(target) and now.via is not None:
-        now = _wait_for_pane(config, target, now)
-        found = select_workers(now.snapshot, target)
-    if found is None and target is not None and now.via is not None and now.via.problem is not None:
-        found = replace(now.snapshot, workers=(_unreachable_target(target, now),))
+        view = FleetView(_poll(replace(config, sessions=None), target, no_cache=no_cache))
+        found = select_workers(view.snapshot, target)
+    if found is None and target is not None and view.via is not None and view.via.problem is not None:
+        found = replace(view.snapshot, workers=(_unknown_worker(target, view),))
     if found is None:
-        raise click.UsageError(no_such_worker(now.snapshot, target, now.via))
+        raise click.UsageError(no_such_worker(view.snapshot, target))
     if found.failure is not None:
         click.echo(f"agentdash: engine: {found.failure.text} ({debug_log.hint()})", err=True)
-    return FleetView(found, now.via)
-
-
-def _wait_for_pane(config: Config, target: str, now: FleetView) -> FleetView:
-    """Return the first view with a worker in the pane, or the last one: it may be younger than the file."""
-    until = time.monotonic() + _NEW_PANE_S
-    while now.via is not None and now.via.problem is None and time.monotonic() < until:
-        if select_workers(now.snapshot, target) is not None:
-            break
-        time.sleep(_FILE_POLL_INTERVAL_S)
-        now = _poll(config, target, no_cache=False)
-    return now
-
-
-def exit_code(snapshot: Snapshot) -> int:
-    """Return 2 where the engine failed and the snapshot is incomplete, else 0."""
-    return 0 if snapshot.failure is None else 2
+    return FleetView(found, view.via)
 
 
 async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenerator[FleetView, None]:
@@ -138,8 +122,13 @@ async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenera
         await hub.close()
 
 
+def exit_code(snapshot: Snapshot) -> int:
+    """Return 2 where the engine failed and the snapshot is incomplete, else 0."""
+    return 0 if snapshot.failure is None else 2
+
+
 def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
-    """Return the snapshot with the workers that match `target` only; None if there are none.
+    """Return the snapshot with only the workers that match `target`, or None if there are none.
 
     Raises:
         click.UsageError: panes of several tmux servers match.
@@ -150,36 +139,14 @@ def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
     return replace(snapshot, workers=workers) if workers else None
 
 
-def find(snapshot: Snapshot, target: str) -> Found:
-    """Return the workers that match `target`.
-
-    Raises:
-        click.UsageError: panes of several tmux servers match.
-    """
-    from agentdash.collect.tmux.servers import own_server
-
-    try:
-        return find_workers(snapshot, target, own_server())
-    except AmbiguousTargetError as error:
-        raise click.UsageError(clean_line(str(error))) from error
-
-
-def no_such_worker(snapshot: Snapshot | None, target: str | None, via: ViaReport | None = None) -> str:
+def no_such_worker(snapshot: Snapshot | None, target: str | None) -> str:
     """Return the message that no worker matches `target`."""
     named = repr(clean_line(target or ""))
-    if via is not None and via.problem is not None:
-        return f"{named} cannot be observed inside this sandbox: {via.problem}"
     if snapshot is not None and (why := refusal(snapshot, target or "")) is not None:
         return f"no worker matches {named}: {why}"
     if snapshot is not None and find(snapshot, target or "").pane is not None:
         return f"no worker matches {named}: the pane is there, and no worker CLI runs in it"
     return f"no worker matches {named}: see `agentdash status`"
-
-
-def _via(path: Path, published: Published | None, problem: str | None) -> ViaReport:
-    """Return how the status file at a path is stated in documents."""
-    age = None if published is None else round(published.age(SystemClock().now()), 1)
-    return ViaReport(clean_line(str(path)), age, published.pid if published else None, problem)
 
 
 def warn_if_indirect(via: ViaReport | None) -> None:
@@ -189,45 +156,36 @@ def warn_if_indirect(via: ViaReport | None) -> None:
         click.echo(f"agentdash: inside a sandbox: {how}", err=True)
 
 
+def _confinement(config: Config) -> str | None:
+    """Return the sandbox that this process runs in, or None."""
+    from agentdash.collect.processes.linux import confinement
+    from agentdash.collect.tmux.servers import own_socket
+
+    return confinement(own_socket() if config.tmux else None)
+
+
 # ---------------------------------------------------------------- from live sources
 
 
-def _poll(config: Config, target: str | None, *, no_cache: bool) -> FleetView:
-    if (why := _confinement(config)) is not None:
-        return _from_file(config, why)
-    if no_cache or config.sessions is None:  # digests of all sessions would displace those of the newest
-        return FleetView(_directly(config, target))
-    from agentdash.store.digests import DigestStore, ThreadDigests
-
-    known = ThreadDigests(DigestStore(state_folder()), SystemClock())
-    snapshot = _directly(config, target, known)
-    known.save()
-    return FleetView(snapshot)
-
-
-def _directly(config: Config, target: str | None, known: ThreadDigests | None = None) -> Snapshot:
+def _poll(config: Config, target: str | None, *, no_cache: bool) -> Snapshot:
     """Poll the sources once, and save what was observed.
 
     Raises:
         EngineFailedError: no snapshot could be built.
     """
-    live = live_hub(config, SystemClock(), known=known)
+    clock = SystemClock()
+    # digests of all sessions would displace those of the newest
+    has_digests = not no_cache and config.sessions is not None
+    known = ThreadDigests(DigestStore(state_folder()), clock) if has_digests else None
+    live = live_hub(config, clock, known=known)
     snapshot = _with_session_of(config, live.hub, _once(live.hub), target)
     if (failure := live.keeper.save(live.hub.fleet, snapshot)) is not None:
         health = SourceHealth(MEMORY, False, failure, snapshot.at)
         others = tuple(source for source in snapshot.sources if source.name != MEMORY)
         snapshot = replace(snapshot, sources=(*others, health))
+    if known is not None:
+        known.save()
     return snapshot
-
-
-def _only_files(config: Config) -> Snapshot:
-    """Poll Codex's files once.
-
-    Codex's seccomp filter forbids `send`, also on asyncio's own socket pair: inside its sandbox no thread or
-    subprocess ever wakes the event loop, and only the first source, Codex's files, needs neither.
-    """
-    clock = SystemClock()
-    return _once(Hub(live_sources(config, clock)[:1], clock, stalled_after=config.stalled_after))
 
 
 def _once(hub: Hub) -> Snapshot:
@@ -271,96 +229,22 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
     return hub.take([read, links_again])
 
 
-def _confinement(config: Config) -> str | None:
-    """Return the sandbox that this process runs in, or None."""
-    from agentdash.collect.processes.linux import confinement
-    from agentdash.collect.tmux.servers import own_socket
-
-    return confinement(own_socket() if config.tmux else None)
-
-
 # ---------------------------------------------------------------- from the status file
 
 
-def _from_file(config: Config, why: str) -> FleetView:
-    from agentdash.store.status_file import UnpublishedError, outdated, read_published
-
-    now = SystemClock().now()
-    path = _published_path(config, now)
-    try:
-        published = read_published(path)
-    except UnpublishedError as error:
-        missing = f"{error}{_other_homes(now)}"
-        via = _via(path, None, missing)
-        return _unreachable_workers(_only_files(config), via, why)
-    problem = outdated(published, now)
-    if problem is not None:
-        problem += _other_homes(now)
-    via = _via(path, published, problem)
-    if via.problem is not None:
-        return _unreachable_workers(published.snapshot, via, why)
-    return _from_published(published, via, why)
-
-
-def _from_published(published: Published, via: ViaReport, why: str) -> FleetView:
-    writer = f"written by agentdash {published.version}, pid {published.pid}, {via.age_seconds:.0f} s ago"
-    detail = f"inside a sandbox ({why}): {writer}"
-    return FleetView(_with_source(replace(published.snapshot, at=published.written_at), True, detail), via)
-
-
-def _unreachable_workers(snapshot: Snapshot, via: ViaReport, why: str) -> FleetView:
-    """Return the workers of rollout files, or of an outdated status file, with the state `unreachable`."""
-    from agentdash.store.status_file import unreachable
-
-    problem = via.problem or ""
-    workers = tuple(unreachable(worker, problem, snapshot.at) for worker in snapshot.workers)
-    return FleetView(
-        _with_source(replace(snapshot, workers=workers), False, f"inside a sandbox ({why}): {problem}"),
-        via,
-    )
-
-
-def _unreachable_target(target: str, view: FleetView) -> Worker:
-    """Return a target that nothing is known of here as a worker, so that documents keep their form."""
-    from agentdash.store.status_file import unreachable
-
-    name = clean_line(target)
-    kind: Literal["pane", "codex-thread"] = "pane" if is_pane(target) else "codex-thread"
-    worker = Worker(
-        id=name,
-        kind=kind,
-        name=name,
-        agent=Agent("unknown"),
-        assessment=Assessment(State.UNREACHABLE, None, ""),
-    )
-    return unreachable(worker, view.via.problem or "" if view.via else "", view.snapshot.at)
-
-
-def _published_path(config: Config, now: float) -> Path:
-    """Return the status file of the Codex home; else, where none was named, the only current one of another.
-
-    Codex's `shell_environment_policy` may keep `CODEX_HOME` from the commands of a sandboxed agent.
-    """
-    from agentdash.store.status_file import current_files, status_file
-
-    path = status_file(config.codex_home or default_home())
-    current = current_files(now)
-    is_named = config.codex_home is not None or "CODEX_HOME" in os.environ
-    if is_named or path in current or len(current) != 1:
-        return path
-    return next(iter(current))
-
-
-def _other_homes(now: float) -> str:
-    """Return the end of a message about a missing status file: which Codex homes have a current one."""
-    from agentdash.store.status_file import current_files
-
-    homes = sorted(published.home for published in current_files(now).values())
-    return f"; or set CODEX_HOME to one that has a current one: {', '.join(homes)}" if homes else ""
-
-
-def _with_source(snapshot: Snapshot, ok: bool, detail: str) -> Snapshot:
-    return replace(snapshot, sources=(*snapshot.sources, SourceHealth(_SOURCE, ok, detail, snapshot.at)))
+def _read_file(config: Config, why: str, target: str | None) -> FleetView:
+    """Return what the status file has; a pane may be younger than the file, and is waited for."""
+    until = time.monotonic() + (_NEW_PANE_S if target is not None and is_pane(target) else 0.0)
+    while True:
+        published, via = _published(config)
+        if published is None or via.problem is not None:
+            return _unreachable_view(
+                _only_files(config) if published is None else published.snapshot, via, why
+            )
+        view = _file_view(published, via, why)
+        if select_workers(view.snapshot, target) is not None or time.monotonic() >= until:
+            return view
+        time.sleep(_FILE_POLL_INTERVAL_S)
 
 
 async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, None]:
@@ -368,22 +252,190 @@ async def _follow_file(config: Config, why: str) -> AsyncGenerator[FleetView, No
 
     While the file is missing, as when its writer restarts, its last content counts until it is outdated.
     """
-    from agentdash.store.status_file import UnpublishedError, outdated, read_published
-
-    path = _published_path(config, SystemClock().now())
     last: Published | None = None
     while True:
-        now = SystemClock().now()
-        try:
-            published = read_published(path)
-        except UnpublishedError as error:
-            if last is None or outdated(last, now) is not None:
-                raise click.UsageError(f"inside a sandbox: {error}{_other_homes(now)}") from error
-            published = last
-        if (problem := outdated(published, now)) is not None:
-            raise click.UsageError(f"inside a sandbox: {problem}{_other_homes(now)}")
-        if last is None or published.written_at != last.written_at:
-            via = _via(path, published, None)
-            yield _from_published(published, via, why)
-        last = published
+        published, via = _published(config)
+        if published is None or via.problem is not None:
+            if published is not None or last is None or outdated(last, SystemClock().now()) is not None:
+                raise click.UsageError(f"inside a sandbox: {via.problem}")
+        else:
+            if last is None or published.written_at != last.written_at:
+                yield _file_view(published, via, why)
+            last = published
         await asyncio.sleep(_FILE_POLL_INTERVAL_S)
+
+
+def _published(config: Config) -> tuple[Published | None, ViaReport]:
+    """Return the content of the status file, and how documents state it, with what is wrong with it."""
+    now = SystemClock().now()
+    current = current_files(now)
+    path = _status_path(config, current)
+    published, problem = None, None
+    try:
+        published = read_published(path)
+        problem = outdated(published, now)
+    except UnpublishedError as error:
+        problem = str(error)
+    if problem is not None and current:
+        homes = ", ".join(sorted(each.home for each in current.values()))
+        problem += f"; or set CODEX_HOME to one that has a current one: {homes}"
+    age = None if published is None else round(published.age(now), 1)
+    return published, ViaReport(clean_line(str(path)), age, published.pid if published else None, problem)
+
+
+def _status_path(config: Config, current: dict[Path, Published]) -> Path:
+    """Return the status file of the Codex home; else, where none was named, the only current one of another.
+
+    Codex's `shell_environment_policy` may keep `CODEX_HOME` from the commands of a sandboxed agent.
+    """
+    path = status_file(config.codex_home or default_home())
+    is_named = config.codex_home is not None or "CODEX_HOME" in os.environ
+    if is_named or path in current or len(current) != 1:
+        return path
+    return next(iter(current))
+
+
+def _file_view(published: Published, via: ViaReport, why: str) -> FleetView:
+    detail = f"written by agentdash {published.version}, pid {published.pid}, {via.age_seconds:.0f} s ago"
+    return _view(replace(published.snapshot, at=published.written_at), via, why, detail)
+
+
+def _unreachable_view(snapshot: Snapshot, via: ViaReport, why: str) -> FleetView:
+    """Return the workers of rollout files, or of an outdated status file, with the state `unreachable`."""
+    problem = via.problem or ""
+    workers = tuple(unreachable(worker, problem, snapshot.at) for worker in snapshot.workers)
+    return _view(replace(snapshot, workers=workers), via, why, problem)
+
+
+def _view(snapshot: Snapshot, via: ViaReport, why: str, detail: str) -> FleetView:
+    ok = via.problem is None
+    health = SourceHealth("status file", ok, f"inside a sandbox ({why}): {detail}", snapshot.at)
+    return FleetView(replace(snapshot, sources=(*snapshot.sources, health)), via)
+
+
+def _only_files(config: Config) -> Snapshot:
+    """Poll Codex's files once.
+
+    Codex's seccomp filter forbids `send`, also on asyncio's own socket pair: inside its sandbox no thread or
+    subprocess ever wakes the event loop, and only the first source, Codex's files, needs neither.
+    """
+    clock = SystemClock()
+    return _once(Hub(live_sources(config, clock)[:1], clock, stalled_after=config.stalled_after))
+
+
+def _unknown_worker(target: str, view: FleetView) -> Worker:
+    """Return a target that nothing is known of here as a worker, so that documents keep their form."""
+    name = clean_line(target)
+    worker = Worker(
+        id=name,
+        kind="pane" if is_pane(target) else "codex-thread",
+        name=name,
+        agent=Agent("unknown"),
+        assessment=Assessment(State.UNREACHABLE, None, ""),
+    )
+    return unreachable(worker, view.via.problem or "" if view.via else "", view.snapshot.at)
+
+
+# ---------------------------------------------------------------- targets
+# The workers that a command line means: by thread id or its prefix, name, or pane. A pane id alone (`%4`) is
+# that of the caller's own tmux server, if that has such a pane. `NAME:%4` (or, as documents print it,
+# `-L NAME %4`) names the server too. Panes keep their answer after they have gone.
+
+
+_MIN_PREFIX_CHARS: Final = 4
+"""Shorter prefixes of a thread id match too many threads, as ids begin with the time."""
+_PANE_ID: Final = re.compile(r"%\d+", re.ASCII)
+_FULL_PANE: Final = re.compile(r"(?:-L )?(?P<server>[^:]+?)(?::| )%\d+", re.ASCII)
+
+
+class Found(NamedTuple):
+    """The workers that match a target."""
+
+    workers: tuple[Worker, ...]
+    pane: PaneKey | None = None
+    """The pane that the target names."""
+    has_ended: bool = False
+    """Whether the worker is known by its past pane alone, and cannot change any more."""
+
+
+def find(snapshot: Snapshot, target: str) -> Found:
+    """Return the workers that match a target, as given on the command line.
+
+    Raises:
+        click.UsageError: panes of several tmux servers match, and none of them is the caller's own.
+    """
+    for is_stale in (False, True):
+        if (key := _pane_of(snapshot, target, is_stale=is_stale)) is not None:
+            return _workers_in(snapshot, key)
+    is_prefix = len(target) >= _MIN_PREFIX_CHARS
+    for match in (
+        [w for w in snapshot.workers if target in (w.id, w.name)],
+        [w for w in snapshot.workers if is_prefix and w.id.startswith(target)],
+        [w for w in snapshot.workers if w.host and _is_there(w, target, is_prefix=is_prefix)],
+    ):
+        if match:
+            return Found(tuple(match))
+    return Found(())
+
+
+def _is_there(worker: Worker, target: str, *, is_prefix: bool) -> bool:
+    """Return whether a target means a worker of another host: by its id there, or by its pane there."""
+    host = f"{worker.host}:"
+    return (
+        (worker.pane_there is not None and target == host + worker.pane_there)
+        or worker.id == host + target
+        or (is_prefix and worker.id.startswith(host + target))
+    )
+
+
+def with_server_of(config: Config, target: str | None) -> Config:
+    """Return the configuration that also watches the tmux server that a target names."""
+    named = _FULL_PANE.fullmatch(target or "")
+    if named is None or named["server"] == "default":
+        return config
+    server = named["server"]
+    if server.startswith("/"):
+        return replace(config, socket_paths=tuple(dict.fromkeys((*config.socket_paths, Path(server)))))
+    return replace(config, socket_names=tuple(dict.fromkeys((*config.socket_names, server))))
+
+
+def refusal(snapshot: Snapshot, target: str) -> str | None:
+    """Return why a tmux server in which a target may be was refused, with its name, or None."""
+    if not is_pane(target):
+        return None
+    named = _FULL_PANE.fullmatch(target)
+    sources = {each.name: each.detail for each in snapshot.sources if each.detail.startswith(REFUSED)}
+    wanted = [server_of(named["server"]).source] if named is not None else sources
+    return next((f"{name} is {sources[name]}" for name in wanted if name in sources), None)
+
+
+def _pane_of(snapshot: Snapshot, target: str, *, is_stale: bool) -> PaneKey | None:
+    """Return the pane that a target names; of a bare id the caller's own, else the only one with a worker."""
+    past = {past.key for past in snapshot.past if past.is_stale is is_stale}
+    present = set() if is_stale else {worker.pane.key for worker in snapshot.workers if worker.pane}
+    idle = set() if is_stale else set(snapshot.idle_panes)
+    named = {key for key in (*past, *present, *idle) if key.has_name(target)}
+    here = own_server()
+    if own := {key for key in named if key.server == here}:
+        return own.pop()
+    with_worker = named & (past | present)
+    if len(with_worker) > 1:
+        forms = ", ".join(sorted(key.full for key in with_worker))
+        raise click.UsageError(clean_line(f"ambiguous target {target!r}: choose from {forms}"))
+    return next(iter(with_worker or named), None)
+
+
+def _workers_in(snapshot: Snapshot, key: PaneKey) -> Found:
+    if present := [worker for worker in snapshot.workers if worker.pane and worker.pane.key == key]:
+        return Found(tuple(present), key)
+    past = next((past for past in snapshot.past if past.key == key), None)
+    if past is None:
+        return Found((), key)
+    if past.shown is not None:
+        return Found((past.shown,), key, has_ended=True)
+    return Found(tuple(worker for worker in snapshot.workers if worker.id == past.worker), key)
+
+
+def is_pane(target: str) -> bool:
+    """Return whether a target is the id of a pane."""
+    return bool(_PANE_ID.fullmatch(target) or _FULL_PANE.fullmatch(target))

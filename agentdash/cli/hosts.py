@@ -66,7 +66,7 @@ def split_host(target: str, config: Config) -> tuple[Carrier | None, str]:
 
 def _check(name: str, settings: HostSettings, config: Config) -> None:
     if not name or len(name) > _MAX_NAME_CHARS or name != clean_line(name) or name.startswith("-"):
-        raise click.UsageError(f"{clean_line(name, _MAX_NAME_CHARS)!r} is no name of a host")
+        raise click.UsageError(f"{clean_line(name, _MAX_NAME_CHARS)!r} is not a name of a host")
     try:
         carrier(name, settings, config.ssh_config)
     except CarrierError as error:

@@ -10,18 +10,12 @@ from typing import Any
 import click
 
 from agentdash.agents.codex.home import default_home
-from agentdash.cli.options import config_of
-from agentdash.cli.paths import FOLDER
+from agentdash.cli.options import CODEX_HOME_OPTION, config_of
 from agentdash.report.line import print_line
 
 
 @click.command()
-@click.option(
-    "--codex-home",
-    type=FOLDER,
-    metavar="DIR",
-    help="Codex home to show (default: $CODEX_HOME or ~/.codex).",
-)
+@CODEX_HOME_OPTION
 @click.option("--tmux", is_flag=True, help="With the colours of tmux's status line.")
 def line(tmux: bool, **given: Any) -> int:
     """Print the fleet in a few words, from the status file: for tmux's status line and shell prompts.

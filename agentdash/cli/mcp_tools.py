@@ -16,8 +16,7 @@ from pydantic import Field
 from rich.console import Console
 
 from agentdash.agents.codex.home import CodexHome, default_home
-from agentdash.cli.fleet_access import FleetView, read_fleet
-from agentdash.cli.targets import with_server_of
+from agentdash.cli.fleet_access import FleetView, read_fleet, with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
 from agentdash.collect.tmux.servers import servers
 from agentdash.config import Config, state_folder
@@ -29,7 +28,8 @@ from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.report.audit import audit, find_rollouts, thread_rollouts
-from agentdash.report.check import ThreadReport, denial_line
+from agentdash.report.check import ThreadReport
+from agentdash.report.elements import denial_line
 from agentdash.report.explain import print_explained
 from agentdash.report.sessions import read_sessions
 from agentdash.report.status import wait_line
@@ -162,8 +162,7 @@ class Tools:
         return "\n".join(lines)
 
     def _sessions(self, limit: int) -> str:
-        digests = DigestStore(state_folder())
-        listed = read_sessions(self._config.codex_home, limit, self._config.claude_home, digests)
+        listed = read_sessions(self._config.codex_home, limit, self._config.claude_home)
         rows = [
             {"id": each.id, "started_at": each.started_at, "cwd": each.cwd, "prompt": each.prompt}
             for each in listed.sessions

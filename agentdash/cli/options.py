@@ -4,40 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from msgspec.structs import replace
 
 from agentdash.cli import debug_log
 from agentdash.cli.paths import FILE, FOLDER, PATH
-from agentdash.config import THEMES, Config, ConfigError, Setting, journal_folder, load
+from agentdash.config import THEMES, Config, ConfigError, journal_folder, load
 from agentdash.files import expand_user
+from agentdash.model.limits import REPLAY_SPEEDS
 from agentdash.model.sanitize import clean_line
+from agentdash.model.times import parse_span
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MAX_SECONDS: Final = 10 * 365 * 86_400.0
-"""Ten years, the longest time of any option. Event loops and calendars fail at times that are no times."""
+"""Ten years, the longest time of any option. Event loops and calendars fail at absurd times."""
+_MAX_OFFERED_THREADS: Final = 50
+"""Completions if no agentdash publishes its workers; a longer menu is useless."""
 
 
-class FiniteRange(click.FloatRange):
-    """A range of numbers without `nan`, which no bound excludes, and without endless times."""
+class Span(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3 only
+    """A span of time: seconds, or a number with a unit (`90s`, `5m`, `8h`)."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number; fail if it is not a number, or out of range."""
-        number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        if number > _MAX_SECONDS:
-            self.fail(f"{value!r} is more than ten years.", param, ctx)
-        return number
+    name = "seconds"
+
+    def __init__(self, least: float = 0.0) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds; fail if it is not a span, or out of range."""
+        seconds = value if isinstance(value, float) else parse_span(str(value))
+        if seconds is None:
+            self.fail(f"{value!r} is not a time: give seconds, or 90s, 5m, 8h.", param, ctx)
+        if not self._least <= seconds <= _MAX_SECONDS:
+            self.fail(f"{value!r} is not between {self._least:g} s and ten years.", param, ctx)
+        return seconds
 
 
-def _host_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[Any]:
-    from agentdash.cli.completion import host_names
-
-    return list(host_names(context, parameter, prefix))
+def _host_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
+    """Complete the name of a host of the configuration."""
+    del context, parameter
+    try:
+        return [name for name in load({}).hosts if name.startswith(prefix)]
+    except ConfigError:
+        return []
 
 
 def not_empty(
@@ -50,18 +66,25 @@ def not_empty(
     return names
 
 
-SECONDS: Final = FiniteRange(0)
-"""A time span on the command line."""
+SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed in REPLAY_SPEEDS}
+"""The speeds of replays by their names."""
 NO_CACHE_OPTION = click.option(
     "--no-cache", is_flag=True, help="Read all files again, and keep no digests of them."
 )
+CODEX_HOME_OPTION = click.option(
+    "--codex-home", type=FOLDER, metavar="DIR", help="Codex home to read (default: $CODEX_HOME or ~/.codex)."
+)
+SSH_CONFIG_OPTION = click.option(
+    "--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`."
+)
+JOURNAL_OPTION = click.option(
+    "--journal",
+    type=FOLDER,
+    metavar="DIR",
+    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
+)
 FLEET_OPTIONS = (
-    click.option(
-        "--codex-home",
-        type=FOLDER,
-        metavar="DIR",
-        help="Codex home to watch (default: $CODEX_HOME or ~/.codex).",
-    ),
+    CODEX_HOME_OPTION,
     click.option(
         "-L",
         "socket_names",
@@ -111,9 +134,7 @@ HOST_OPTIONS = (
         metavar="NAME=COMMAND",
         help="Also watch what COMMAND reaches; {} in it is the shell line to run there.",
     ),
-    click.option(
-        "--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`."
-    ),
+    SSH_CONFIG_OPTION,
     click.option(
         "--no-hosts", is_flag=True, default=None, help="Do not watch the hosts of the configuration."
     ),
@@ -134,6 +155,12 @@ APPEARANCE_OPTIONS = (
 )
 
 
+def json_option(*schemas: str) -> Callable[[_F], _F]:
+    """Return a decorator that adds `--json` to a command that prints documents of these schemas."""
+    named = " or ".join(f"agentdash.{schema}" for schema in schemas)
+    return click.option("--json", "as_json", is_flag=True, help=f"One JSON document, schema {named}.")
+
+
 def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
     """Return a decorator that adds groups of options to a command, in this order."""
 
@@ -146,10 +173,26 @@ def options(*groups: tuple[Callable[[_F], _F], ...]) -> Callable[[_F], _F]:
     return add
 
 
-def _workers(context: click.Context, parameter: click.Parameter, prefix: str) -> list[Any]:
-    from agentdash.cli.completion import workers
+def _workers(context: click.Context, parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Complete a pane or id from the workers of the status file, else from the newest threads."""
+    del context, parameter
+    import time
 
-    return list(workers(context, parameter, prefix))
+    from click.shell_completion import CompletionItem
+
+    from agentdash.agents.codex.home import CodexHome, default_home, thread_id
+    from agentdash.store.status_file import current_files, status_file
+
+    home = default_home()
+    if (published := current_files(time.time()).get(status_file(home))) is not None:
+        offered = {
+            worker.pane.key.id if worker.pane else worker.id: f"{worker.state} {worker.name}"
+            for worker in published.snapshot.workers
+        }
+    else:
+        newest = islice(CodexHome(home).rollouts(), _MAX_OFFERED_THREADS)
+        offered = dict.fromkeys(filter(None, map(thread_id, newest)), "")
+    return [CompletionItem(name, help=text) for name, text in offered.items() if name.startswith(prefix)]
 
 
 def target_argument(*, required: bool) -> Callable[[_F], _F]:
@@ -163,12 +206,7 @@ def given_flags(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def config_of(given: dict[str, Any]) -> Config:
-    """Return the configuration in force; an option after the subcommand overrides the same one before it."""
-    return settings_of(given)[0]
-
-
-def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
-    """Return the configuration in force, and the source of each option.
+    """Return the configuration in force; an option after the subcommand overrides the same one before it.
 
     Raises:
         click.UsageError: the configuration is invalid.
@@ -185,7 +223,7 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
     values |= {"record": _folder(flags["record"])} if "record" in flags else {}
     values |= debug_log.given(context)
     try:
-        config, settings = load(values)
+        config = load(values)
     except ConfigError as problem:
         raise click.UsageError(problem.lines[0]) from problem
     if config.debug_log is not None:
@@ -194,7 +232,7 @@ def settings_of(given: dict[str, Any]) -> tuple[Config, list[Setting]]:
         from agentdash.cli.hosts import chosen_hosts
 
         config = replace(config, hosts=chosen_hosts(config, flags))
-    return config, settings
+    return config
 
 
 def _folder(named: str) -> Path:

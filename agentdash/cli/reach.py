@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options, target_argument
+from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options, target_argument
 
 
 @click.command()
 @options(FLEET_OPTIONS)
 @target_argument(required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.reach/1.")
+@json_option("reach/1")
 def reach(target: str | None, as_json: bool, **given: Any) -> int:
     """List what each worker, or TARGET, could reach now: sockets by which commands get out of a sandbox,
     files that others run or trust, keys and tokens, the directories of other workers, the network.

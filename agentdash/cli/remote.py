@@ -6,26 +6,23 @@ import asyncio
 import importlib.metadata
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 import agentdash
 from agentdash.cli import termination
 from agentdash.cli.hosts import carrier_named
-from agentdash.cli.options import config_of
+from agentdash.cli.options import SSH_CONFIG_OPTION, config_of, json_option
 from agentdash.cli.output import console, print_document
-from agentdash.cli.paths import FILE
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.command import CommandFailedError, run_there
 from agentdash.collect.remote.link import START_LIMIT_S, Link
 from agentdash.model.remote import LinkState
-from agentdash.model.sanitize import clean_line
 from agentdash.report.doctor import DoctorCheck, DoctorReport, RemoteCheckReport, print_doctor
 
 _LEAST_PYTHON: Final = (3, 11)
@@ -35,16 +32,12 @@ _LIMIT_S: Final = 30.0
 _PROBE: Final = """\
 python3 -c 'import sys; print("python", *sys.version_info[:2])' 2>/dev/null || echo python none
 python3 -c 'import venv, ensurepip' 2>/dev/null && echo venv yes
-command -v uv >/dev/null && echo uv yes
-command -v pipx >/dev/null && echo pipx yes
 """
-_INSTALLERS: Final = {
-    "uv": "uv tool install {source}",
-    "pipx": "pipx install {source}",
-    "python": "D=$HOME/.local/share/agentdash && python3 -m venv $D && $D/bin/pip install -q {source} && "
-    "mkdir -p $HOME/.local/bin && ln -sf $D/bin/agentdash $HOME/.local/bin/",
-}
-"""How a package is installed there, by what is there, the preferred one first."""
+_INSTALL: Final = (
+    "D=$HOME/.local/share/agentdash && python3 -m venv $D && $D/bin/pip install -q {source} && "
+    "mkdir -p $HOME/.local/bin && ln -sf $D/bin/agentdash $HOME/.local/bin/"
+)
+"""How a package is installed there."""
 _SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE", "agentdash", "man")
 """What of a checkout a package is built from."""
 
@@ -62,8 +55,8 @@ def remote() -> None:
 @click.argument("host", required=False)
 @click.option("--container", "containers", metavar="NAME", help="Check this container in place of HOST.")
 @click.option("--carrier", "carriers", metavar="NAME=COMMAND", help="Check what COMMAND reaches.")
-@click.option("--ssh-config", type=FILE, metavar="FILE", help="Configuration file for ssh, as for `ssh -F`.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.remote-check/1.")
+@SSH_CONFIG_OPTION
+@json_option("remote-check/1")
 def check(
     host: str | None, as_json: bool, containers: str | None, carriers: str | None, ssh_config: Path | None
 ) -> int:
@@ -118,11 +111,10 @@ async def _checks(carrier: Carrier) -> list[DoctorCheck]:
     checks = [DoctorCheck("connection", "ok", f"{carrier.before[0]} reaches it")]
     link = await _linked(carrier)
     if link.host.link.state is LinkState.CONNECTED:
-        checks += [*_of_link(link), *await _own_checks(carrier)]
-        return checks
+        return [*checks, *_of_link(link)]
     python = _python_check(facts)
     is_missing = "no agentdash there" in link.host.link.detail or "too old" in link.host.link.detail
-    advice = _install_line(carrier, facts) if is_missing and python.level == "ok" else None
+    advice = _install_line(carrier) if is_missing and python.level == "ok" else None
     return [*checks, python, DoctorCheck("agentdash", "fail", link.host.link.detail, advice)]
 
 
@@ -167,33 +159,8 @@ def _python_check(facts: dict[str, str]) -> DoctorCheck:
     return DoctorCheck("python", "ok", shown)
 
 
-async def _own_checks(carrier: Carrier) -> list[DoctorCheck]:
-    """Return what the `doctor` there warns of."""
-    try:
-        done = await run_there(carrier.argv("doctor --json"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
-        report = msgspec.json.decode(done.output, type=DoctorReport)
-    except (CommandFailedError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        return [DoctorCheck("doctor there", "warn", clean_line(str(error)))]
-    return [
-        DoctorCheck(
-            f"there: {clean_line(each.name, 40)}",
-            _warned(each.level),
-            clean_line(each.detail),
-            clean_line(each.advice) if each.advice else None,
-        )
-        for each in report.checks
-        if each.level != "ok"
-    ]
-
-
-def _warned(level: str) -> Literal["ok", "warn", "fail"]:
-    """Return the level here of a check there: what fails there hides something, and prevents no watching."""
-    return "ok" if level == "ok" else "warn"
-
-
-def _install_line(carrier: Carrier, facts: Mapping[str, str]) -> str:
+def _install_line(carrier: Carrier) -> str:
     """Return the line that installs the agentdash of this machine there."""
-    installer = next(each for name, each in _INSTALLERS.items() if name in facts)
     package = Path(agentdash.__file__).parent
     if (package.parent / "pyproject.toml").is_file():
         send = shlex.join(["tar", "-C", str(package.parent), "--exclude=__pycache__", "-cz", *_SOURCES])
@@ -207,7 +174,7 @@ def _install_line(carrier: Carrier, facts: Mapping[str, str]) -> str:
         send = f"D=$(mktemp -d) && {pack} $D/x {shlex.join(parts)} && cat $D/x"
         place = f"$HOME/.cache/{wheel}"
         receive = f"mkdir -p $HOME/.cache && cat >{place}"
-    script = f'PATH="$PATH:$HOME/.local/bin"; {receive} && {installer.format(source=place)}'
+    script = f'PATH="$PATH:$HOME/.local/bin"; {receive} && {_INSTALL.format(source=place)}'
     if carrier.settings.kind == "ssh":
         return f"{send} | {carrier.ssh_command(f'sh -c {shlex.quote(script)}')}"
     return f"{send} | {shlex.join([*carrier.before, script, *carrier.after])}"

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from agentdash.cli import debug_log
-from agentdash.cli.options import APPEARANCE_OPTIONS, SECONDS, config_of, not_empty, options
-from agentdash.cli.paths import FILE, FOLDER, PATH
-from agentdash.cli.screen import copy_to_tmux, run_app, terminal
+from agentdash.cli.options import (
+    APPEARANCE_OPTIONS,
+    CODEX_HOME_OPTION,
+    JOURNAL_OPTION,
+    SPEEDS,
+    SSH_CONFIG_OPTION,
+    Span,
+    config_of,
+    not_empty,
+    options,
+)
+from agentdash.cli.paths import PATH
+from agentdash.cli.screen import run_app, screen_options, terminal
 from agentdash.cli.stdin import without_stdin
-from agentdash.config import Config, journal_folder
-from agentdash.model.limits import MAX_GAP_S, REPLAY_SPEEDS
+from agentdash.config import Config, journal_folder, state_folder
+from agentdash.model.limits import MAX_GAP_S
 from agentdash.model.sanitize import clean_line
 from agentdash.tui import start_up
 
 if TYPE_CHECKING:
     from agentdash.collect.remote.carrier import Carrier
-    from agentdash.replay.player import Player
-
-_SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed in REPLAY_SPEEDS}
-"""The speeds by their names on the command line."""
 
 
 # generic since click 8.3 only
@@ -45,13 +52,13 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 
 @click.command()
 @options(APPEARANCE_OPTIONS)
-@click.option("--codex-home", type=FOLDER, metavar="DIR", help="Codex home to find threads in.")
+@CODEX_HOME_OPTION
 @click.argument("target", required=False, metavar="[THREAD|FILE|HOST:THREAD]", callback=not_empty)
-@click.option("--ssh-config", type=FILE, metavar="FILE", help="For HOST:THREAD, as for `ssh -F`.")
+@SSH_CONFIG_OPTION
 @click.option("--at", metavar="TIME", help="Start there: 20:14, 20:14:07, or a date and a time.")
 @click.option(
     "--speed",
-    type=click.Choice(list(_SPEEDS)),
+    type=click.Choice(list(SPEEDS)),
     default="1",
     show_default=True,
     metavar="N",
@@ -60,11 +67,11 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "-i",
     "--idle",
-    type=SECONDS,
+    type=Span(),
     default=MAX_GAP_S,
     show_default=True,
-    metavar="SECONDS",
-    help="Shorten pauses to this.",
+    metavar="TIME",
+    help="Shorten pauses to this: seconds, or 2m.",
 )
 @click.option(
     "--from-finding", type=click.IntRange(1), metavar="N", help="Start where the N-th finding appears."
@@ -88,9 +95,6 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Leave prompts, messages, outputs and the names of homes, users and hosts out of the export.",
 )
 @click.option(
-    "--preview", is_flag=True, help="With --redact: print what is left, to read before it is passed on."
-)
-@click.option(
     "--replace",
     "replacements",
     multiple=True,
@@ -99,12 +103,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     help="Replace a path, or words, everywhere in the export. May be repeated.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-@click.option(
-    "--journal",
-    type=FOLDER,
-    metavar="DIR",
-    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
-)
+@JOURNAL_OPTION
 def replay(
     target: str | None,
     at: str | None,
@@ -114,7 +113,6 @@ def replay(
     exported: Path | None,
     talk: bool,
     redact: bool,
-    preview: bool,
     replacements: tuple[tuple[str, str], ...],
     force: bool,
     journal: Path | None,
@@ -129,24 +127,20 @@ def replay(
     \b
     agentdash replay 01a1fa8b --at 20:14 --speed 4
     agentdash replay session.jsonl --export report.html --redact
-    agentdash replay session.jsonl --redact --preview --replace /srv/acme=/srv/x --replace Phoenix=project
+    agentdash replay session.jsonl --export x.md --redact --replace /srv/acme=/srv/x --replace Phoenix=project
     """
     config = config_of(given)
-    factor = _SPEEDS[speed]
-    if preview or exported is not None:
+    if exported is not None:
         start_up.restore()
     if target is not None and not Path(target).exists():
         from agentdash.cli.hosts import split_host
 
         carrier, thread = split_host(target, config)
         if carrier is not None:
-            if exported is not None or talk or preview or journal is not None:
-                raise click.UsageError(
-                    "--export, --preview, --talk, --journal are for sessions of this machine"
-                )
-            _play_there(carrier, thread, at=at, speed=speed, gap=idle, from_finding=from_finding)
-    if preview:
-        return _preview(target, config, redact=redact, journal=journal, replacements=replacements)
+            if exported is not None or talk or journal is not None:
+                raise click.UsageError("--export, --talk and --journal are for sessions of this machine")
+            typed = {"--at": at, "--speed": speed, "--idle": f"{idle:g}", "--from-finding": from_finding}
+            _play_there(carrier, thread, [f"{name}={value}" for name, value in typed.items() if value])
     if exported is not None:
         from agentdash.cli.export import export
 
@@ -166,40 +160,31 @@ def replay(
     for option, is_given in (("--talk", talk), ("--redact", redact), ("--replace", replacements)):
         if is_given:
             raise click.UsageError(f"{option} needs --export FILE")
+    play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,), terminal("try --export FILE"):
-            play(file, config, at=at, speed=factor, gap=idle, from_finding=from_finding, journal=journal)
+            play_from(file, at=at, from_finding=from_finding)
         return 0
     if at is not None or from_finding is not None:
         raise click.UsageError("--at and --from-finding need a THREAD or FILE")
-
-    def play_selected(path: Path, moment: float | None) -> None:
-        with terminal():
-            play(str(path), config, at=moment, speed=factor, gap=idle, journal=journal)
-
     with terminal("try `agentdash sessions`"):
-        from agentdash.cli.library import browse
-
-        browse(config, journal or journal_folder(), play_selected)
+        _browse(config, journal or journal_folder(), play_from)
     return 0
 
 
-def _play_there(
-    carrier: Carrier, thread: str, *, at: str | None, speed: str, gap: float, from_finding: int | None
-) -> NoReturn:
+def _play_there(carrier: Carrier, thread: str, flags: Sequence[str]) -> NoReturn:
     """Replace this process by the replay on another host, in this terminal.
 
     Raises:
         click.UsageError: the carrier has no terminal.
     """
     from agentdash.collect.remote.carrier import CarrierError
+    from agentdash.collect.remote.ssh_master import share_safely
     from agentdash.programs import environment, find_program
 
-    arguments = ["replay", thread, "--speed", speed, "--idle", f"{gap:g}"]
-    arguments += ["--at", at] if at is not None else []
-    arguments += ["--from-finding", str(from_finding)] if from_finding is not None else []
     try:
-        argv = carrier.in_terminal(shlex.join(arguments))
+        argv = carrier.in_terminal(shlex.join(["replay", thread, *flags]))
+        argv = share_safely(argv, ExitStack()) if argv[0] == "ssh" else argv
         program = find_program(argv[0])
     except (CarrierError, FileNotFoundError) as error:
         raise click.UsageError(clean_line(str(error))) from error
@@ -207,46 +192,58 @@ def _play_there(
     os.execve(program, argv, environment(argv[0]))  # noqa: S606 - it has no shell here
 
 
-def _preview(
-    target: str | None,
-    config: Config,
-    *,
-    redact: bool,
-    journal: Path | None,
-    replacements: tuple[tuple[str, str], ...],
-) -> int:
-    from agentdash.cli.export import preview
+def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> None:
+    """Open the library; after each played session open it again, in the same place, until it is closed."""
+    from agentdash.agents.claude.home import ClaudeHome
+    from agentdash.agents.claude.home import default_home as default_claude_home
+    from agentdash.agents.codex.home import CodexHome, default_home
+    from agentdash.cli.export import exported
+    from agentdash.cli.family import recalled
+    from agentdash.collect.clock import SystemClock
+    from agentdash.replay.library.library import Library
+    from agentdash.store.digests import DigestStore
+    from agentdash.tui.library.app import LibraryApp
+    from agentdash.tui.library.model import LibraryModel
 
-    if target is None or not redact:
-        raise click.UsageError("--preview needs --redact and a THREAD or FILE")
-    with without_stdin([target]) as (file,):
-        return preview(file, config, journal=journal, replacements=replacements)
+    clock, model, options = SystemClock(), LibraryModel(), screen_options(config)
+    library = Library(
+        CodexHome(config.codex_home or default_home()),
+        clock,
+        ClaudeHome(config.claude_home or default_claude_home()),
+        recordings=journal,
+        digests=DigestStore(state_folder()),
+        recall=recalled,
+    )
+    export = partial(exported, config=config, journal=journal)
+    while (picked := run_app(LibraryApp(library, model, clock, options, export))) is not None:
+        with terminal():
+            play_from(str(picked.path), at=picked.at)
 
 
-def play(
+def _play(
     target: str,
     config: Config,
     *,
+    speed: float,
+    gap: float,
+    journal: Path | None,
     at: str | float | None = None,
-    speed: float = 1.0,
-    gap: float = MAX_GAP_S,
     from_finding: int | None = None,
-    journal: Path | None = None,
 ) -> None:
     """Play the family of a thread, until the player is closed.
 
     Args:
         target: a thread id or its prefix, or the path of a rollout file.
-        at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
         speed: factor of real time; `math.inf`: as fast as steps can be drawn.
         gap: longest pause between two steps, in seconds of the session.
-        from_finding: start where this finding, counted from 1, appears.
         journal: directory of recordings; None: the default one.
+        at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
+        from_finding: start where this finding, counted from 1, appears.
 
     Raises:
         click.UsageError: no thread matches, or `at` is invalid.
     """
-    from agentdash.cli.config import checked_keys
+    from agentdash.cli.export import exported
     from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
     from agentdash.collect.clock import SystemClock
@@ -257,38 +254,18 @@ def play(
     family, recorded = playable(target, config, journal or journal_folder(), SystemClock().now())
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
-    player = Player(
-        family,
-        clock,
-        gap=gap,
-        speed=speed,
-        open_extra=recorded,
-    )
-    _seek(player, at, from_finding)
-    hub = Hub([player], clock)
-
-    from agentdash.tui.options import Options
-    from agentdash.tui.transport.app import ReplayApp
-
-    options = Options(
-        ascii=config.ascii,
-        theme=config.theme,
-        title=config.title,
-        filters=config.filters,
-        keys=checked_keys(config),
-        copy_to_tmux=copy_to_tmux,
-        debug_log_hint=debug_log.hint(),
-    )
-    run_app(ReplayApp(hub, clock, player, options=options), hub)
-
-
-def _seek(player: Player, at: str | float | None, from_finding: int | None) -> None:
-    moment = player.time_of(at) if isinstance(at, str) else at
-    if moment is not None:
-        player.seek_time(moment)
-    elif at is not None:
+    player = Player(family, clock, gap=gap, speed=speed, open_extra=recorded)
+    if isinstance(at, str) and not player.seek_typed(at):
         raise click.BadParameter(
             f"invalid time {at!r}: use 20:14, 20:14:07, or 2026-03-11 20:14", param_hint="--at"
         )
+    if isinstance(at, float):
+        player.seek_time(at)
     if from_finding is not None:
         player.seek_finding(from_finding)
+    hub = Hub([player], clock)
+
+    from agentdash.tui.transport.app import ReplayApp
+
+    export = partial(exported, target, config=config, journal=journal)
+    run_app(ReplayApp(hub, clock, player, export=export, options=screen_options(config)), hub)

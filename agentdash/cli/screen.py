@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from agentdash.cli import termination
+from agentdash.cli import debug_log, termination
 from agentdash.tui.terminal import NoTerminalError, own_terminal
 
 if TYPE_CHECKING:
+    from agentdash.config import Config
     from agentdash.engine.hub import Hub, Service
     from agentdash.tui.base_app import BaseApp
+    from agentdash.tui.options import Options
 
 _T = TypeVar("_T")
 _FAILED: Final = 2
@@ -85,12 +87,36 @@ def _fed(app: BaseApp[Any], hub: Hub, services: Sequence[Service]) -> AbstractAs
 
     async def freeze() -> None:
         await hub.wait_for_snapshot(None)
-        gc.freeze()  # what the hub has imported is no garbage either
+        gc.freeze()  # nor is what the hub has imported
 
     return running(hub, *services, ("start", freeze), after=app.painted.wait)
 
 
-async def copy_to_tmux(text: str) -> str | None:
+def screen_options(config: Config, **more: Any) -> Options:
+    """Return the options of an app.
+
+    Args:
+        more: those that are not in the configuration.
+
+    Raises:
+        click.UsageError: a key in the configuration is invalid.
+    """
+    from agentdash.cli.config import checked_keys
+    from agentdash.tui.options import Options
+
+    return Options(
+        ascii=config.ascii,
+        theme=config.theme,
+        title=config.title,
+        filters=config.filters,
+        keys=checked_keys(config),
+        copy_to_tmux=_copy_to_tmux,
+        debug_log_hint=debug_log.hint(),
+        **more,
+    )
+
+
+async def _copy_to_tmux(text: str) -> str | None:
     """Copy inside of tmux; return what has happened, or None outside of it."""
     from agentdash.collect.tmux.actions import copy
 

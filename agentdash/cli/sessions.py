@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, NO_CACHE_OPTION, config_of, options
+from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 
 
 @click.command()
@@ -18,9 +18,8 @@ from agentdash.cli.options import FLEET_OPTIONS, NO_CACHE_OPTION, config_of, opt
     show_default=True,
     help="Number of sessions, newest first; 0 for all.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.sessions/1.")
-@NO_CACHE_OPTION
-def sessions(limit: int, as_json: bool, no_cache: bool, **given: Any) -> int:
+@json_option("sessions/1")
+def sessions(limit: int, as_json: bool, **given: Any) -> int:
     """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
 
     Exit code 2: something could not be read.
@@ -31,16 +30,11 @@ def sessions(limit: int, as_json: bool, no_cache: bool, **given: Any) -> int:
     """
     from agentdash.cli.output import console, print_document, warn_unreadable
     from agentdash.cli.progress import Progress
-    from agentdash.config import state_folder
     from agentdash.report.sessions import print_sessions, read_sessions
-    from agentdash.store.digests import DigestStore
 
     config = config_of(given)
-    digests = None if no_cache else DigestStore(state_folder())
-    with Progress("files", 0, 0) as progress:
-        listed = read_sessions(
-            config.codex_home, limit or None, config.claude_home, digests, progress=progress.add
-        )
+    with Progress() as progress:
+        listed = read_sessions(config.codex_home, limit or None, config.claude_home, progress.add)
     if as_json:
         print_document(listed)
     else:

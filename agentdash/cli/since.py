@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import time
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, config_of, options
-from agentdash.cli.paths import FOLDER
+from agentdash.cli.options import FLEET_OPTIONS, JOURNAL_OPTION, config_of, json_option, options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from agentdash.config import Config
     from agentdash.model.worker import Snapshot
 
-_SPAN: Final = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)\s*(min|[smhdw])", re.IGNORECASE | re.ASCII)
-_UNITS_S: Final = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _DAY_S: Final = 86_400.0
 _FILE_WIDTH: Final = 200
 """Columns where stdout is a file or a pipe."""
@@ -29,20 +26,13 @@ _FILE_WIDTH: Final = 200
 @click.command()
 @options(FLEET_OPTIONS)
 @click.argument("when", metavar="TIME")
-@click.option("--md", "as_markdown", is_flag=True, help="As Markdown.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON document with all rows, schema agentdash.since/1."
-)
-@click.option(
-    "--journal",
-    type=FOLDER,
-    metavar="DIR",
-    help="Directory of recordings by `agentdash --record` (default: in the state directory).",
-)
-def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **given: Any) -> int:
+@json_option("since/1")
+@JOURNAL_OPTION
+def since(when: str, as_json: bool, journal: Path | None, **given: Any) -> int:
     """Summarize what happened since TIME, in 20 lines, each with the command that shows it again.
 
-    TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), or a span (8h, 90m, 2d, 1w).
+    TIME is a time of day (22:00), a date and a time (2026-03-11 20:14), a span (8h, 90m, 2d, 1w), today or
+    yesterday.
     Read are the session files that were written since, recordings of that time, and what a running dashboard
     has seen: waiting for approvals is in none of the session files.
 
@@ -54,16 +44,12 @@ def since(when: str, as_markdown: bool, as_json: bool, journal: Path | None, **g
     """
     now = time.time()
     begin = _begin(when, now)
-    if as_markdown and as_json:
-        raise click.UsageError("--md and --json exclude each other")
     from agentdash.cli.output import print_document, print_text, warn_unreadable
-    from agentdash.report.since import since_lines, since_markdown
+    from agentdash.report.since import since_lines
 
     report = _report(config_of(given), journal, begin, now)
     if as_json:
         print_document(report)
-    elif as_markdown:
-        print_text(since_markdown(report), nl=False)
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
         print_text("\n".join(since_lines(report, width)))
@@ -77,13 +63,17 @@ def _begin(text: str, now: float) -> float:
     Raises:
         click.UsageError: it is not a time, or lies in the future.
     """
+    from agentdash.model.times import parse_span
     from agentdash.replay.clock import parse_time
 
-    if (span := _SPAN.fullmatch(text.strip())) is not None:
-        return max(0.0, now - float(span[1]) * _UNITS_S[span[2].lower()])
+    if text in ("today", "yesterday"):
+        midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        return (midnight - timedelta(days=text == "yesterday")).timestamp()
+    if not text.strip().isdecimal() and (span := parse_span(text)) is not None:
+        return max(0.0, now - span)
     begin = parse_time(text, now - _DAY_S, now)
     if begin is None:
-        raise click.UsageError(f"{text!r} is no time: give 22:00, 8h, or '2026-03-11 20:14'")
+        raise click.UsageError(f"{text!r} is not a time: give 22:00, 8h, yesterday, or '2026-03-11 20:14'")
     if begin > now:
         raise click.UsageError(f"{text!r} is in the future")
     return begin
@@ -101,7 +91,7 @@ def _report(config: Config, journal: Path | None, begin: float, now: float) -> A
     home = CodexHome((config.codex_home or default_home()).expanduser())
     claude = ClaudeHome((config.claude_home or default_claude_home()).expanduser())
     live = read_fleet(config, None).snapshot
-    with Progress("", 0, 0) as progress:
+    with Progress() as progress:
         played = play_since(
             home, claude, journal or journal_folder(), since=begin, now=now, progress=progress.reach
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,12 +13,12 @@ from agentdash.cli.options import (
     FLEET_OPTIONS,
     HOST_OPTIONS,
     NO_CACHE_OPTION,
-    FiniteRange,
+    Span,
     config_of,
+    json_option,
     options,
     target_argument,
 )
-from agentdash.config import Config
 from agentdash.model.sanitize import clean_line
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class _StatusCommand(click.Command):
 @click.command(cls=_StatusCommand)
 @options(FLEET_OPTIONS, HOST_OPTIONS)
 @target_argument(required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.status/1.")
+@json_option("status/1")
 @click.option(
     "--fields",
     metavar="FIELD[,FIELD...]",
@@ -50,8 +51,13 @@ class _StatusCommand(click.Command):
     help="Keep watching: one line of JSON for each change, schema agentdash.change/1.",
 )
 @click.option(
+    "--follow",
+    is_flag=True,
+    help="Keep watching: one sentence for each change, for logs and screen readers.",
+)
+@click.option(
     "--heartbeat",
-    type=FiniteRange(0.1, 3600),
+    type=Span(0.1),
     metavar="SECONDS",
     help="With --watch: also write a line after each SECONDS, and end when stdin does.",
 )
@@ -61,6 +67,7 @@ def status(
     as_json: bool,
     fields: str | None,
     watch: bool,
+    follow: bool,
     heartbeat: float | None,
     no_cache: bool,
     **given: Any,
@@ -72,19 +79,21 @@ def status(
     agentdash status %4 --json           one of them, as JSON
     agentdash status --json=state,why    of each worker these fields
     agentdash status --watch | jq .      changes, as they happen
+    agentdash status --follow            the same as sentences
     """
-    if fields is not None and watch:
-        raise click.UsageError("--json= and --watch exclude each other")
+    modes = {"--json=": fields is not None, "--watch": watch, "--follow": follow}
+    if len(chosen_modes := [name for name, is_given in modes.items() if is_given]) > 1:
+        raise click.UsageError(f"{' and '.join(chosen_modes)} exclude each other")
     chosen = () if fields is None else _chosen_fields(fields)
     config = config_of(given)
-    if watch:
+    if heartbeat is not None and not watch:
+        raise click.UsageError("--heartbeat needs --watch")
+    if watch or follow:
         from agentdash.cli.output import until_pipe_closes
 
-        watching = _watch(config, target, heartbeat)
-        termination.run(until_pipe_closes(watching, with_stdin=heartbeat is not None))
+        following = _watch(config, target, heartbeat) if watch else _tell_news(config, target)
+        termination.run(until_pipe_closes(following, with_stdin=heartbeat is not None))
         return 0
-    if heartbeat is not None:
-        raise click.UsageError("--heartbeat needs --watch")
     from agentdash.cli.fleet_access import exit_code, read_fleet
 
     snapshot, via = read_fleet(config, target, no_cache=no_cache)
@@ -122,13 +131,13 @@ def _chosen_fields(text: str) -> tuple[str, ...]:
 
 
 async def _watch(config: Config, target: str | None, heartbeat: float | None) -> None:
+    """Print each change as a line of JSON, and lines in between that show that this program lives."""
     import asyncio
 
     import msgspec
 
-    from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
     from agentdash.collect.clock import SystemClock
-    from agentdash.documents.change import ChangeReport
+    from agentdash.documents.worker import ChangeReport
     from agentdash.model.secrets import mask_fields
     from agentdash.report.status import Heartbeats, changes
 
@@ -146,10 +155,7 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
             await asyncio.sleep(interval)
 
     try:
-        async for snapshot, via in follow_fleet(config, target):
-            if last is None:
-                warn_if_indirect(via)
-            now = select_workers(snapshot, target) or msgspec.structs.replace(snapshot, workers=())
+        async for now in _chosen(config, target):
             for change in changes(last, now):
                 write(change)
             last = now
@@ -160,43 +166,29 @@ async def _watch(config: Config, target: str | None, heartbeat: float | None) ->
             beat.cancel()
 
 
-# ------------------------------------------------------------
-# `agentdash watch`: the news of the fleet as plain lines, until it is ended
-
-
-@click.command()
-@options(FLEET_OPTIONS, HOST_OPTIONS)
-@target_argument(required=False)
-def watch(target: str | None, **given: Any) -> None:
-    """Print what changes, of all workers or of TARGET, as plain sentences: for screen readers and logs.
-
-    The first line counts the workers; then there is one line for each change of a state, each finding, and
-    each worker that appears or goes. `status --watch` prints the same as JSON.
-
-    \b
-    agentdash watch
-    agentdash watch %4 >> worker.log
-    """
-    from agentdash.cli.output import until_pipe_closes
-
-    termination.run(until_pipe_closes(_print_news(config_of(given), target)))
-
-
-async def _print_news(config: Config, target: str | None) -> None:
-    import msgspec
-
-    from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
+async def _tell_news(config: Config, target: str | None) -> None:
+    """Print how many workers there are, and then a sentence for each change of a state or finding."""
     from agentdash.model.secrets import mask_secrets
     from agentdash.report.status import news
 
     last: Snapshot | None = None
-    async for snapshot, via in follow_fleet(config, target):
-        if last is None:
-            warn_if_indirect(via)
-        chosen = select_workers(snapshot, target)
-        if last is None and chosen is None:
+    async for now in _chosen(config, target):
+        if last is None and target is not None and not now.workers:
             click.echo(f"agentdash: no worker matches {target!r} yet: see `agentdash status`", err=True)
-        now = chosen or msgspec.structs.replace(snapshot, workers=())
         for line in news(last, now):
             click.echo(mask_secrets(line))
         last = now
+
+
+async def _chosen(config: Config, target: str | None) -> AsyncGenerator[Snapshot, None]:
+    """Yield the fleet, or the workers of it that match `target`, and again whenever it changes."""
+    from msgspec.structs import replace
+
+    from agentdash.cli.fleet_access import follow_fleet, select_workers, warn_if_indirect
+
+    is_first = True
+    async for snapshot, via in follow_fleet(config, target):
+        if is_first:
+            warn_if_indirect(via)
+        is_first = False
+        yield select_workers(snapshot, target) or replace(snapshot, workers=())

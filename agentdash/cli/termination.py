@@ -13,15 +13,12 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, TypeVar
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_CALLBACK_S: Final = 0.01
-"""Within which a callback has ended."""
 _GRACE_S: Final = 1.0
 """From a signal to the exit by force. With the limits of the terminal's driver: 2 s from key to exit."""
 _SIGNAL_CODE: Final = 128
@@ -147,24 +144,10 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
     if _state.end is not None:
         _state.end()
         return
-    sys.unraisablehook = _raise_again
+    sys.unraisablehook = lambda _: None  # a callback or finalizer would swallow what is raised, and print it
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(code)
-
-
-def _raise_again(ignored: sys.UnraisableHookArgs) -> None:
-    """Handle the signal again after a callback or finalizer, where Python ignores what a handler raises."""
-    if _state.received is None or not isinstance(ignored.exc_value, KeyboardInterrupt | SystemExit):
-        sys.__unraisablehook__(ignored)
-        return
-    number, _state.received = signal.Signals(_state.received), None
-    _thread.start_new_thread(_interrupt_later, (number,))
-
-
-def _interrupt_later(number: signal.Signals) -> None:
-    time.sleep(_CALLBACK_S)
-    _thread.interrupt_main(number)
 
 
 def _exit_by_force(code: int, done: threading.Event) -> None:

@@ -11,16 +11,17 @@ import click
 from click.shell_completion import CompletionItem
 
 from agentdash.cli import termination
-from agentdash.cli.completion import one_of_list
-from agentdash.cli.fleet_access import (
-    find,
-    follow_fleet,
-    no_such_worker,
-    warn_if_indirect,
+from agentdash.cli.fleet_access import Found, find, follow_fleet, no_such_worker, warn_if_indirect
+from agentdash.cli.options import (
+    FLEET_OPTIONS,
+    HOST_OPTIONS,
+    Span,
+    config_of,
+    json_option,
+    options,
+    target_argument,
 )
-from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, SECONDS, config_of, options, target_argument
 from agentdash.cli.output import print_document, print_text, until_pipe_closes
-from agentdash.cli.targets import Found
 from agentdash.config import Config
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -58,7 +59,13 @@ class _States(click.ParamType):  # type: ignore[type-arg]
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         del ctx, param
-        return one_of_list(map(str, State), incomplete)
+        before, comma, last = incomplete.rpartition(",")
+        given = before.split(",")
+        return [
+            CompletionItem(f"{before}{comma}{state}")
+            for state in State
+            if state.startswith(last) and state not in given
+        ]
 
 
 @click.command()
@@ -72,11 +79,11 @@ class _States(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--timeout",
-    type=SECONDS,
-    metavar="SECONDS",
-    help="Longest time to wait.  [default: no limit]",
+    type=Span(),
+    metavar="TIME",
+    help="Longest time to wait: seconds, or 90s, 5m, 8h.  [default: no limit]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, schema agentdash.wait/1.")
+@json_option("wait/1")
 def wait(
     target: str, until: tuple[State, ...] | None, timeout: float | None, as_json: bool, **given: Any
 ) -> int:

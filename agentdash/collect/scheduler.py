@@ -55,9 +55,13 @@ class PollScheduler:
         """Return whether there was no activity for a while."""
         return self._clock.now() - self._active_at >= _IDLE_AFTER_S
 
+    def is_quiet(self, fleet: Fleet) -> bool:
+        """Return whether nothing has happened for a while, and nothing is about to: no turn is open."""
+        return self.is_idle() and not _has_open_turn(fleet)
+
     def pause(self, fleet: Fleet) -> float:
         """Return the seconds until the next poll."""
-        if self.is_idle() and not _has_open_turn(fleet):
+        if self.is_quiet(fleet):
             return until_beat(QUIET_INTERVAL_S, time.monotonic())
         return busy_interval(len(fleet.processes), _INTERVAL_PER_PROCESS_S)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.claude.settings import Arguments, parse_role, parse_settings
+from agentdash.agents.claude.settings import SETTINGS, Arguments, parse_role
 from agentdash.agents.claude.settings import requested as requested_of_claude
 from agentdash.agents.claude.settings import role_request as role_request_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
@@ -21,7 +21,6 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
 from agentdash.agents.codex.config.precedence import request, requested
 from agentdash.agents.codex.config.reader import role_request
-from agentdash.agents.codex.config.versions import latest_rules
 from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.screen_reader import read_screen
@@ -187,7 +186,7 @@ def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> 
     yield e.ProcessGone(at=end, key=process.key)
     thread = events[0].thread
     yield e.SessionSeen(at=begin, key=process.key, agent="claude", status=None, since=begin, session=thread)
-    file = parse_settings(RequestLayer.USER, f"{_CLAUDE_HOME}/settings.json", start, session["settings"])
+    file = SETTINGS.parse(RequestLayer.USER, session["settings"], f"{_CLAUDE_HOME}/settings.json", start)
     asked = requested_of_claude(Arguments(), [file], home=_CLAUDE_HOME, cwd=_WORKSPACE)
     yield e.PolicyRequested(at=begin, worker=thread, requested=replace(asked, since=begin))
     if "role" in session:
@@ -218,14 +217,14 @@ def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Ite
             file = parse_config(asked["role"], RequestLayer.ROLE, f"{_HOME}/agents/tester.toml")
             found = role_request(file, cwd=_WORKSPACE)
         else:
-            arguments, rules = parse_options(asked["argv"][1:]), latest_rules()
+            arguments = parse_options(asked["argv"][1:])
             user, managed = asked.get("user"), asked.get("managed")
             files = [parse_config(user, RequestLayer.USER, f"{_HOME}/config.toml")] if user else []
             above = (
                 [parse_config(managed, RequestLayer.MANAGED, f"{ETC}/requirements.toml")] if managed else []
             )
             layers = ConfigLayers(files=tuple(files), managed=tuple(above), trust="trusted")
-            found = requested(*request(layers, arguments, rules, cwd=_WORKSPACE))
+            found = requested(*request(layers, arguments, cwd=_WORKSPACE))
             found = replace(found, resumes=arguments.resumes)
         yield e.PolicyRequested(at=since, worker=thread, requested=replace(found, since=since))
 

@@ -24,18 +24,17 @@ from agentdash.documents.worker import (
     FactReport,
     FieldReport,
     FindingReport,
-    GotReport,
     RequestedReport,
     SandboxReport,
     WorkerReport,
 )
-from agentdash.model.denials import LedgerEntry, Operation, Remedy
+from agentdash.model.denials import LedgerEntry, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.findings import Direction, Finding, FindingKind, Severity, Verdict
+from agentdash.model.findings import Finding, Verdict
 from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
-from agentdash.model.layers import DifferingField, Layer, LayerField, Reference
+from agentdash.model.layers import DifferingField
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.states import Group, State, group_of_state
@@ -166,16 +165,11 @@ class _Reader:
         )
 
     def _evidence(self, pieces: Iterable[EvidenceReport]) -> tuple[Evidence, ...]:
-        return tuple(
-            Evidence(
-                source=self._enum(EvidenceSource, piece.source, EvidenceSource.HOST, "evidence source"),
-                at=self._time(piece.at) or 0.0,
-                rule=piece.rule,
-                text=piece.text,
-                agrees=piece.agrees,
-            )
-            for piece in pieces
-        )
+        found = []
+        for piece in pieces:
+            source = self._enum(EvidenceSource, piece.source, EvidenceSource.HOST, "evidence source")
+            found.append(Evidence(source, self._time(piece.at) or 0.0, piece.rule, piece.text, piece.agrees))
+        return tuple(found)
 
     def _sandbox(self, sandbox: SandboxReport) -> Sandbox:
         is_verdict = sandbox.verdict in get_args(Verdict)
@@ -185,7 +179,7 @@ class _Reader:
             verdict=sandbox.verdict if is_verdict else "unverified",
             configured=self._policy(sandbox.configured) if sandbox.configured else None,
             applied=sandbox.applied,
-            got=self._got(sandbox.got),
+            got=self._known_thing(Got, sandbox.got, "observation of another version") or Got(),
             findings=tuple(self._findings(sandbox.findings)),
             unread=tuple(sandbox.not_known),
             denials=tuple(self._denials(sandbox.denials)),
@@ -234,79 +228,60 @@ class _Reader:
                 file=None if found["file"] == "argv" else found["file"],
             )
 
-    def _got(self, got: GotReport) -> Got:
-        is_known = got.network_namespace in ("host", "own", None)
-        return Got(
-            network_flag=got.network_flag,
-            sandbox_flag=got.sandbox_flag,
-            seccomp=got.seccomp,
-            network_namespace=got.network_namespace if is_known else None,  # type: ignore[arg-type]
-            no_new_privs=got.no_new_privs,
-            sandboxed=got.sandboxed,
-        )
-
     def _findings(self, findings: Iterable[FindingReport]) -> Iterator[Finding]:
         for finding in findings:
-            kind = self._known(FindingKind, finding.kind, "finding")
-            is_direction = finding.direction in get_args(Direction)
-            if kind is None or not is_direction or finding.severity not in get_args(Severity):
-                self._note("finding", f"{finding.kind}: {finding.message}")
-                continue
-            since = self._time(finding.since)
-            last = self._time(finding.last)
-            yield Finding(
-                kind=kind,
-                direction=finding.direction,  # type: ignore[arg-type]
-                severity=finding.severity,  # type: ignore[arg-type]
-                configured=finding.configured,
-                got=finding.got,
-                message=finding.message,
-                since=since or 0.0,
-                last=last or since or 0.0,
-                count=finding.count,
+            since = self._time(finding.since) or 0.0
+            found = self._known_thing(
+                Finding,
+                finding,
+                f"finding of another version: {finding.kind}: {finding.message}",
+                since=since,
+                last=self._time(finding.last) or since,
                 evidence=self._evidence(finding.evidence),
                 remedy=_remedy(finding),
                 fields=tuple(self._fields(finding.fields)),
             )
+            if found is not None:
+                yield found
 
     def _fields(self, fields: Iterable[FieldReport]) -> Iterator[DifferingField]:
         for field in fields:
-            name = self._known(LayerField, field.name, "layer field")
-            if name is None:
-                continue
-            if field.layer not in get_args(Layer) or field.reference not in get_args(Reference):
-                self._note("layer", f"{field.layer} {field.reference}")
-                continue
-            yield DifferingField(
-                name=name,
-                expected=field.expected,
-                actual=field.actual,
-                layer=field.layer,  # type: ignore[arg-type]
-                reference=field.reference,  # type: ignore[arg-type]
+            found = self._known_thing(
+                DifferingField,
+                field,
+                f"layer of another version: {field.name} {field.layer} {field.reference}",
                 expected_at=self._time(field.expected_at),
                 actual_at=self._time(field.actual_at),
             )
+            if found is not None:
+                yield found
 
     def _denials(self, denials: Iterable[DenialReport]) -> Iterator[LedgerEntry]:
         for denial in denials:
-            if denial.operation not in get_args(Operation):
-                self._note("denial", f"{denial.operation} {denial.target or ''}")
-                continue
-            yield LedgerEntry(
-                what=denial.what if denial.what in ("filesystem", "network") else "other",
-                operation=denial.operation,  # type: ignore[arg-type]
-                target=denial.target,
-                certainty="certain" if denial.certainty == "certain" else "likely",
-                quote=denial.quote,
+            found = self._known_thing(
+                LedgerEntry,
+                denial,
+                f"denial of another version: {denial.operation} {denial.target or ''}",
                 first=self._time(denial.first) or 0.0,
                 last=self._time(denial.last) or 0.0,
-                count=denial.count,
-                calls=tuple(denial.calls),
-                got_past=denial.got_past,
-                nested=denial.nested,
                 days=tuple(_days(denial.days)),
                 remedy=_remedy(denial),
             )
+            if found is not None:
+                yield found
+
+    def _known_thing(
+        self, kind: type[_Document], report: msgspec.Struct, unknown: str, **stated: Any
+    ) -> _Document | None:
+        """Return what a report is of: the values of its fields, but for those that are stated. None, with a
+        note, if this version does not know one of them."""
+        values = {name: getattr(report, name) for name in report.__struct_fields__}
+        fields = {name: values[name] for name in kind.__struct_fields__ if name in values}
+        try:
+            return msgspec.convert({**fields, **stated}, kind)
+        except msgspec.ValidationError:
+            self._notes[unknown] = None
+            return None
 
     def _time(self, text: str | None) -> float | None:
         """Return a time of that host by the clock of this one (unix seconds), or None."""

@@ -1,24 +1,41 @@
-"""The document of a worker: `status`, `wait` and `status --watch` write it, and it is read from other hosts
-(`read_worker.py`). `check` and `explain` have parts of it.
+"""The documents of a worker and of a change: `status`, `wait` and `status --watch` write them, and they are
+read from other hosts (`read_worker.py`). `check` and `explain` have parts of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from agentdash.model import worker as w
 from agentdash.model.denials import LedgerEntry, Remedy
 from agentdash.model.evidence import Evidence
-from agentdash.model.fact import Fact
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.git import Repository
 from agentdash.model.pane import ScreenUsage
-from agentdash.model.policy import Policy
 from agentdash.model.requested import Requested, RequestField
 from agentdash.model.times import day_of, iso
+
+_Document = TypeVar("_Document", bound=msgspec.Struct)
+
+
+def document(kind: type[_Document], thing: object, **stated: Any) -> _Document:
+    """Return a document with the values of a thing in the fields of the same names: times as ISO 8601, tuples
+    as lists.
+
+    Args:
+        stated: the fields that are stated otherwise.
+    """
+    names = (name for name in kind.__struct_fields__ if name not in stated)
+    return kind(**{name: _value(getattr(thing, name)) for name in names}, **stated)
+
+
+def _value(value: Any) -> Any:
+    """Return a value as documents have it; of what they show in this way, only times are floats."""
+    if isinstance(value, float):
+        return iso(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 class AgentReport(msgspec.Struct):
@@ -46,13 +63,6 @@ class FactReport(msgspec.Struct):
     """All of it on one line."""
 
 
-def fact_report(fact: Fact) -> FactReport:
-    """Return the report of a fact."""
-    return FactReport(
-        kind=fact.kind, what=fact.what, object=fact.object, form=fact.form, why=fact.why, text=fact.text
-    )
-
-
 class RepositoryReport(msgspec.Struct):
     """The git repository of a worker's directory; null where a part is not known."""
 
@@ -74,20 +84,6 @@ class RepositoryReport(msgspec.Struct):
     """Commits of the upstream that it has not."""
 
 
-def repository_report(repository: Repository) -> RepositoryReport:
-    """Return the report of a repository."""
-    return RepositoryReport(
-        root=repository.root,
-        branch=repository.branch,
-        commit=repository.commit,
-        worktree=repository.worktree,
-        dirty=repository.dirty,
-        upstream=repository.upstream,
-        ahead=repository.ahead,
-        behind=repository.behind,
-    )
-
-
 class EvidenceReport(msgspec.Struct):
     """One piece of evidence."""
 
@@ -101,12 +97,7 @@ class EvidenceReport(msgspec.Struct):
 
 def evidence_report(evidence: Iterable[Evidence]) -> list[EvidenceReport]:
     """Return the reports of pieces of evidence."""
-    return [
-        EvidenceReport(
-            source=piece.source, at=iso(piece.at), rule=piece.rule, text=piece.text, agrees=piece.agrees
-        )
-        for piece in evidence
-    ]
+    return [document(EvidenceReport, piece) for piece in evidence]
 
 
 def remedy_fields(remedy: Remedy | None) -> dict[str, str | None]:
@@ -144,18 +135,10 @@ class DenialReport(msgspec.Struct):
 
 def denial_report(entry: LedgerEntry) -> DenialReport:
     """Return the report of an entry of the denial ledger."""
-    return DenialReport(
+    return document(
+        DenialReport,
+        entry,
         what="other" if entry.what == "sandbox" else entry.what,
-        operation=entry.operation,
-        target=entry.target,
-        certainty=entry.certainty,
-        quote=entry.quote,
-        calls=list(entry.calls),
-        count=entry.count,
-        first=iso(entry.first),
-        last=iso(entry.last),
-        got_past=entry.got_past,
-        nested=entry.nested,
         days={day_of(day): count for day, count in entry.days},
         **remedy_fields(entry.remedy),
     )
@@ -179,6 +162,9 @@ class FieldReport(msgspec.Struct):
     """When that came into force."""
     actual_at: str | None
     """When it was observed, or came into force."""
+
+
+_Finding = TypeVar("_Finding", bound="FindingReport")
 
 
 class FindingReport(msgspec.Struct):
@@ -207,38 +193,15 @@ class FindingReport(msgspec.Struct):
     """Observations that show it."""
 
 
-def finding_report(finding: Finding) -> FindingReport:
-    """Return the short report of a finding; `agentdash explain` has all of it."""
-    return FindingReport(
-        kind=finding.kind,
-        direction=finding.direction,
-        severity=finding.severity,
-        message=finding.message,
-        fields=field_reports(finding),
+def finding_report(finding: Finding, kind: type[_Finding]) -> _Finding:
+    """Return the report of a finding."""
+    return document(
+        kind,
+        finding,
+        fields=[document(FieldReport, field) for field in finding.fields],
         evidence=evidence_report(finding.evidence),
-        configured=finding.configured,
-        got=finding.got,
-        since=iso(finding.since),
-        last=iso(finding.last),
-        count=finding.count,
         **remedy_fields(finding.remedy),
     )
-
-
-def field_reports(finding: Finding) -> list[FieldReport]:
-    """Return the reports of the cells that differ."""
-    return [
-        FieldReport(
-            name=field.name,
-            expected=field.expected,
-            actual=field.actual,
-            layer=field.layer,
-            reference=field.reference,
-            expected_at=iso(field.expected_at),
-            actual_at=iso(field.actual_at),
-        )
-        for field in finding.fields
-    ]
 
 
 class RequestOriginReport(msgspec.Struct):
@@ -271,8 +234,10 @@ class RequestedReport(msgspec.Struct):
     """When the configuration files were read, if they have changed since; null: as they were then."""
 
 
-def requested_report(requested: Requested) -> RequestedReport:
-    """Return the report of a request."""
+def requested_report(requested: Requested | None) -> RequestedReport | None:
+    """Return the report of a request, or None without one."""
+    if requested is None:
+        return None
     policy = requested.policy
 
     def asked(field: RequestField, value: str | None) -> str | None:
@@ -284,16 +249,7 @@ def requested_report(requested: Requested) -> RequestedReport:
         writable_roots=list(policy.writable_roots) if requested.origin(RequestField.FILESYSTEM) else [],
         approval=asked(RequestField.APPROVAL, policy.approval),
         reviewer=asked(RequestField.REVIEWER, policy.reviewer),
-        origin=[
-            RequestOriginReport(
-                field=origin.field.value,
-                layer=origin.layer.value,
-                file=origin.file,
-                line=origin.line,
-                text=origin.text,
-            )
-            for origin in requested.origins
-        ],
+        origin=[document(RequestOriginReport, origin) for origin in requested.origins],
         environment=[str(rule) for rule in requested.environment],
         since=iso(requested.since),
         as_of=iso(requested.read_at),
@@ -309,16 +265,6 @@ class ConfiguredReport(msgspec.Struct):
     approval: str | None
 
 
-def configured_report(policy: Policy) -> ConfiguredReport:
-    """Return the report of a policy."""
-    return ConfiguredReport(
-        filesystem=str(policy.filesystem),
-        network=str(policy.network),
-        writable_roots=list(policy.writable_roots),
-        approval=policy.approval,
-    )
-
-
 class GotReport(msgspec.Struct):
     """What was observed of the newest command; null where it was not observed."""
 
@@ -328,18 +274,6 @@ class GotReport(msgspec.Struct):
     no_new_privs: bool | None
     network_namespace: str | None
     sandboxed: bool | None
-
-
-def got_report(got: w.Got) -> GotReport:
-    """Return the report of what was observed."""
-    return GotReport(
-        network_flag=got.network_flag,
-        sandbox_flag=got.sandbox_flag,
-        seccomp=got.seccomp,
-        no_new_privs=got.no_new_privs,
-        network_namespace=got.network_namespace,
-        sandboxed=got.sandboxed,
-    )
 
 
 class StatePeriodReport(msgspec.Struct):
@@ -426,7 +360,7 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         id=worker.id,
         kind=worker.kind,
         name=worker.name,
-        agent=AgentReport(worker.agent.name, worker.agent.version),
+        agent=document(AgentReport, worker.agent),
         parent=worker.parent,
         children=list(worker.children),
         state=str(worker.state),
@@ -435,22 +369,17 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         needs_you=worker.needs_you,
         group=worker.group,
         is_new=worker.is_new,
-        fact=fact_report(worker.fact),
+        fact=document(FactReport, worker.fact),
         evidence=evidence_report(worker.assessment.evidence),
         sandbox=_sandbox_report(worker.sandbox, worker.notes),
         pane=pane if worker.host is None else worker.pane_there,
         pids=list(worker.pids),
         cwd=worker.cwd,
         tokens=worker.tokens.total,
-        git=repository_report(worker.git) if worker.git else None,
+        git=document(RepositoryReport, worker.git) if worker.git else None,
         last_activity=iso(worker.last_activity),
         stalled_since=iso(worker.stalled),
-        history=[
-            StatePeriodReport(
-                state=period.state, since=iso(period.since), until=iso(period.until), why=period.why
-            )
-            for period in worker.history
-        ],
+        history=[document(StatePeriodReport, period) for period in worker.history],
         host=worker.host,
         shown_in=pane if worker.host is not None else None,
         ssh_connection=worker.ssh_connection,
@@ -460,12 +389,56 @@ def worker_report(worker: w.Worker) -> WorkerReport:
 
 def _sandbox_report(sandbox: w.Sandbox, notes: Iterable[str]) -> SandboxReport:
     return SandboxReport(
-        requested=requested_report(sandbox.requested) if sandbox.requested else None,
-        configured=configured_report(sandbox.configured) if sandbox.configured else None,
+        requested=requested_report(sandbox.requested),
+        configured=document(ConfiguredReport, sandbox.configured) if sandbox.configured else None,
         applied=sandbox.applied,
-        got=got_report(sandbox.got),
+        got=document(GotReport, sandbox.got),
         verdict=sandbox.verdict,
-        findings=[finding_report(finding) for finding in sandbox.findings],
+        findings=[finding_report(finding, FindingReport) for finding in sandbox.findings],
         denials=[denial_report(entry) for entry in sandbox.denials],
         not_known=[*sandbox.unread, *notes],
     )
+
+
+# ------------------------------------------------------------
+# A line of `agentdash status --watch`, the document `agentdash.change/1`
+
+
+class SourceReport(msgspec.Struct):
+    """Health of one source."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class TickReport(msgspec.Struct):
+    """What grows while a worker works, and is no change by itself."""
+
+    id: str
+    """The worker."""
+    last_activity: str | None
+    """When it was last active."""
+    tokens: int | None
+    """Its tokens so far."""
+
+
+class ChangeReport(msgspec.Struct):
+    """A line of `agentdash status --watch`: a worker or source that was added, changed or removed; or a
+    heartbeat."""
+
+    schema: Literal["agentdash.change/1"]
+    at: str
+    change: Literal["added", "changed", "removed", "source", "alive"]
+    """What happened. `alive`: a heartbeat; the first one ends the lines of the first snapshot."""
+    changed: list[str] = []
+    """The fields of a changed worker that differ, `state`, `why`, `sandbox.findings` ...; else empty."""
+    worker: WorkerReport | None = None
+    """As of now; the last known form of a removed one."""
+    source: SourceReport | None = None
+    version: str | None = None
+    """Of `alive`: the version of agentdash."""
+    ssh_connection: str | None = None
+    """Of `alive`: the ssh session in which this agentdash runs."""
+    ticks: list[TickReport] = []
+    """Of `alive`: workers of which only these have changed since their last line."""

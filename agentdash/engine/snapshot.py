@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+import operator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.attention import Standing, judge_attention
+from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
-from agentdash.engine.judge.states.state_history import SettledState, settle, startup_grace_until
+from agentdash.engine.judge.states.state_history import settle, startup_grace_until
 from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.ssh_sessions import SshSessions
-from agentdash.engine.remote_rows import RemoteRows, SharedHomes
+from agentdash.engine.remote_rows import SharedHomes, attended, rows_of, tied
 from agentdash.engine.thread_worker import (
     RowInputs,
     nested_worker,
@@ -37,9 +39,10 @@ from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.process import ProcessKey
 from agentdash.model.reach import Reach
+from agentdash.model.remote import RemoteHost
 from agentdash.model.secrets import mask_fields
 from agentdash.model.state_paths import Installed
-from agentdash.model.states import URGENCY, Attention, Liveness, State
+from agentdash.model.states import URGENCY, Acknowledgement, Attention, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import (
     Assessment,
@@ -52,66 +55,78 @@ from agentdash.model.worker import (
 # The workers of the snapshot before, reused while nothing that they are derived from has changed
 
 
+_T = TypeVar("_T")
 _MAX_FORMER_WORKERS: Final = 20
 """Workers that are gone are forgotten when there are this many more of them than present ones."""
+
+
+class Memo(Generic[_T]):
+    """The newest value of each worker, kept while what it is made of stays the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Any, _T]] = {}
+
+    def value(
+        self, key: str, basis: Any, make: Callable[[], _T], is_same: Callable[[Any, Any], bool] = operator.eq
+    ) -> _T:
+        """Return the value of a worker: the identical object as before while its basis is the same."""
+        known = self._known.get(key)
+        if known is None or not is_same(known[0], basis):
+            known = self._known[key] = basis, make()
+        return known[1]
+
+    def forget_others(self, keys: Container[str], number: int) -> None:
+        """Forget all but these, where the others have become many."""
+        if len(self._known) > 2 * number + _MAX_FORMER_WORKERS:
+            self._known = {key: value for key, value in self._known.items() if key in keys}
 
 
 class WorkerCache:
     """What snapshots of one fleet share."""
 
     def __init__(self) -> None:
-        self._judged: dict[str, tuple[RowInputs, Worker]] = {}
-        self._sandboxes: dict[str, tuple[RowInputs, State, Sandbox]] = {}
+        self._judged: Memo[Worker] = Memo()
+        self._sandboxes: Memo[Sandbox] = Memo()
         self._masked: dict[str, tuple[Worker, Worker]] = {}
-        self._shown: dict[str, tuple[Worker, Worker]] = {}
-        self._reaches: dict[str, tuple[Reach, Policy, Reach]] = {}
-        """What each worker could reach by its policy, with what that follows from."""
-        self._predictor: DenialPredictor | None = None
-        self.remote = RemoteRows()
+        self._shown: Memo[Worker] = Memo()
+        self._reaches: Memo[Reach] = Memo()
+        self._predictors: Memo[DenialPredictor] = Memo()
+        self._remote: Memo[Worker] = Memo()
+        self._tied: Memo[Worker] = Memo()
+        self._hosts: Memo[tuple[Worker, ...]] = Memo()
         self.shared_homes = SharedHomes()
 
     def forget_others(self, workers: Mapping[str, Worker]) -> None:
         """Forget workers that are not among these any more, where they have become many."""
-        known: dict[str, Any]
-        for known in (
-            self._judged,
-            self._sandboxes,
-            self._masked,
-            self._shown,
-            self._reaches,
-        ):
-            if len(known) > 2 * len(workers) + _MAX_FORMER_WORKERS:
-                for former in known.keys() - workers.keys():
-                    del known[former]
+        memos: tuple[Memo[Any], ...] = (self._judged, self._sandboxes, self._shown, self._reaches)
+        for memo in (*memos, self._remote, self._tied):
+            memo.forget_others(workers, len(workers))
+        if len(self._masked) > 2 * len(workers) + _MAX_FORMER_WORKERS:
+            self._masked = {key: known for key, known in self._masked.items() if key in workers}
 
     def predictor(self, installed: Installed | None) -> DenialPredictor | None:
-        """Return the predictor for these worker CLIs: the cached one while they are the same."""
+        """Return the predictor for these worker CLIs."""
         if installed is None:
             return None
-        if self._predictor is None or self._predictor.installed != installed:
-            self._predictor = DenialPredictor(installed)
-        return self._predictor
+        return self._predictors.value("", installed, lambda: DenialPredictor(installed))
 
     def worker(self, inputs: RowInputs) -> Worker:
-        """Return the masked worker of these inputs: the cached one, or else a new one."""
-        thread = inputs.case.thread.id
-        cached = self._judged.get(thread)
-        if cached is not None and cached[0].is_same(inputs):
-            return cached[1]
-        assessment = judge_thread(inputs.case)
-        worker = self.masked(thread_worker(inputs, assessment, self._sandbox(inputs, assessment)))
-        self._judged[thread] = (inputs, worker)
-        return worker
+        """Return the masked worker of these inputs."""
+
+        def judged() -> Worker:
+            assessment = judge_thread(inputs.case)
+            return self.masked(thread_worker(inputs, assessment, self._sandbox(inputs, assessment)))
+
+        return self._judged.value(inputs.case.thread.id, inputs, judged, RowInputs.is_same)
 
     def _sandbox(self, inputs: RowInputs, assessment: Assessment) -> Sandbox:
         """Return the sandbox of a thread: most lines of a session change nothing of it."""
-        thread = inputs.case.thread.id
-        cached = self._sandboxes.get(thread)
-        if cached is not None and cached[1] is assessment.state and cached[0].has_same_sandbox(inputs):
-            return cached[2]
-        sandbox = thread_sandbox(inputs, assessment)
-        self._sandboxes[thread] = inputs, assessment.state, sandbox
-        return sandbox
+        return self._sandboxes.value(
+            inputs.case.thread.id,
+            (inputs, assessment.state),
+            lambda: thread_sandbox(inputs, assessment),
+            lambda old, new: old[1] is new[1] and old[0].has_same_sandbox(new[0]),
+        )
 
     def masked(self, worker: Worker) -> Worker:
         """Return a worker with secrets masked in its name and in what agentdash concludes and quotes.
@@ -131,44 +146,28 @@ class WorkerCache:
         return known
 
     def reach_by_policy(self, worker: str, own: Reach, policy: Policy) -> Reach:
-        """Return what a worker could reach by its policy: the identical object as before, if that is so."""
-        cached = self._reaches.get(worker)
-        if cached is None or cached[0] is not own or cached[1] != policy:
-            cached = self._reaches[worker] = own, policy, reach_by_policy(own, policy).compact()
-        return cached[2]
+        """Return what a worker could reach by its policy."""
+        return self._reaches.value(worker, (own, policy), lambda: reach_by_policy(own, policy).compact())
 
-    def shown(
-        self,
-        worker: Worker,
-        settled: SettledState,
-        stalled: float | None,
-        standing: Standing,
-        session: str | None = None,
-        around: tuple[Repository | None, Reach | None] = (None, None),
+    def shown(self, worker: Worker, **fields: Any) -> Worker:
+        """Return the worker as it is shown, with these of its fields."""
+        return self._shown.value(worker.id, (worker, *fields.values()), lambda: replace(worker, **fields))
+
+    def rows(self, host: RemoteHost) -> tuple[Worker, ...]:
+        """Return the rows of another host."""
+        return self._hosts.value(host.link.name, host, lambda: tuple(rows_of(host)), operator.is_)
+
+    def tied(self, row: Worker, pane: Pane) -> Worker:
+        """Return a row of another host with the pane here that shows it."""
+        return self._tied.value(row.id, (row, pane), lambda: tied(row, pane))
+
+    def attended(
+        self, row: Worker, acknowledgement: Acknowledgement | None, looked_at: float | None, now: float
     ) -> Worker:
-        """Return the worker as it is shown: the identical object as before, if it is equal."""
-        cached = self._shown.get(worker.id)
-        if cached is not None and (cached[0] is worker or cached[0] == worker):
-            before, assessment = cached[1], settled.assessment
-            is_same_state = before.assessment is assessment or before.assessment == assessment
-            is_same_place = (before.standing, before.is_new) == (standing.group, standing.is_new)
-            is_same = is_same_state and is_same_place and before.history == settled.periods
-            is_same = is_same and before.ssh_connection == session
-            if is_same and before.stalled == stalled and (before.git, before.reach) == around:
-                return before
-        shown = replace(
-            worker,
-            assessment=settled.assessment,
-            history=settled.periods,
-            stalled=stalled,
-            standing=standing.group,
-            is_new=standing.is_new,
-            ssh_connection=session,
-            git=around[0],
-            reach=around[1],
-        )
-        self._shown[worker.id] = (worker, shown)
-        return shown
+        """Return a row of another host with its standing here."""
+        # without any look, what is new depends on the time: that may be a minute late
+        basis = row, acknowledgement, now // 60 if looked_at is None else looked_at
+        return self._remote.value(row.id, basis, lambda: attended(row, acknowledgement, looked_at, now))
 
 
 # ------------------------------------------------------------
@@ -257,8 +256,7 @@ class _SnapshotBuilder:
 
     def add_remote(self) -> None:
         """Add the workers of other hosts, as they were judged there."""
-        rows = self._cache.remote
-        for received in rows.of(self._fleet.remotes):
+        for received in chain.from_iterable(map(self._cache.rows, self._fleet.remotes.values())):
             here = self._workers.get(received.id.removeprefix(f"{received.host}:"))
             same = self._cache.shared_homes.link(received, here, self._fleet.processes) if here else None
             if here is not None and same is not None:
@@ -267,14 +265,11 @@ class _SnapshotBuilder:
             link = self._fleet.remotes[received.host or ""].link
             key = self._sessions.pane(received.ssh_connection, link.address)
             pane = self._fleet.panes.get(key) if key else None
-            row = rows.tied(received, pane) if pane else received
+            row = self._cache.tied(received, pane) if pane else received
             if pane:
                 self._occupied.add(pane.key)
-            self._workers[row.id] = rows.attended(
-                row,
-                looked_at=self._attention.looked_at,
-                acknowledgement=self._acknowledged.get(row.id),
-                now=self._now,
+            self._workers[row.id] = self._cache.attended(
+                row, self._acknowledged.get(row.id), self._attention.looked_at, self._now
             )
 
     def build(self) -> Snapshot:
@@ -373,8 +368,17 @@ class _SnapshotBuilder:
         )
         if standing.due is not None:
             self._dues.append(standing.due)
-        around = self._repository(worker, is_held=is_held), self._reach(worker, is_held=is_held)
-        self._workers[worker.id] = self._cache.shown(worker, settled, stalled, standing, session, around)
+        self._workers[worker.id] = self._cache.shown(
+            worker,
+            assessment=settled.assessment,
+            history=settled.periods,
+            stalled=stalled,
+            standing=standing.group,
+            is_new=standing.is_new,
+            ssh_connection=session,
+            git=self._repository(worker, is_held=is_held),
+            reach=self._reach(worker, is_held=is_held),
+        )
 
     def _repository(self, worker: Worker, *, is_held: bool) -> Repository | None:
         """Return the repository of a worker's directory; None of a past one: others have changed it since."""

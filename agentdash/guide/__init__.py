@@ -24,8 +24,3 @@ def sections() -> dict[str, str]:
     return {
         name: _LINE_BREAK.sub(" ", text.strip()) for page in texts for name, text in _SECTION.findall(page)
     }
-
-
-def section(name: str) -> str | None:
-    """Return the section of a state or kind of finding, without its heading; None for other names."""
-    return sections().get(name)

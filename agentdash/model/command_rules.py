@@ -53,7 +53,7 @@ class CommandRules(msgspec.Struct, frozen=True):
     """`host_executable`: names, and the only absolute paths for which rules of these names hold."""
 
     def letting_out(self, script: str) -> CommandRule | None:
-        """Return the rule that lets a script run outside of the sandbox; None where none does.
+        """Return the rule that lets a script run outside of the sandbox, or None.
 
         All commands of the script have to be allowed. Only plain ones are looked at: words, also quoted
         ones, divided by `&&`, `||`, `;`, `|` and line breaks.
@@ -84,15 +84,15 @@ def allow(words: Iterable[str], place: str) -> CommandRules:
 
 
 def codex_home_of(path: str) -> str | None:
-    """Return the Codex home that the path of a rollout lies in, whose rules it was written under; None where
-    it lies in none."""
+    """Return the Codex home that the path of a rollout lies in, whose rules it was written under, or None;
+    `.` if the path is relative and begins in it."""
     parts = path.split("/")
     above = [n for n, part in enumerate(parts) if part in ("sessions", "archived_sessions")]
-    return ("/".join(parts[: above[-1]]) or "/") if above else None
+    return ("/".join(parts[: above[-1]]) or ("/" if path.startswith("/") else ".")) if above else None
 
 
 def plain_commands(script: str) -> list[tuple[str, ...]]:
-    """Return the words of each command of a script; none where it is more than plain commands."""
+    """Return the words of each command of a script, or nothing if it is more than plain commands."""
     script = script.strip(" \t\n")
     commands: list[tuple[str, ...]] = []
     words: list[str] = []

@@ -30,20 +30,11 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     """The shell command that starts Codex with this change for one run, or None."""
 
 
-_BEFORE: Final = "; before that, `mkdir -p "
-_WHY_BEFORE: Final = "`: Codex ignores a directory that does not exist"
-
-
 def with_directories(where: str, directories: Iterable[str]) -> str:
     """Return the place of a remedy with the command that has to create these directories first."""
     quoted = " ".join(map(shlex.quote, directories))
-    return f"{where}{_BEFORE}{quoted}{_WHY_BEFORE}" if quoted else where
-
-
-def split_directories(where: str) -> tuple[str, list[str]]:
-    """Return the place of a remedy, and the directories that have to be created first."""
-    place, _, command = where.partition(_BEFORE)
-    return place, shlex.split(command.removesuffix(_WHY_BEFORE))
+    before = f"; before that, `mkdir -p {quoted}`: Codex ignores a directory that does not exist"
+    return f"{where}{before}" if quoted else where
 
 
 class PathKind(StrEnum):

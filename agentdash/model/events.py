@@ -201,8 +201,6 @@ class CallsLeftOut(ThreadEvent, frozen=True, kw_only=True, tag="calls-left-out")
     count: int
     started_line: int
     """The line of the newest of them."""
-    policy_at: tuple[float, ...] = ()
-    """When lines between them repeated the policy in force (unix seconds)."""
 
 
 class SandboxFailed(ThreadEvent, frozen=True, kw_only=True, tag="sandbox-failed"):
@@ -228,7 +226,7 @@ class MessageLogged(ThreadEvent, frozen=True, kw_only=True, tag="said"):
 
 
 class TokensCounted(ThreadEvent, frozen=True, kw_only=True, tag="tokens-counted"):
-    """Running totals (`token_count`, `token_usage_record`): the newest wins, they are never added up."""
+    """Running totals (`token_count`): the newest wins, they are never added up."""
 
     total: int | None = None
     """Tokens of the thread so far, without those of the thread that it was forked from."""

@@ -7,7 +7,6 @@ All structs are frozen. The mappings of a `Fleet` are never changed in place eit
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, Sequence, ValuesView
-from enum import StrEnum, auto
 from functools import cached_property
 from typing import Any, Final, TypeVar, overload
 
@@ -54,16 +53,6 @@ class ThreadOwner(msgspec.Struct, frozen=True):
     """Its identity, where it is among the tracked processes."""
 
 
-class PaneLink(StrEnum):
-    """The kind of evidence that links a thread to a pane, the strongest first."""
-
-    OWNER = auto()
-    """Its Codex runs in the pane, or did."""
-    ARGUMENTS = auto()
-    PROMPT = auto()
-    ONLY_ONE = auto()
-
-
 class ThreadPane(msgspec.Struct, frozen=True):
     """The pane of a thread."""
 
@@ -72,7 +61,6 @@ class ThreadPane(msgspec.Struct, frozen=True):
     """The evidence, in words."""
     own: bool = False
     """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
-    how: PaneLink = PaneLink.OWNER
 
 
 class FleetLinks(msgspec.Struct, frozen=True, dict=True):

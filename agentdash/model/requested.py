@@ -125,7 +125,7 @@ class Requested(msgspec.Struct, frozen=True, omit_defaults=True):
     are_arguments_known: bool = True
     """Whether the arguments of the process were read: false of one that had ended before."""
     rules_of: str | None = None
-    """The version whose rules were applied, where that of the CLI is newer than all that were measured."""
+    """The measured version whose rules were applied, if that of the CLI was not measured."""
     scope: Literal["commands", "worker"] = "commands"
     """What the sandbox is around: each command by itself, or the CLI with all that it runs (Gemini CLI)."""
     dropped_by: RequestOrigin | None = None

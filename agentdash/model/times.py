@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -32,6 +33,17 @@ def parse_iso(text: str | None) -> float | None:
         return possible_time((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         return None
+
+
+_SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|min|h|d|w)?", re.IGNORECASE | re.ASCII)
+_UNITS_S: Final = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+
+
+def parse_span(text: str) -> float | None:
+    """Parse a span of time as users type it, `90`, `5m`, `1.5h`, `2d` or `1w`, into seconds, or None."""
+    if (found := _SPAN.fullmatch(text.strip())) is None:
+        return None
+    return float(found[1]) * _UNITS_S[(found[2] or "s").lower()]
 
 
 def day_of(days: int) -> str:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
-from agentdash.agents.session_logs import is_transcript, log_begun_at, log_of, thread_of_log
+from agentdash.agents.session_logs import SessionLog, is_transcript, log_begun_at, log_of, thread_of_log
 from agentdash.files import file_size, open_stream, unpacked
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
@@ -53,72 +53,71 @@ def find_family(home: CodexHome, target: str) -> Family:
 
     Args:
         home: searched for threads.
-        target: path of a rollout, or a thread id or a prefix of one. For a file outside of the home,
+        target: path of a session log, or a thread id or a prefix of one. For a file outside of the home,
             relatives are searched in its directory.
 
     Raises:
         LookupError: no thread or more than one matches; the message is one line.
     """
     path = Path(target).absolute()
-    if path.is_file():
-        if is_transcript(path):
-            return _family_of_transcript(path)
-        return _family_of_file(home, path, target) if thread_id(path) else _family_by_content(path, target)
-    problems: dict[str, None] = {}
-    rollouts = list(home.rollouts(lambda error: _note(error, problems)))
-    found = [path for path in rollouts if _matches(path, target)]
-    if not found and (transcript := _transcript(target)) is not None:
-        return _family_of_transcript(transcript)
-    if not found:
-        where = "; ".join([clean_line(str(home.root)), *problems])
-        raise LookupError(f"{clean_line(target)!r} is neither a rollout file nor a thread in {where}")
-    if len(found) > 1:
-        raise LookupError(f"{clean_line(target)!r} is ambiguous: {len(found)} thread ids begin with it")
-    relatives = _relatives(found[0], rollouts, problems)
-    return Family(thread_id(found[0]) or "", relatives, home, (*problems, *_index_problem(home)))
-
-
-def _family_of_file(home: CodexHome, path: Path, target: str) -> Family:
-    thread = thread_id(path) or clean_line(target)
-    problems: dict[str, None] = {}
-    if any(path.is_relative_to(root.absolute()) for root in home.roots):
-        rollouts = home.rollouts(lambda error: _note(error, problems))
-        relatives = _relatives(path, rollouts, problems)
-        return Family(thread, relatives, home, (*problems, *_index_problem(home)))
-    siblings: list[Path] = []
-    try:
-        siblings = [sibling for sibling in sorted(path.parent.iterdir(), reverse=True) if thread_id(sibling)]
-    except OSError as error:
-        _note(error, problems)
-    return Family(thread, _relatives(path, siblings, problems), None, tuple(problems))
-
-
-def _family_by_content(path: Path, target: str) -> Family:
-    """Return the family of a file with any name, with relatives beside it."""
-    problems: dict[str, None] = {}
-    try:
-        with open_stream(path):
-            pass
-    except OSError as error:
-        raise LookupError(f"{clean_line(target)} cannot be read: {error.strerror or error}") from error
-    if (log := log_of(path)) is None:
-        raise LookupError(f"{clean_line(target)} cannot be read: {without_record(file_size(path))}")
+    path = path if path.is_file() else _path_of_thread(home, target)
+    if is_transcript(path):
+        return _family_of_transcript(path)
+    log = _readable_log(path, target)
     if log.agent == "claude":
         return Family(log.thread, (path,))
-    siblings: list[Path] = []
+    problems: dict[str, None] = {}
+    if not any(path.is_relative_to(root.absolute()) for root in home.roots):
+        return Family(
+            log.thread, _relatives(path, _siblings(path, problems), problems), None, tuple(problems)
+        )
+    rollouts = home.rollouts(lambda error: _note(error, problems))
+    relatives = _relatives(path, rollouts, problems)
+    index = read_names(home).problem
+    return Family(log.thread, relatives, home, (*problems, *([index] if index else [])))
+
+
+def _path_of_thread(home: CodexHome, prefix: str) -> Path:
+    """Return the log of the only thread whose id begins so."""
+    problems: dict[str, None] = {}
+    rollouts = home.rollouts(lambda error: _note(error, problems))
+    found = [path for path in rollouts if _matches(path, prefix)]
+    if not found:
+        found = [path for path in ClaudeHome(default_claude_home()).transcripts() if _matches(path, prefix)]
+    if not found:
+        where = "; ".join([clean_line(str(home.root)), *problems])
+        raise LookupError(f"{clean_line(prefix)!r} is neither a session log nor a thread in {where}")
+    if len(found) > 1:
+        raise LookupError(f"{clean_line(prefix)!r} is ambiguous: {len(found)} thread ids begin with it")
+    return found[0].absolute()
+
+
+def _matches(path: Path, prefix: str) -> bool:
+    return len(prefix) >= _MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
+
+
+def _readable_log(path: Path, target: str) -> SessionLog:
+    """Return the log that a file is, by its name or its content."""
+    if (log := log_of(path)) is not None:
+        return log
     try:
-        siblings = [each for each in sorted(path.parent.iterdir()) if each.name.endswith(_LOG_SUFFIXES)]
+        with open_stream(path):
+            reason = without_record(file_size(path))
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise LookupError(f"{clean_line(target)} cannot be read: {reason}")
+
+
+def _siblings(path: Path, problems: dict[str, None]) -> list[Path]:
+    """Return the logs beside a file; of those with any name the first ones: they were attached with it."""
+    try:
+        beside = [each for each in sorted(path.parent.iterdir()) if each.name.endswith(_LOG_SUFFIXES)]
     except OSError as error:
         _note(error, problems)
-    logs = [each for each in siblings[:_MAX_SIBLINGS] if each.is_file() and log_of(each) is not None]
-    return Family(log.thread, _relatives(path, logs, problems), None, tuple(problems))
-
-
-def _transcript(target: str) -> Path | None:
-    """Return the only transcript of Claude Code whose thread id begins so."""
-    transcripts = ClaudeHome(default_claude_home()).transcripts()
-    found = [path for path in transcripts if _matches(path, target)]
-    return found[0] if len(found) == 1 else None
+        return []
+    named = [each for each in beside if thread_id(each)]
+    unnamed = [each for each in beside if not thread_id(each)] if thread_id(path) is None else []
+    return named + [each for each in unnamed[:_MAX_SIBLINGS] if each.is_file() and log_of(each) is not None]
 
 
 def _family_of_transcript(path: Path) -> Family:
@@ -144,15 +143,6 @@ def _note(error: OSError, problems: dict[str, None]) -> None:
     problems[unreadable_line(error)] = None
 
 
-def _index_problem(home: CodexHome) -> Iterator[str]:
-    if (problem := read_names(home).problem) is not None:
-        yield problem
-
-
-def _matches(path: Path, prefix: str) -> bool:
-    return len(prefix) >= _MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
-
-
 def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]) -> tuple[Path, ...]:
     """Return the descendants of the oldest ancestor of `path`, with that ancestor, oldest first."""
     begun = {p: _begun(p) for p in (*candidates, path)}
@@ -175,11 +165,8 @@ def _relatives(path: Path, candidates: Iterable[Path], problems: dict[str, None]
 
 
 def _thread(path: Path) -> str:
-    """Return the thread of a log, by its name or its content; empty if it is not a log."""
-    if (thread := thread_id(path)) is not None:
-        return thread
-    log = log_of(path)
-    return log.thread if log is not None else ""
+    """Return the thread of a log; empty if it is not a log."""
+    return log.thread if (log := log_of(path)) is not None else ""
 
 
 def _begun(path: Path) -> float:

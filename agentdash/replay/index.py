@@ -65,6 +65,10 @@ class Mark(IntFlag):
     """One of these findings is a difference between layers, not a denial."""
 
 
+MARKED: Final = Mark.MISMATCH | Mark.WAIT | Mark.DENIAL | Mark.FAILURE | Mark.ESCALATION | Mark.POLICY
+"""What the scrubber shows, and `v` goes to."""
+
+
 class Marker:
     """Computes the marks of consecutive steps.
 
@@ -311,6 +315,16 @@ class StreamIndex:
     # ------------------------------------------------------------ queries
 
     @property
+    def is_over(self) -> bool:
+        """Whether everything has been read and nothing will follow."""
+        return self.complete and not self.open
+
+    @property
+    def known(self) -> int:
+        """The last position, as far as it has been read."""
+        return self.last if self.is_over else len(self.times)
+
+    @property
     def end(self) -> float:
         """Time of the newest step that concerns a worker (unix seconds); 0 before the first."""
         return self.times[self.last - 1] if self.last else 0.0
@@ -334,8 +348,7 @@ class StreamIndex:
 
     def find(self, position: int, wanted: Mark, direction: int) -> int | None:
         """Return the next (1) or previous (-1) position whose newest step has one of these marks."""
-        marks, mask = self.marks, int(wanted)
-        known = self.last if self.complete and not self.open else len(self.times)
+        marks, mask, known = self.marks, int(wanted), self.known
         number = position - 1 + direction
         while 0 <= number < known:
             if marks[number] & mask:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from calendar import timegm
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
-from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,8 +28,6 @@ from agentdash.store.journal import HEADER_DECODER, LINE_DECODER, PART_NAME, Jou
 
 JOURNAL_SOURCE: Final = "journal"
 """The name of the source under which the health of a journal is shown."""
-_MAX_HEADER_BYTES: Final = 1 << 20
-"""Longest header that is read."""
 _MAX_WRITE_PAUSE_S: Final = 30.0
 """Time without a write after which a journal, or a rollout, counts as ended."""
 
@@ -38,45 +36,54 @@ _MAX_WRITE_PAUSE_S: Final = 30.0
 
 
 class JournalPart(NamedTuple):
-    """A journal file."""
+    """A file of a recording."""
 
     path: Path
-    recording: str
-    """The name that all parts of a recording share."""
     number: int
     """From 1."""
-    begun: float
-    """When it was begun (unix seconds)."""
     until: float
     """When it was last written to (unix seconds)."""
 
 
-def find_parts(folder: Path) -> Iterator[JournalPart]:
-    """Yield the journal files in a folder, the oldest recording first. Files that cannot be read are left
-    out."""
-    try:
-        names = [(match, path) for path in folder.iterdir() if (match := PART_NAME.fullmatch(path.name))]
-    except OSError:
-        return
-    for match, path in sorted(names, key=lambda name: (name[0][1], int(name[0][3]))):
-        try:
-            until = path.stat().st_mtime
-            begun = _read_begin(path)
-        except OSError:
-            continue
-        if begun is None:  # the header is damaged, which its reader reports
-            begun = min(until, float(timegm(time.strptime(match[2], "%Y%m%dT%H%M%SZ"))))
-        yield JournalPart(path=path, recording=match[1], number=int(match[3]), begun=begun, until=until)
+class Recording(NamedTuple):
+    """The files that one agentdash wrote."""
+
+    name: str
+    """What the names of its parts begin with."""
+    begun: float
+    """When it was begun, by its name (unix seconds)."""
+    parts: Sequence[JournalPart]
+    """In their order; at least one."""
+
+    @property
+    def until(self) -> float:
+        """When it was last written to (unix seconds)."""
+        return max(part.until for part in self.parts)
 
 
-def _read_begin(path: Path) -> float | None:
-    """Return the time in a part's header, or None if it is damaged."""
-    with open_stream(path) as file:
-        header = file.readline(_MAX_HEADER_BYTES)
-    try:
-        return possible_time(HEADER_DECODER.decode(header).at)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+def recordings(folder: Path) -> Iterator[Recording]:
+    """Yield the recordings in a folder, the oldest first. Files that cannot be read are left out."""
+    parts: dict[str, list[JournalPart]] = {}
+    begun: dict[str, float] = {}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if (match := PART_NAME.fullmatch(path.name)) is None:
+                continue
+            with suppress(OSError, ValueError, OverflowError):  # it is gone, or no time is so
+                part = JournalPart(path, int(match[3]), path.stat().st_mtime)
+                parts.setdefault(match[1], []).append(part)
+                begun[match[1]] = float(timegm(time.strptime(match[2], "%Y%m%dT%H%M%SZ")))
+    for name in sorted(parts):
+        yield Recording(name, begun[name], sorted(parts[name], key=lambda part: part.number))
+
+
+def find_recording(folder: Path, target: str) -> Recording | None:
+    """Return a recording: by its name in the folder, or by the path of a part."""
+    path = Path(target)
+    named = PART_NAME.fullmatch(path.name)
+    if named is not None and path.is_file():
+        folder, target = path.parent, named[1]
+    return next((recording for recording in recordings(folder) if recording.name == target), None)
 
 
 def find_overlapping(
@@ -88,74 +95,49 @@ def find_overlapping(
     is read to its end, and the one that continues it: whatever outlived the span ends there.
 
     Args:
-        folder: of the journals.
+        folder: of the journals; it need not exist.
         since: start of the span (unix seconds): what was known before is restored then.
         until: end of the span (unix seconds).
         now: unix seconds; a journal that was written to lately may still be growing.
     """
     chosen: list[tuple[Path, JournalReader]] = []
     for recording in recordings(folder):
-        end = max(part.until for part in recording)
-        if end < since or recording[0].begun > until:
+        end = recording.until
+        if end < since or recording.begun > until:
             continue
-        overlapping = [part for part in recording if part.until >= since]
-        chosen += [
-            (part.path, _reader(overlapping, index, since, now)) for index, part in enumerate(overlapping)
-        ]
+        chosen += _readers([part for part in recording.parts if part.until >= since], since, now)
         since = max(since, end)
         until = max(until, end + OVERHANG_S)
     return chosen
 
 
-def recordings(folder: Path) -> Iterator[list[JournalPart]]:
-    """Yield the parts of each recording in a folder, the oldest recording first."""
-    for _, group in groupby(find_parts(folder), key=lambda part: part.recording):
-        yield list(group)
-
-
-def find_recording(folder: Path, target: str) -> list[JournalPart]:
-    """Return the parts of a recording: by its name in the folder, or by the path of a part; empty: there is
-    none."""
-    path = Path(target)
-    named = PART_NAME.fullmatch(path.name)
-    if named is not None and path.is_file():
-        folder, target = path.parent, named[1]
-    return next((parts for parts in recordings(folder) if parts[0].recording == target), [])
-
-
-def recording_streams(parts: Sequence[JournalPart], now: float) -> Callable[[], list[FileStream]]:
-    """Return a factory of streams of a whole recording.
-
-    Args:
-        parts: of the recording.
-        now: unix seconds; a recording that was written to lately may still be growing.
-    """
-    begun = parts[0].begun
-    chosen = [(part.path, _reader(parts, index, 0.0, now)) for index, part in enumerate(parts)]
-    return lambda: [FileStream(path, deepcopy(reader), begun=begun) for path, reader in chosen]
-
-
-def _reader(parts: Sequence[JournalPart], index: int, since: float, now: float) -> JournalReader:
-    """Return the reader of one of the consecutive parts of a recording that are read."""
-    end = max(part.until for part in parts)
-    is_last = index == len(parts) - 1 and now - end > _MAX_WRITE_PAUSE_S
-    last_line, is_torn = _count_lines(parts[index].path) if is_last else (None, False)
-    follows = index > 0 and parts[index - 1].number == parts[index].number - 1
-    return JournalReader(since, follows=follows, last_line=last_line, torn=is_torn)
+def recording_streams(recording: Recording, now: float) -> Callable[[], list[FileStream]]:
+    """Return a factory of streams of a whole recording."""
+    return _factory(_readers(recording.parts, 0.0, now), recording.begun)
 
 
 def journal_streams(folder: Path, family: Family, now: float) -> Callable[[], list[FileStream]]:
-    """Return a factory of streams of what was recorded while a family was working, and after that.
-
-    Args:
-        folder: of the journals; it need not exist.
-        family: whose rollouts define the time span.
-        now: unix seconds; a journal that was written to lately may still be growing.
-    """
+    """Return a factory of streams of what was recorded while a family was working, and after that."""
     written = max((path.stat().st_mtime for path in family.paths if path.exists()), default=0.0)
     begun = min(filter(None, map(log_begun_at, family.paths)), default=0.0)
-    chosen = find_overlapping(folder, begun, written + OVERHANG_S, now)
+    return _factory(find_overlapping(folder, begun, written + OVERHANG_S, now), begun)
+
+
+def _factory(chosen: Sequence[tuple[Path, JournalReader]], begun: float) -> Callable[[], list[FileStream]]:
     return lambda: [FileStream(path, deepcopy(reader), begun=begun) for path, reader in chosen]
+
+
+def _readers(parts: Sequence[JournalPart], since: float, now: float) -> list[tuple[Path, JournalReader]]:
+    """Return the consecutive parts of a recording with their readers; the last one knows where it ends,
+    unless it was written to lately."""
+    found: list[tuple[Path, JournalReader]] = []
+    has_ended = now - max(part.until for part in parts) > _MAX_WRITE_PAUSE_S
+    for index, part in enumerate(parts):
+        is_last = has_ended and part is parts[-1]
+        last_line, is_torn = _count_lines(part.path) if is_last else (None, False)
+        follows = index > 0 and parts[index - 1].number == part.number - 1
+        found.append((part.path, JournalReader(since, follows=follows, last_line=last_line, torn=is_torn)))
+    return found
 
 
 def _count_lines(path: Path) -> tuple[int, bool]:

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome, read_names
+from agentdash.agents.codex.home import CodexHome, blocks, read_names
 from agentdash.agents.registry import adapters
 from agentdash.agents.session_logs import SessionLog, log_begun_at, log_of
-from agentdash.files import TORN, check_unpacked, is_record, open_stream
+from agentdash.files import TORN, is_record, open_stream
 from agentdash.model.events import Event, FileGapSkipped, FileSeen, ObservationsRecalled, PolicyRequested
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.memory import RememberedObservation, ThreadMemory
@@ -30,16 +30,12 @@ from agentdash.replay.family import Family
 
 # ------------------------------------------------------------
 # Read the lines of a file from any offset in bounded memory
-# The file is opened for each read and not kept open: a replayed file may be moved, or still be written.
+# A plain file is opened for each read and not kept open: it may be moved, or still be written.
 
 
 _BLOCK_BYTES: Final = 1 << 17
 """Bytes per read: enough to amortize opening the file; a restored cursor reads at most so much for its next
 line."""
-_LONG_LINE_BLOCK_BYTES: Final = 1 << 20
-"""Bytes per read within a line that is longer than a block."""
-_COMPRESSED_READ_BYTES: Final = 1 << 10
-"""Compressed bytes decoded at once: at zstd's maximum ratio these become 32 MiB."""
 _stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 
 
@@ -80,9 +76,8 @@ class LineReader:
         self.newline_due = newline_due
         """Whether the newline of the line returned last is still to come."""
         self._ends_with_record = ends_with_record
-        self._blocks = (
-            _CompressedBlocks(path, offset) if path.suffix == ".zst" else _PlainBlocks(path, offset)
-        )
+        self._is_packed = path.suffix == ".zst"
+        self._blocks = _unpacked_from(path, offset) if self._is_packed else _blocks_from(path, offset)
         self._ready: deque[bytes] = deque()
         self._partial = bytearray()
         self._dropped = 0
@@ -97,7 +92,7 @@ class LineReader:
         """
         while not self._ready:
             check_stop()
-            if not (block := self._blocks.read(_LONG_LINE_BLOCK_BYTES if self._partial else _BLOCK_BYTES)):
+            if not (block := next(self._blocks, b"")):
                 return self._rest()
             if self.newline_due:
                 self.newline_due = False
@@ -126,7 +121,7 @@ class LineReader:
             self.offset += len(line)
             return line
         # a compressed file is never appended to: its last line stays incomplete
-        if self._partial and isinstance(self._blocks, _CompressedBlocks):
+        if self._partial and self._is_packed:
             raise OSError(TORN)
         return None
 
@@ -136,55 +131,23 @@ class LineReader:
         self._dropped += max(0, len(data) - room)
 
 
-class _PlainBlocks:
-    def __init__(self, path: Path, offset: int) -> None:
-        self._path = path
-        self._offset = offset
-
-    def read(self, size: int) -> bytes:
-        with open_stream(self._path) as file:
-            file.seek(self._offset)
-            block = file.read(size)
-        self._offset += len(block)
-        return block
+def _blocks_from(path: Path, offset: int) -> Iterator[bytes]:
+    """Yield the content of a file from an offset on, empty blocks at its present end, without end."""
+    while True:
+        with open_stream(path) as file:
+            file.seek(offset)
+            block = file.read(_BLOCK_BYTES)
+        offset += len(block)
+        yield block
 
 
-class _CompressedBlocks:
-    """The content of a compressed file. An offset is reached by decompressing everything before it."""
-
-    def __init__(self, path: Path, offset: int) -> None:
-        self._path = path
-        self._skip = offset
-        self._offset = 0
-        self._plain_bytes = 0
-        """Decompressed so far."""
-        self._frame: Any = None
-
-    def read(self, size: int) -> bytes:
-        from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - few files are compressed
-
-        plain = bytearray()
-        with open_stream(self._path) as file:
-            file.seek(self._offset)
-            while len(plain) < size and (data := file.read(_COMPRESSED_READ_BYTES)):
-                self._offset += len(data)
-                while data:
-                    if self._frame is None or self._frame.eof:
-                        self._frame = ZstdDecompressor().decompressobj()
-                    try:
-                        piece = self._frame.decompress(data)
-                        self._plain_bytes += len(piece)
-                        check_unpacked(self._offset, self._plain_bytes)
-                    except (ZstdError, ValueError) as error:
-                        raise OSError(f"{error}") from error
-                    plain += piece
-                    data = self._frame.unused_data
-                if self._skip:
-                    self._skip -= len(done := plain[: self._skip])
-                    del plain[: len(done)]
-        if not plain and self._frame is not None and not self._frame.eof:
-            raise OSError("compressed data that is not complete")
-        return bytes(plain)
+def _unpacked_from(path: Path, offset: int) -> Iterator[bytes]:
+    """Yield the content of a compressed file from an offset on, which is reached by decompressing all before
+    it."""
+    for block in blocks(path):
+        if offset < len(block):
+            yield block[offset:]
+        offset = max(0, offset - len(block))
 
 
 # ------------------------------------------------------------

@@ -1,5 +1,5 @@
 """`agentdash check`: an audit of rollouts, as the document `agentdash.check/1` and as text; `--denials`, as
-`agentdash.check-denials/1` and tables.
+`agentdash.check-denials/2` and a table.
 
 `audit.py` runs the audit.
 """
@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
@@ -22,23 +22,23 @@ from agentdash.documents.worker import (
     finding_report,
     requested_report,
 )
-from agentdash.engine.denial_sums import CommonRemedy, DeniedCalls, common_remedies, sum_denials
 from agentdash.model.denials import stable_target
+from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Worker
 from agentdash.report.elements import (
     PolicyReport,
     UnreadableReport,
-    difference_lines,
     policy_report,
+    print_denial,
+    print_finding,
     quantity,
-    remedy_lines,
+    say,
     text_table,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 
 class ThreadReport(msgspec.Struct):
@@ -161,9 +161,9 @@ def thread_report(worker: Worker, file: str) -> ThreadReport:
         cli_version=worker.agent.version,
         verdict=worker.sandbox.verdict,
         state=str(worker.state),
-        requested=requested_report(worker.sandbox.requested) if worker.sandbox.requested else None,
+        requested=requested_report(worker.sandbox.requested),
         policies=[policy_report(period) for period in worker.policies],
-        findings=[finding_report(finding) for finding in worker.sandbox.findings],
+        findings=[finding_report(finding, FindingReport) for finding in worker.sandbox.findings],
         denials=[denial_report(entry) for entry in worker.sandbox.denials],
         notes=list(worker.notes),
         problem=None,
@@ -190,68 +190,51 @@ def unreadable_report(thread: str, file: str, problem: str) -> ThreadReport:
     )
 
 
-def denial_line(denial: DenialReport) -> str:
-    """Return an entry of the ledger in one line."""
-    certainty = "denied" if denial.certainty == "certain" else "likely denied"
-    past = ", got past" if denial.got_past else ""
-    quote = denial.quote.replace("\n", " ")
-    return (
-        f"{certainty} {denial.what} {denial.operation} {denial.target or '?'} {denial.count}x{past}: {quote}"
-    )
-
-
-def _named(thread: ThreadReport) -> str:
-    return f"{thread.host}:{thread.id}" if thread.host else thread.id
-
-
-def _print_remedy(report: FindingReport | DenialReport, console: Console) -> None:
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
-    if report.remedy:
-        for label, line in remedy_lines(report.remedy, report.remedy_where, report.remedy_once):
-            console.print(Text(f"  {label + ':' if label else '':<8}{line}"))
+def is_about(finding: FindingReport, denial: DenialReport) -> bool:
+    """Return whether a finding is about this entry of the denial ledger."""
+    if finding.kind not in DENIAL_KINDS:
+        return False
+    is_named = denial.target is not None and f" {denial.target} " in finding.message
+    return is_named or any(evidence.text.endswith(f"-> {denial.quote}") for evidence in finding.evidence)
 
 
 def print_check(report: CheckReport, console: Console) -> None:
-    """Print the findings by thread, and the totals; secrets masked."""
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
+    """Print the findings and the open denials by thread, and the totals; secrets masked."""
     report = mask_fields(report)
     for directory in report.unreadable_directories:
-        console.print(Text(str(directory)))
+        say(console, str(directory))
     for thread in report.threads:
-        if thread.problem:
-            console.print(Text(f"{thread.file}: cannot be read: {thread.problem}"))
-        for finding in thread.findings:
-            version = thread.cli_version or "?"
-            console.print(
-                Text(f"{_named(thread)}  {thread.agent} {version}  {finding.kind}  ({finding.direction})")
-            )
-            console.print(Text(f"  {finding.message}"))
-            for label, text in difference_lines(finding):
-                console.print(Text(f"  {label}: {text}"))
-            for evidence in finding.evidence:
-                console.print(Text(f"  {evidence.source} {evidence.at or ''}  {evidence.text}"), style="dim")
-            _print_remedy(finding, console)
-        for denial in thread.denials:
-            if not denial.got_past:
-                console.print(Text(f"{_named(thread)}  {denial_line(denial)}"))
-                _print_remedy(denial, console)
+        _print_thread(thread, console)
     totals = report.totals
     verdicts = f"{totals.match} match, {totals.mismatch} mismatch, {totals.unverified} unverified"
     unreadable = f", {totals.unreadable} unreadable" if totals.unreadable else ""
-    denials = f", {totals.denials} denials ({totals.open_denials} not got past)" if totals.denials else ""
-    console.print(Text(f"{quantity(totals.threads, 'thread')}: {verdicts}{unreadable}{denials}"))
+    denials = f", {quantity(totals.denials, 'denial')} ({totals.open_denials} unresolved)"
+    denials = denials if totals.denials else ""
+    say(console, f"{quantity(totals.threads, 'thread')}: {verdicts}{unreadable}{denials}")
+
+
+def _print_thread(thread: ThreadReport, console: Console) -> None:
+    denials = [
+        denial
+        for denial in thread.denials
+        if not denial.got_past and not any(is_about(finding, denial) for finding in thread.findings)
+    ]
+    if thread.problem:
+        say(console, f"{thread.file} cannot be read: {thread.problem}")
+    if thread.findings or denials:
+        name = f"{thread.host}:{thread.id}" if thread.host else thread.id
+        say(console, f"{name}  {thread.agent} {thread.cli_version or '?'}", style="bold")
+    for finding in thread.findings:
+        print_finding(finding, console, 2)
+    for denial in denials:
+        print_denial(denial, console, 2)
 
 
 # ------------------------------------------------------------
-# `agentdash check --denials`: the denial ledgers of many threads, by target, day, version and directory
+# `agentdash check --denials`: the denial ledgers of many threads by target
 
 
 _T = TypeVar("_T")
-_MAX_LISTED: Final = 14
-"""Days, versions and directories in the tables: the newest two weeks, or the worst; the document has all."""
-_BAR_CELLS: Final = 24
 
 
 class DeniedTargetReport(msgspec.Struct):
@@ -286,38 +269,17 @@ class CommonRemedyReport(msgspec.Struct):
     """Denied calls that it would have avoided."""
 
 
-class DenialSumReport(msgspec.Struct):
-    """The denials of one day, version or directory."""
-
-    name: str
-    """The day (UTC), the worker CLI and its version, or the working directory."""
-    calls: int
-    """Denied calls."""
-    threads: int
-    """Threads with denials."""
-    open: int
-    """Threads that did not get past one."""
-    of_threads: int | None
-    """Audited threads of this version or directory, also those without denials; null for days."""
-
-
 class DenialsReport(msgspec.Struct):
     """The document of `agentdash check --denials --json`."""
 
-    schema: Literal["agentdash.check-denials/1"]
+    schema: Literal["agentdash.check-denials/2"]
     threads: int
     unreadable: int
     """Number of files and directories that could not be read."""
     targets: list[DeniedTargetReport]
     """Those that stopped most threads first."""
     remedies: list[CommonRemedyReport]
-    """The set of remedies that would have avoided them; paths and hosts of one table are one."""
-    by_day: list[DenialSumReport]
-    """Oldest first; a day without denials is left out."""
-    by_version: list[DenialSumReport]
-    """Those with most denied calls first."""
-    by_directory: list[DenialSumReport]
-    """Likewise, by the working directories of the threads."""
+    """What would have avoided them, each once."""
 
     @property
     def exit_code(self) -> int:
@@ -336,59 +298,30 @@ def denials_report(audit: CheckReport) -> DenialsReport:
     targets = [_target_report(target, denials) for (_, target), denials in found.items()]
     targets.sort(key=lambda target: (-target.open, -target.count, target.target or ""))
     return DenialsReport(
-        schema="agentdash.check-denials/1",
+        schema="agentdash.check-denials/2",
         threads=len(audit.threads),
         unreadable=audit.totals.unreadable,
         targets=targets,
-        remedies=[
-            _remedy_report(each)
-            for each in common_remedies(denial for thread in audit.threads for denial in thread.denials)
-        ],
-        by_day=sorted(_sums(_denied_by_day(audit)), key=lambda each: each.name),
-        by_version=_sums(_denied_by(audit, _version), Counter(map(_version, audit.threads))),
-        by_directory=_sums(_denied_by(audit, _directory), Counter(map(_directory, audit.threads))),
+        remedies=_remedies(denial for thread in audit.threads for denial in thread.denials),
     )
 
 
-def _remedy_report(common: CommonRemedy) -> CommonRemedyReport:
-    return CommonRemedyReport(
-        remedy=common.remedy, remedy_where=common.where, targets=common.targets, calls=common.calls
-    )
-
-
-def _denied_by_day(audit: CheckReport) -> Iterator[DeniedCalls]:
-    for thread in audit.threads:
-        for denial in thread.denials:
-            last = max(denial.days, default=None)
-            for day, calls in denial.days.items():
-                yield DeniedCalls(day, thread.id, calls, is_open=day == last and not denial.got_past)
-
-
-def _denied_by(audit: CheckReport, name: Callable[[ThreadReport], str]) -> Iterator[DeniedCalls]:
-    for thread in audit.threads:
-        for denial in thread.denials:
-            yield DeniedCalls(name(thread), thread.id, denial.count, is_open=not denial.got_past)
-
-
-def _version(thread: ThreadReport) -> str:
-    return f"{thread.agent} {thread.cli_version or '?'}"
-
-
-def _directory(thread: ThreadReport) -> str:
-    return thread.cwd or "?"
-
-
-def _sums(denied: Iterable[DeniedCalls], audited: Mapping[str, int] | None = None) -> list[DenialSumReport]:
-    return [
-        DenialSumReport(
-            name=each.name,
-            calls=each.calls,
-            threads=each.threads,
-            open=each.open,
-            of_threads=audited[each.name] if audited is not None else None,
+def _remedies(denials: Iterable[DenialReport]) -> list[CommonRemedyReport]:
+    """Return the remedies, each once, those that would have avoided most calls first."""
+    found: dict[str, list[DenialReport]] = {}
+    for denial in denials:
+        if denial.remedy is not None:
+            found.setdefault(denial.remedy, []).append(denial)
+    reports = [
+        CommonRemedyReport(
+            remedy=remedy,
+            remedy_where=group[0].remedy_where,
+            targets=_distinct(denial.target for denial in group),
+            calls=sum(denial.count for denial in group),
         )
-        for each in sum_denials(denied)
+        for remedy, group in found.items()
     ]
+    return sorted(reports, key=lambda report: -report.calls)
 
 
 def _target_report(stable: str | None, denials: list[tuple[str, DenialReport]]) -> DeniedTargetReport:
@@ -412,21 +345,8 @@ def _distinct(values: Iterable[_T]) -> list[_T]:
     return list(dict.fromkeys(values))
 
 
-def _sums_table(title: str, sums: Sequence[DenialSumReport]) -> Table:
-    """Return a table with a bar for each number of calls."""
-    most = max(each.calls for each in sums)
-    rows = []
-    for each in sums:
-        of_threads = f" of {each.of_threads}" if each.of_threads is not None else ""
-        bar = "█" * max(1, round(_BAR_CELLS * each.calls / most))
-        rows.append((each.name, str(each.calls), bar, f"{each.threads}{of_threads}", str(each.open)))
-    return text_table((title, "CALLS", "", "THREADS", "OPEN"), rows, folded=("DIRECTORY",))
-
-
 def print_denials(report: DenialsReport, console: Console) -> None:
     """Print the targets as a table, secrets masked."""
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
     report = mask_fields(report)
     rows = [
         (
@@ -442,20 +362,12 @@ def print_denials(report: DenialsReport, console: Console) -> None:
     if rows:
         columns = ("WHAT", "CALLS", "THREADS", "OPEN", "OPERATIONS", "TARGET")
         console.print(text_table(columns, rows, folded=("TARGET",)))
-    for title, sums in (
-        ("DAY (UTC)", report.by_day[-_MAX_LISTED:]),
-        ("VERSION", report.by_version[:_MAX_LISTED]),
-        ("DIRECTORY", report.by_directory[:_MAX_LISTED]),
-    ):
-        if sums:
-            console.print()
-            console.print(_sums_table(title, sums))
     for common in report.remedies:
         named = ", ".join(target or "not named" for target in common.targets)
-        console.print(Text(f"\n{common.remedy}"))
+        console.print(f"\n{common.remedy}", markup=False)
         where = f" ({common.remedy_where})" if common.remedy_where else ""
         calls = quantity(common.calls, "denied call")
-        console.print(Text(f"  would have avoided {calls}: {named}{where}"), style="dim")
+        say(console, f"would have avoided {calls}: {named}{where}", 2, style="dim")
     unreadable = f", {report.unreadable} unreadable" if report.unreadable else ""
     threads, targets = quantity(report.threads, "thread"), quantity(len(report.targets), "denied target")
-    console.print(Text(f"{threads}{unreadable}, {targets}"))
+    say(console, f"{threads}{unreadable}, {targets}")

@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
 
 import msgspec
-from msgspec.structs import replace
 
-from agentdash.agents.codex.home import blocks
 from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.guide import sections
 from agentdash.model.denials import stable_target
-from agentdash.model.findings import DENIAL_KINDS, DIRECTIONS, FINDING_KINDS, FindingKind
+from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, FindingKind
 from agentdash.model.secrets import mask_fields
-from agentdash.model.suggestions import suggest
-from agentdash.report.check import CheckReport, GateReport, ThreadReport
+from agentdash.report.check import CheckReport, GateReport, ThreadReport, is_about
 from agentdash.report.elements import difference_lines, quantity, remedy_lines
 
 if TYPE_CHECKING:
@@ -61,10 +56,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     severity: str = "warning"
     details: tuple[str, ...] = ()
     """Further lines: differences, quotes, the remedy."""
-    at: str | None = None
-    """The time of the first observation, as its line in the session log has it."""
-    line: int | None = None
-    """The number of that line."""
     is_known: bool = False
     """Whether the baseline has it."""
     is_failing: bool = False
@@ -76,21 +67,13 @@ def results(report: CheckReport) -> Iterator[Result]:
     for thread in report.threads:
         open_denials = [denial for denial in thread.denials if not denial.got_past]
         for finding in thread.findings:
-            denial = next((each for each in open_denials if _is_about(finding, each)), None)
+            denial = next((each for each in open_denials if is_about(finding, each)), None)
             if denial is not None:
                 open_denials.remove(denial)  # one cause, one result
             yield _of_finding(thread, finding, denial)
         yield from (_of_denial(thread, denial) for denial in open_denials)
         if thread.verdict == UNVERIFIED and thread.problem is None:
             yield _of_unverified(thread)
-
-
-def _is_about(finding: FindingReport, denial: DenialReport) -> bool:
-    """Return whether a finding is about this entry of the denial ledger."""
-    if finding.kind not in DENIAL_KINDS:
-        return False
-    is_named = denial.target is not None and f" {denial.target} " in finding.message
-    return is_named or any(evidence.text.endswith(f"-> {denial.quote}") for evidence in finding.evidence)
 
 
 def _of_finding(thread: ThreadReport, finding: FindingReport, denial: DenialReport | None) -> Result:
@@ -104,7 +87,6 @@ def _of_finding(thread: ThreadReport, finding: FindingReport, denial: DenialRepo
         direction=finding.direction,
         severity=finding.severity,
         details=(*differences, *quotes, *_remedy(finding)),
-        at=finding.since or next((evidence.at for evidence in finding.evidence), None),
     )
 
 
@@ -122,7 +104,6 @@ def _of_denial(thread: ThreadReport, denial: DenialReport) -> Result:
         f"{denial.target or '(target not named)'}, {calls}",
         direction="narrower",
         details=(denial.quote, *_remedy(denial)),
-        at=denial.first,
     )
 
 
@@ -148,8 +129,6 @@ ANY: Final = "any"
 """Every result but unverified threads; what fails a check without options."""
 FAIL_ON: Final = (ANY, UNVERIFIED, *DIRECTIONS, *(kind for kind in RESULT_KINDS if kind != UNVERIFIED))
 """The values of `--fail-on`."""
-FORMER_DIRECTIONS: Final = {"looser": "wider", "stricter": "narrower"}
-"""What directions were called up to 0.1.0; `--fail-on` still takes these."""
 MAX_BASELINE_BYTES: Final = 256 << 20
 """A document of `check --json` has some kB for each thread."""
 
@@ -206,13 +185,6 @@ class Gate(msgspec.Struct, frozen=True):
         )
 
 
-def invalid_value(value: str) -> str | None:
-    """Return what is wrong with a value of `--fail-on`; None if nothing is."""
-    if value in FAIL_ON or value in FORMER_DIRECTIONS:
-        return None
-    return f"invalid value {value!r}{suggest(value, FAIL_ON)}"
-
-
 def baseline_of(judged: Iterable[Result]) -> BaselineReport:
     """Return the baseline in which all results are known, unverified threads too."""
     known = [KnownResult(kind=each.kind, about=each.about, thread=each.thread.id) for each in judged]
@@ -220,25 +192,12 @@ def baseline_of(judged: Iterable[Result]) -> BaselineReport:
 
 
 def parse_baseline(content: bytes) -> frozenset[KnownResult]:
-    """Return the known results of a baseline, or of a document of `check --json`.
+    """Return the known results of a baseline.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is none.
     """
-    schema = msgspec.json.decode(content, type=_Document).schema
-    if schema == "agentdash.check/1":
-        earlier = msgspec.json.decode(content, type=CheckReport)
-        return frozenset(baseline_of(results(earlier)).known)
-    if schema != "agentdash.baseline/1":
-        raise ValueError(f"its schema is {schema!r}: neither agentdash.baseline/1 nor agentdash.check/1")
-    known = msgspec.json.decode(content, type=BaselineReport).known
-    # targets as they were written by hand, or before random names had a sign
-    stable = (msgspec.structs.replace(each, about=stable_target(each.about) or each.about) for each in known)
-    return frozenset((*known, *stable))
-
-
-class _Document(msgspec.Struct):
-    schema: str
+    return frozenset(msgspec.json.decode(content, type=BaselineReport).known)
 
 
 def _names(result: Result) -> Collection[KnownResult]:
@@ -268,11 +227,10 @@ def print_gate(gate: GateReport, judged: Sequence[Result], console: Console) -> 
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Final = {"danger": "error", "warning": "warning", "info": "note"}
-_RULE_INDEX: Final = {kind: index for index, kind in enumerate(RESULT_KINDS)}
 _FINGERPRINTS: Final = ("agentdash/v1", "primaryLocationLineHash")
 """Names of the hash of kind, thread and `Result.about`; the second is the only one that GitHub reads."""
-_WHOLE_FILE: Final = 1
-"""The line of results whose own line is not known: GitHub shows none without a region."""
+_REGION: Final = {"startLine": 1}
+"""A result is about a whole file: GitHub shows none without a region."""
 _MAX_DESCRIPTION_CHARS: Final = 1000
 """GitHub's limit of `fullDescription.text`."""
 
@@ -283,12 +241,11 @@ def sarif(report: CheckReport, judged: Sequence[Result], *, version: str, cwd: P
     Args:
         cwd: paths below this directory are relative to it.
     """
-    has_baseline = report.gate is not None and report.gate.baseline is not None
     run = {
         "tool": {"driver": {"name": "agentdash", "version": version, "rules": _rules()}},
         "invocations": [_invocation(report, cwd)],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(result, cwd, has_baseline=has_baseline) for result in judged],
+        "results": [_result(result, cwd) for result in judged],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(mask_fields(document)), indent=2).decode()
@@ -328,19 +285,17 @@ def _invocation(report: CheckReport, cwd: Path) -> dict[str, Any]:
     }
 
 
-def _result(result: Result, cwd: Path, *, has_baseline: bool) -> dict[str, Any]:
+def _result(result: Result, cwd: Path) -> dict[str, Any]:
     is_undecided = result.kind == UNVERIFIED and not result.is_failing
     thread = result.thread
     identity = f"{result.kind}\0{thread.id}\0{result.about}".encode()
-    fingerprint = hashlib.sha256(identity).hexdigest()
     found: dict[str, Any] = {
         "ruleId": result.kind,
-        "ruleIndex": _RULE_INDEX[result.kind],
         "kind": "open" if is_undecided else "fail",
         "level": "none" if is_undecided else _LEVELS[result.severity],
         "message": {"text": "\n".join((result.message, *result.details))},
-        "locations": [_location(thread.file, cwd, result.line or _WHOLE_FILE)],
-        "partialFingerprints": dict.fromkeys(_FINGERPRINTS, fingerprint),
+        "locations": [_location(thread.file, cwd)],
+        "partialFingerprints": dict.fromkeys(_FINGERPRINTS, hashlib.sha256(identity).hexdigest()),
         "properties": {
             "thread": thread.id,
             "agent": f"{thread.agent} {thread.cli_version or '?'}",
@@ -349,70 +304,23 @@ def _result(result: Result, cwd: Path, *, has_baseline: bool) -> dict[str, Any]:
             "failing": result.is_failing,
         },
     }
-    if has_baseline:
-        found["baselineState"] = "unchanged" if result.is_known else "new"
     if result.is_known:
         found["suppressions"] = [{"kind": "external", "justification": "known by the baseline"}]
     return found
 
 
-def _location(file: str, cwd: Path, line: int | None = None) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": uri_in(cwd, file)}}
-    if line is not None:
-        place["region"] = {"startLine": line}
-    return {"physicalLocation": place}
+def _location(file: str, cwd: Path) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": {"uri": uri_in(cwd, file)}, "region": _REGION}}
 
 
-# ------------------------------------------------------------
-# The places of results: path and line of a rollout, for CI systems that show files of a repository
-
-
-def path_in(base: Path, file: str) -> str:
-    """Return the path of a file relative to a directory if it is below it, else the absolute path.
+def uri_in(base: Path, file: str) -> str:
+    """Return the URI of a file: a relative reference if it is below a directory, else a `file:` URI.
 
     Args:
         base: absolute.
         file: relative to `base`, or absolute.
     """
     path = Path(os.path.normpath(base / file))
-    return path.relative_to(base).as_posix() if path.is_relative_to(base) else path.as_posix()
-
-
-def uri_in(base: Path, file: str) -> str:
-    """Return the URI of a file: a relative reference if it is below a directory, else a `file:` URI."""
-    path = path_in(base, file)
-    return f"file://{quote(path)}" if path.startswith("/") else quote(path)
-
-
-def with_lines(judged: Sequence[Result]) -> list[Result]:
-    """Return results with the first line of their file that has their time, where there is one.
-
-    Compressed files have no lines that anything could show, and files of other hosts are not here.
-    """
-    wanted: dict[str, set[str]] = {}
-    for result in judged:
-        if result.at is not None and result.thread.host is None and result.thread.file.endswith(".jsonl"):
-            wanted.setdefault(result.thread.file, set()).add(result.at)
-    found = {file: _first_lines(Path(file), times) for file, times in wanted.items()}
-    return [replace(each, line=found.get(each.thread.file, {}).get(each.at or "")) for each in judged]
-
-
-def _first_lines(path: Path, times: Iterable[str]) -> dict[str, int]:
-    """Return the number of the first line with each time; without those that no line has."""
-    left = {time.encode() for time in times}
-    stamp = re.compile(rb'"timestamp"\s*:\s*"(' + b"|".join(map(re.escape, left)) + rb')"')
-    found: dict[str, int] = {}
-    number, rest = 1, b""
-    try:
-        for block in chain(blocks(path), (b"\n",)):
-            lines, newline, rest = (rest + block).rpartition(b"\n")
-            for match in stamp.finditer(lines):
-                if match[1] in left:
-                    left.discard(match[1])
-                    found[match[1].decode()] = number + lines.count(b"\n", 0, match.start())
-            if not left:
-                break
-            number += lines.count(b"\n") + len(newline)
-    except (OSError, ValueError):  # it was read before, and has gone
-        return found
-    return found
+    if path.is_relative_to(base):
+        return quote(path.relative_to(base).as_posix())
+    return f"file://{quote(path.as_posix())}"

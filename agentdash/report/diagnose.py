@@ -21,14 +21,7 @@ from typing import Final
 
 from agentdash import __version__
 from agentdash.agents.codex.command_rules import rule_files
-from agentdash.agents.codex.config.argv import parse_options
-from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.files import read_layers
-from agentdash.agents.codex.config.precedence import request
-from agentdash.agents.codex.config.reader import NEEDED, environment_rules
-from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
-from agentdash.agents.codex.home import CodexHome, default_home, locks, open_lines, problem
+from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.knowledge import installed_agents, installed_codex, knowledge, screen_versions
@@ -38,20 +31,18 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.command import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
-from agentdash.collect.tmux.actions import clipboard
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
 from agentdash.config import Config, config_file, state_folder
 from agentdash.model.events import HostSeen, LineSkipped, PaneSeen, ProcessSeen, SourceSeen, ThreadStarted
 from agentdash.model.pane import NO_SERVER, REFUSED, tmux_source
 from agentdash.model.process import Process
-from agentdash.model.requested import RequestField
 from agentdash.model.sanitize import clean_line
-from agentdash.model.terminal_colours import SIXTEEN, terminal_colours
+from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
-from agentdash.report.predictions import default_version
-from agentdash.store.digests import DigestStore
+from agentdash.report.elements import quantity
+from agentdash.report.predictions import check_config, default_version
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 
 _COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
@@ -67,35 +58,28 @@ _MIN_VISIBLE_PROCESSES: Final = 3
 
 def diagnose(
     config: Config,
-    settings: str,
     hosts: Sequence[Carrier] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> DoctorReport:
-    """Run all checks.
-
-    Args:
-        settings: a summary of the config file.
-    """
+    """Run all checks."""
     sandbox = confinement(own_socket() if config.tmux else None)
     home = CodexHome(config.codex_home or default_home())
     probe = _Probe(config, sandbox)
-    python = f"Python {platform.python_version()}"
+    file = config_file(environ)
     checks = [
-        ok("agentdash", f"{__version__}, {python}, {sys.platform}"),
-        ok("config", f"{clean_line(str(config_file(environ)))}: {settings}"),
+        ok("agentdash", f"{__version__}, Python {platform.python_version()}, {sys.platform}"),
+        ok("config", f"{clean_line(str(file))}{'' if file.exists() else ': no such file, defaults apply'}"),
         *_check_sandbox(sandbox, home, config),
         *check_homes(home, probe.processes.values()),
-        *check_config(home, environ),
+        *_check_config(home),
         *check_rules(home),
         *_check_agents(),
         *_check_tmux(config, sandbox, probe),
-        *_check_processes(home, probe, sandbox),
+        *_check_processes(probe, sandbox),
         *check_hosts(hosts),
-        *_check_file_events(home),
+        _check_file_events(home),
         *_check_terminal(environ),
         _check_state_directory(),
-        _check_digests(),
-        _check_debug_log(config),
     ]
     return DoctorReport("agentdash.doctor/1", checks)
 
@@ -137,17 +121,13 @@ def _check_sandbox(sandbox: str | None, home: CodexHome, config: Config) -> Iter
     try:
         published = read_published(path)
         trouble = outdated(published, now)
-        age = f"{published.age(now):.0f} s old"
-        detail = trouble or f"{clean_line(str(path))}, {age}, by pid {published.pid}"
+        detail = f"{clean_line(str(path))}, {published.age(now):.0f} s old, by pid {published.pid}"
     except UnpublishedError as error:
-        trouble = detail = str(error)
-    detail = detail.partition(": start")[0]
+        trouble, detail = str(error), ""
+    detail = (trouble or detail).partition(": start")[0]
     if sandbox is not None:
-        yield warn(
-            "sandbox",
-            f"agentdash itself runs inside of one: {sandbox}",
-            "panes and processes are only known from the status file",
-        )
+        inside = f"agentdash itself runs inside of one: {sandbox}"
+        yield warn("sandbox", inside, "panes and processes are only known from the status file")
         yield fail("status file", detail, START) if trouble else ok("status file", detail)
         return
     yield ok("sandbox", "agentdash runs outside of any sandbox")
@@ -166,23 +146,6 @@ def _check_state_directory() -> DoctorCheck:
         return ok("state", f"{shown} can be written")
     advice = "without it there is no status file: set XDG_STATE_HOME"
     return warn("state", f"{shown} cannot be written", advice)
-
-
-def _check_digests() -> DoctorCheck:
-    store = DigestStore(state_folder())
-    usage = store.usage()
-    if store.trouble is not None:
-        return warn("digests", clean_line(store.trouble), "all files are read again: delete the file")
-    if usage is None or usage.oldest is None:
-        return ok("digests", "none; `check`, `sessions`, `status` and the library keep what they have read")
-    days = max(0.0, SystemClock().now() - usage.oldest) / 86_400
-    return ok("digests", f"{usage.digests}, {usage.size / 1e6:.1f} MB, the oldest {days:.0f} days old")
-
-
-def _check_debug_log(config: Config) -> DoctorCheck:
-    if config.debug_log is None:
-        return ok("debug log", "off; --debug-log FILE writes tracebacks")
-    return ok("debug log", clean_line(str(config.debug_log)))
 
 
 # ---------------------------------------------------------------- tmux
@@ -219,7 +182,6 @@ def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[
     if sandbox is not None:
         yield warn("tmux server", "cannot be reached from inside of a sandbox")
         return
-    yield from _check_clipboard()
     any_answers = any(server.ok for server in probe.servers)
     for server in probe.servers:
         if server.ok:
@@ -235,17 +197,6 @@ def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[
             yield from _check_server(name, process)
 
 
-def _check_clipboard() -> Iterator[DoctorCheck]:
-    """Check whether what is copied inside of tmux reaches the clipboard of the terminal."""
-    if own_socket() is None:
-        return
-    if (problem := clipboard()) is None:
-        yield ok("tmux clipboard", "what the dashboard copies reaches tmux's buffer and the clipboard")
-    else:
-        advice = "tmux set -s set-clipboard external, or on; and terminal-features of the terminal"
-        yield warn("tmux clipboard", f"copies go to tmux's buffer, {problem}", advice)
-
-
 def _check_server(server: str, process: Process) -> Iterator[DoctorCheck]:
     flags = sorted(name for name in process.env or {} if name.startswith("CODEX_SANDBOX"))
     if flags:
@@ -259,7 +210,7 @@ def _check_server(server: str, process: Process) -> Iterator[DoctorCheck]:
 # ---------------------------------------------------------------- processes, files, terminal
 
 
-def _check_processes(home: CodexHome, probe: _Probe, sandbox: str | None) -> Iterator[DoctorCheck]:
+def _check_processes(probe: _Probe, sandbox: str | None) -> Iterator[DoctorCheck]:
     if sys.platform != "linux":
         reason = "this system does not show the environment and the sandbox of other processes"
         yield warn("processes", f"{probe.health}; {reason}", "verdicts rest on what commands printed")
@@ -270,36 +221,19 @@ def _check_processes(home: CodexHome, probe: _Probe, sandbox: str | None) -> Ite
         return
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     readable = sum(os.access(f"/proc/{pid}/environ", os.R_OK) for pid in pids)
-    detail = f"{len(pids)} seen, the environment of {readable} can be read; {probe.health}"
+    detail = f"{len(pids)} visible, {readable} with their environment; {probe.health}"
     if sandbox is None and len(pids) < _MIN_VISIBLE_PROCESSES:
         advice = "/proc hides others (hidepid, or a container): run agentdash where the agents run"
         yield warn("processes", detail, advice)
     else:
         yield ok("processes", detail)
-    if not locks(home, 0.0).readable:
-        advice = "the owner of a thread is found by open files alone"
-        yield warn("locks", "/proc/locks cannot be read", advice)
 
 
-def _check_file_events(home: CodexHome) -> Iterator[DoctorCheck]:
-    limits = {
-        name: _read_number(Path("/proc/sys/fs/inotify", name))
-        for name in ("max_user_watches", "max_user_instances")
-    }
-    shown = ", ".join(f"{name} {value}" for name, value in limits.items() if value is not None)
+def _check_file_events(home: CodexHome) -> DoctorCheck:
     if (reason := refusal([str(root) for root in home.roots])) is None:
-        yield ok("file events", shown or "there are some")
-        return
-    sysctl = "raise fs.inotify.max_user_watches and max_user_instances with sysctl"
-    detail = f"{reason} ({shown})" if shown else reason
-    yield warn("file events", detail, f"changes are seen by polling, within 2 s; {sysctl}")
-
-
-def _read_number(path: Path) -> int | None:
-    try:
-        return int(path.read_text("ascii"))
-    except (OSError, ValueError):
-        return None
+        return ok("file events", "changes are seen at once")
+    advice = "raise fs.inotify.max_user_watches and max_user_instances with sysctl"
+    return warn("file events", f"{reason}: changes are seen by polling, within 2 s", advice)
 
 
 def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
@@ -307,28 +241,15 @@ def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield ok("terminal", "the output goes to a file or a program")
         return
     size = shutil.get_terminal_size()
+    claims = ", ".join(f"{name}={clean_line(environ[name])}" for name in _COLOUR_CLAIMS if environ.get(name))
+    detail = f"{size.columns}x{size.lines}, {terminal_colours(environ)} ({claims or 'TERM is not set'})"
     if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
-        advice = f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown"
-        yield warn("terminal", f"{size.columns}x{size.lines}", advice)
+        yield warn("terminal", detail, f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown")
     else:
-        yield ok("terminal", f"{size.columns}x{size.lines}")
-    yield _check_colours(environ)
+        yield ok("terminal", detail)
     encoding = locale.getencoding()
-    if encoding.lower().replace("-", "") == "utf8":
-        yield ok("characters", encoding)
-    else:
+    if encoding.lower().replace("-", "") != "utf8":
         yield warn("characters", encoding, "agentdash --ascii, or set LANG to a UTF-8 locale")
-
-
-def _check_colours(environ: Mapping[str, str]) -> DoctorCheck:
-    """Check what the terminal claims, which colours are used by that, and of which theme."""
-    claims = [f"{name}={clean_line(environ[name])}" for name in _COLOUR_CLAIMS if environ.get(name)]
-    used = terminal_colours(environ)
-    detail = f"{', '.join(claims) or 'TERM is not set'}: {used} are used"
-    if used == SIXTEEN:
-        advice = "set COLORTERM=truecolor if this terminal has more; in tmux, default-terminal tmux-256color"
-        return ok("colours", f"{detail}, the terminal's own, unless --theme names others", advice)
-    return ok("colours", detail)
 
 
 # ------------------------------------------------------------
@@ -366,19 +287,20 @@ def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[Docto
 
 
 def check_rules(home: CodexHome) -> Iterator[DoctorCheck]:
-    """Yield how many rules a Codex would have here that let commands out of its sandbox, and what in their
-    files is not understood."""
+    """Yield how many rules let commands out of the sandbox of a Codex here, and what in their files is not
+    understood."""
     files = rule_files(str(home.root.expanduser().absolute()), str(Path.cwd()))
     for file in files:
-        trouble = f"{file.path}: {file.problem}" if file.problem else ""
+        trouble = file.problem
         if file.unknown:
-            statements = f"{len(file.unknown)} statement{'s' * (len(file.unknown) != 1)}"
-            trouble = f"{file.path}: {statements} not understood, line {file.unknown[0]} first"
+            statements = quantity(len(file.unknown), "statement")
+            trouble = f"{statements} not understood, line {file.unknown[0]} first"
         if trouble:
-            yield warn("codex rules", trouble, "what these let out of the sandbox is not known")
+            advice = "what these let out of the sandbox is not known"
+            yield warn("codex rules", f"{file.path}: {trouble}", advice)
     allowing = [rule for file in files for rule in file.rules if rule.decision == "allow"]
     if allowing:
-        those = f"{len(allowing)} rule{'s' * (len(allowing) != 1)}"
+        those = quantity(len(allowing), "rule")
         detail = f"commands that {those} allow run outside of the sandbox; {allowing[0].place} first"
         yield ok("codex rules", detail)
 
@@ -435,42 +357,29 @@ def _version(path: Path) -> str | None:
     return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
 
 
-def _needed(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that commands need; `CODEX_HOME` where it is not at its default."""
-    return tuple(name for name in NEEDED if name != "CODEX_HOME" or environ.get(name))
-
-
-def check_config(home: CodexHome, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Yield the configuration layers of a Codex that would be started here, and what in them has no
-    effect."""
+def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
+    """Yield the configuration of a Codex that would be started here, and what in it has no effect."""
     installed = installed_codex()
-    version = installed or default_version()[0]
-    rules, nothing, cwd = rules_for(version) or latest_rules(), parse_options(()), str(Path.cwd())
-    layers = read_layers(str(home.root.expanduser().absolute()), cwd, nothing, rules)
-    for file in layers.problems:
-        yield warn(
-            "codex config", f"{file.path} cannot be read: {file.problem}", "Codex may not start with it"
-        )
-    counting = [file.path for file in (*layers.files, *layers.managed) if not file.problem]
-    _, given = request(layers, nothing, rules, cwd=cwd)
-    which = f"Codex {version} here" if installed else f"Codex is not installed; by the rules of {version}"
-    detail = f"{which}: {', '.join(counting) or 'no configuration file'}"
-    if given.refusal is not None:
-        yield warn("codex config", detail, f"Codex will not start: {given.refusal}")
+    version = (installed, "on PATH") if installed else default_version()
+    root = home.root.expanduser().absolute()
+    report = check_config((), home=root, cwd=Path.cwd(), version=version)
+    for file in report.files:
+        if file.problem:
+            detail = f"{file.path} cannot be read: {file.problem}"
+            yield warn("codex config", detail, "Codex may not start with it")
+    which = (
+        f"Codex {installed} here" if installed else f"Codex is not installed; by the rules of {version[0]}"
+    )
+    files = ", ".join(file.path for file in report.files if file.in_force)
+    policy = ", ".join(f"{part.part} {part.value}" for part in report.parts)
+    detail = f"{which}: {files or 'no configuration file'}; {policy}"
+    if report.refusal is not None:
+        yield warn("codex config", detail, f"Codex will not start: {report.refusal}")
     else:
-        decisive = given.origin(RequestField.FILESYSTEM)
-        by = f" by {decisive.where}" if decisive else ""
-        yield ok(
-            "codex config", f"{detail}; files {given.policy.filesystem}, network {given.policy.network}{by}"
-        )
-    stack = Stack(nothing, layers.files, rules, managed=layers.managed_config)
-    for rule in environment_rules(stack, _needed(environ)):
-        advice = (
-            "workers need these, and agentdash inside of the sandbox: list them in `include_only` or `set`"
-        )
-        yield warn("codex environment", str(rule), advice if rule.effect == "drops" else None)
-    for setting in ineffective(layers, nothing, rules, given):
-        yield warn("codex config", str(setting))
+        yield ok("codex config", detail)
+    for setting in report.no_effect:
+        where = setting.file if setting.line is None else f"{setting.file}:{setting.line}"
+        yield warn("codex config", f"{where}: {setting.text} has no effect: {setting.why}")
 
 
 # ------------------------------------------------------------

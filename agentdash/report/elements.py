@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from agentdash.documents.worker import FindingReport
+from agentdash.documents.worker import DenialReport, EvidenceReport, FindingReport, document
 from agentdash.model.findings import FIELD_LABELS, Finding, difference
 from agentdash.model.layers import LayerField
 from agentdash.model.remote import HostLink
@@ -18,7 +19,11 @@ from agentdash.model.thread import PolicyPeriod
 from agentdash.model.times import iso
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
+
+_MIN_COLUMNS: Final = 40
+"""Narrower terminals break the lines themselves."""
 
 
 class ViaReport(msgspec.Struct):
@@ -88,7 +93,23 @@ def quantity(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-# ------------------------------------------------------------ tables
+# ------------------------------------------------------------ texts and tables
+
+
+def say(console: Console, text: str, indent: int = 0, *, style: str = "") -> None:
+    """Print a text that breaks between words only; its further lines are indented by two more columns."""
+    from rich.text import Text  # noqa: PLC0415 - documents need no texts
+
+    lines = textwrap.wrap(
+        text,
+        max(console.width, _MIN_COLUMNS),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in lines:
+        console.print(Text(line, style), soft_wrap=True)
 
 
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, folded: Container[str]) -> Table:
@@ -128,6 +149,52 @@ def remedy_lines(remedy: str, where: str | None, once: str | None) -> Iterator[t
         yield "once", once
 
 
+def print_remedy(report: FindingReport | DenialReport, console: Console, indent: int) -> None:
+    """Print a remedy, if there is one; what is to be copied stands on one line."""
+    from rich.text import Text  # noqa: PLC0415 - documents need no texts
+
+    if report.remedy:
+        for label, line in remedy_lines(report.remedy, report.remedy_where, report.remedy_once):
+            if label == "where":
+                say(console, f"where   {line}", indent)
+            else:
+                console.print(Text(f"{' ' * indent}{label:<8}{line}"), soft_wrap=True)
+
+
+def print_evidence(
+    evidence: Iterable[EvidenceReport], console: Console, indent: int, *, with_rules: bool = False
+) -> None:
+    """Print pieces of evidence, each on a line of its own."""
+    for piece in evidence:
+        against = "" if piece.agrees else "against it: "
+        rule = f"{piece.rule}: " if with_rules else ""
+        say(console, f"{against}{piece.source} {piece.at or ''} {rule}{piece.text}", indent, style="dim")
+
+
+def print_finding(report: FindingReport, console: Console, indent: int) -> None:
+    """Print a finding with what differs, its evidence and its remedy."""
+    say(console, f"{report.kind} ({report.direction}): {report.message}", indent)
+    for label, text in difference_lines(report):
+        say(console, f"{label}: {text}", indent + 2)
+    print_evidence(report.evidence, console, indent + 2)
+    print_remedy(report, console, indent + 2)
+
+
+def denial_line(denial: DenialReport) -> str:
+    """Return an entry of the ledger in one line."""
+    certainty = "denied" if denial.certainty == "certain" else "likely denied"
+    past = ", got past" if denial.got_past else ""
+    target = denial.target or f"{denial.what}, target not named"
+    quote = " ".join(denial.quote.split())
+    return f"{certainty}: {denial.operation} {target} ({quantity(denial.count, 'call')}{past}): {quote}"
+
+
+def print_denial(report: DenialReport, console: Console, indent: int) -> None:
+    """Print an entry of the denial ledger with its remedy."""
+    say(console, denial_line(report), indent)
+    print_remedy(report, console, indent + 2)
+
+
 def difference_lines(finding: Finding | FindingReport) -> Iterator[tuple[str, str]]:
     """Yield each cell that differs as a label and both values: `network`, `configured on, applied off`."""
     for field in finding.fields:
@@ -158,14 +225,6 @@ class PolicyReport(msgspec.Struct):
 
 def policy_report(period: PolicyPeriod) -> PolicyReport:
     """Return the report of a policy with its origin."""
-    policy = period.policy
-    return PolicyReport(
-        since=iso(period.since),
-        origin=period.origin,
-        line=period.line,
-        filesystem=str(policy.filesystem),
-        network=str(policy.network),
-        writable_roots=list(policy.writable_roots),
-        approval=policy.approval,
-        reviewer=policy.reviewer,
+    return document(
+        PolicyReport, period.policy, since=iso(period.since), origin=period.origin, line=period.line
     )

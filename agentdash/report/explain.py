@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -17,54 +17,39 @@ from agentdash.documents.worker import (
     ConfiguredReport,
     DenialReport,
     EvidenceReport,
-    FieldReport,
+    FindingReport,
     GotReport,
     RequestedReport,
-    configured_report,
     denial_report,
+    document,
     evidence_report,
-    field_reports,
-    got_report,
-    remedy_fields,
+    finding_report,
     requested_report,
 )
 from agentdash.model import worker as w
-from agentdash.model.denials import Remedy
-from agentdash.model.evidence import Evidence
-from agentdash.model.findings import Finding, sides
 from agentdash.model.pane import Pane
-from agentdash.model.requested import Requested
 from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.times import iso
-from agentdash.report.check import denial_line
-from agentdash.report.elements import PolicyReport, ViaReport, difference_lines, policy_report, remedy_lines
+from agentdash.report.check import is_about
+from agentdash.report.elements import (
+    PolicyReport,
+    ViaReport,
+    policy_report,
+    print_denial,
+    print_evidence,
+    print_finding,
+    say,
+)
 
 if TYPE_CHECKING:
     from agentdash.agents.screen_reader import ScreenReading
 
 
-class FullFindingReport(msgspec.Struct):
-    """A finding with all its fields."""
+class FullFindingReport(FindingReport, kw_only=True):
+    """A finding with what shows it."""
 
-    kind: str
-    direction: str
-    severity: str
-    message: str
-    configured: str
-    """The configured side, quoted."""
-    got: str
-    """The observed side, quoted."""
-    since: str | None
-    last: str | None
-    count: int
     calls: list[str]
     pids: list[int]
-    remedy: str | None
-    remedy_where: str | None
-    remedy_once: str | None
-    fields: list[FieldReport]
-    """The cells that differ; empty for a denial."""
-    evidence: list[EvidenceReport]
 
 
 class LinkReport(msgspec.Struct):
@@ -146,94 +131,63 @@ def explain_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> Explai
 
 def print_explained(snapshot: w.Snapshot, console: Console) -> None:
     """Print all workers of a snapshot: state, verdict, findings, evidence; secrets masked."""
-    for number, worker in enumerate(mask_fields(snapshot.workers)):
+    for number, worker in enumerate(mask_fields(explain_report(snapshot)).workers):
         if number:
             console.print()
-        console.print(Text(f"{worker.name}  ({worker.id})", style="bold"))
-        console.print(Text(f"{worker.state}: {worker.assessment.why}"))
-        _print_evidence(worker.assessment.evidence, console)
-        if worker.git is not None:
-            console.print(Text(f"git: {worker.git.in_words()}"), style="dim")
+        say(console, f"{worker.name}  ({worker.id})", style="bold")
+        say(console, f"{worker.state}: {worker.why}")
+        print_evidence(worker.evidence, console, 2, with_rules=True)
         _print_sandbox(worker, console)
-        for finding in worker.sandbox.findings:
-            _print_finding(finding, console)
-        for entry in worker.sandbox.denials:
-            console.print(Text(denial_line(denial_report(entry))))
-            _print_remedy(entry.remedy, console)
-        for denials in worker.sandbox.predicted_denials:
-            joined = ", ".join(access.path for access in denials.paths)
-            console.print(Text(f"would deny {denials.agent}: {joined}"), style="dim")
+        for finding in worker.findings:
+            print_finding(finding, console, 0)
+        for denial in worker.denials:
+            if not any(is_about(finding, denial) for finding in worker.findings):
+                print_denial(denial, console, 0)
+        for agent, paths in worker.would_deny.items():
+            say(console, f"would deny {agent}: {', '.join(paths)}", style="dim")
         for link in worker.links:
-            console.print(Text(f"tied to {link.to}: {link.by}"), style="dim")
+            say(console, f"belongs to {link.to}: {link.by}", style="dim")
 
 
-def _print_sandbox(worker: w.Worker, console: Console) -> None:
-    sandbox = worker.sandbox
-    configured = sandbox.configured.brief() if sandbox.configured else "not stated"
-    applied = sandbox.applied or "not seen"
-    console.print(Text(f"sandbox {sandbox.verdict}: configured {configured}; applied {applied}"))
-    for origin in sandbox.requested.origins if sandbox.requested else ():
-        console.print(
-            Text(f"  {_requested_as(sandbox.requested)} {origin.field.value}: {origin}"), style="dim"
-        )
-    for rule in sandbox.requested.environment if sandbox.requested else ():
-        console.print(Text(f"  environment: {rule}"), style="dim")
-    _print_evidence(sandbox.evidence, console)
-    for missing in (*sandbox.unread, *worker.notes):
-        console.print(Text(f"  not known: {missing}"), style="dim")
-
-
-def _requested_as(requested: Requested | None) -> str:
-    is_as_of_now = requested is not None and requested.is_config_as_of_now
-    return "config as of now, arguments not known, asks for" if is_as_of_now else "requested"
-
-
-def _print_finding(finding: Finding, console: Console) -> None:
-    facts = f"{finding.direction}, {finding.severity}, {finding.count}x"
-    console.print(Text(f"{finding.kind} ({facts}): {finding.message}"))
-    for label, text in (*difference_lines(finding), *sides(finding)):
-        console.print(Text(f"  {label:<15} {text}"))
-    _print_evidence(finding.evidence, console)
-    _print_remedy(finding.remedy, console)
-
-
-def _print_remedy(remedy: Remedy | None, console: Console) -> None:
-    if remedy is not None:
-        for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
-            console.print(Text(f"  {label:<15} {line}"))
-
-
-def _print_evidence(evidence: Iterable[Evidence], console: Console) -> None:
-    for piece in evidence:
-        mark = "+" if piece.agrees else "-"
-        line = f"  {mark} {piece.source} {iso(piece.at) or ''} {piece.rule}: {piece.text}"
-        console.print(Text(line), style="dim")
+def _print_sandbox(worker: ExplainedReport, console: Console) -> None:
+    policy = worker.configured
+    configured = f"files {policy.filesystem}, network {policy.network}" if policy else "not stated"
+    say(console, f"sandbox {worker.verdict}: configured {configured}; applied {worker.applied or 'not seen'}")
+    if request := worker.requested:
+        as_of = " (the files as of now)" if request.as_of else ""
+        for origin in request.origin:
+            place = f"{origin.file}:{origin.line}" if origin.file and origin.line else origin.file
+            say(console, f"requested {origin.field}: {place or origin.layer}: {origin.text}{as_of}", 2)
+        for rule in request.environment:
+            say(console, f"environment: {rule}", 2)
+    print_evidence(worker.verdict_evidence, console, 2, with_rules=True)
+    for missing in worker.unread:
+        say(console, f"not known: {missing}", 2, style="dim")
 
 
 def _worker_report(worker: w.Worker) -> ExplainedReport:
     sandbox = worker.sandbox
-    return ExplainedReport(
-        id=worker.id,
-        name=worker.name,
-        agent=AgentReport(worker.agent.name, worker.agent.version),
-        state=str(worker.state),
+    return document(
+        ExplainedReport,
+        worker,
+        agent=document(AgentReport, worker.agent),
         since=iso(worker.assessment.since),
         why=worker.assessment.why,
         evidence=evidence_report(worker.assessment.evidence),
         verdict=sandbox.verdict,
-        requested=requested_report(sandbox.requested) if sandbox.requested else None,
-        configured=configured_report(sandbox.configured) if sandbox.configured else None,
+        requested=requested_report(sandbox.requested),
+        configured=document(ConfiguredReport, sandbox.configured) if sandbox.configured else None,
         applied=sandbox.applied,
-        got=got_report(sandbox.got),
+        got=document(GotReport, sandbox.got),
         verdict_evidence=evidence_report(sandbox.evidence),
         unread=[*sandbox.unread, *worker.notes],
-        findings=[_finding_report(finding) for finding in sandbox.findings],
+        findings=[finding_report(finding, FullFindingReport) for finding in sandbox.findings],
         denials=[denial_report(entry) for entry in sandbox.denials],
         policies=[policy_report(period) for period in worker.policies],
         would_deny={
             denials.agent: [access.path for access in denials.paths] for denials in sandbox.predicted_denials
         },
-        links=[LinkReport(link.to, link.by) for link in worker.links],
+        links=[document(LinkReport, link) for link in worker.links],
         pane=_screenshot(worker, worker.pane) if worker.pane is not None else None,
     )
 
@@ -246,25 +200,6 @@ def _screenshot(worker: w.Worker, pane: Pane) -> ScreenshotReport:
         height=pane.height,
         cursor="visible" if pane.cursor_visible else "hidden",
         screen=[mask_secrets(line) for line in pane.screen],
-    )
-
-
-def _finding_report(finding: Finding) -> FullFindingReport:
-    return FullFindingReport(
-        kind=finding.kind,
-        direction=finding.direction,
-        severity=finding.severity,
-        message=finding.message,
-        configured=finding.configured,
-        got=finding.got,
-        since=iso(finding.since),
-        last=iso(finding.last),
-        count=finding.count,
-        calls=list(finding.calls),
-        pids=list(finding.pids),
-        **remedy_fields(finding.remedy),
-        fields=field_reports(finding),
-        evidence=evidence_report(finding.evidence),
     )
 
 
@@ -291,14 +226,11 @@ class ScreenReport(msgspec.Struct):
 
 def screen_report(reading: ScreenReading, agent: str, versions_tested: Sequence[str]) -> ScreenReport:
     """Return the document of a reading."""
-    return ScreenReport(
+    return document(
+        ScreenReport,
+        reading,
         schema="agentdash.explain-screen/1",
         agent=agent,
-        state=reading.state,
-        rule=reading.rule,
-        text=reading.text,
-        frozen=reading.frozen,
-        partial=reading.partial,
         versions_tested=list(versions_tested),
     )
 

@@ -1,5 +1,5 @@
 """Render a report, or conversations, as Markdown: foreign text is in code spans and fenced blocks, where
-markup has no effect.
+markup has no effect. The HTML exports are these documents, rendered (`export_html.py`).
 """
 
 from __future__ import annotations
@@ -21,37 +21,46 @@ from agentdash.model.conversation import (
     outcome_words,
     shown_paths,
 )
-from agentdash.model.findings import sides
+from agentdash.model.findings import SEVERITIES, sides
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.times import moment, precise_time_of_day, time_of_day, took
 from agentdash.report.elements import difference_lines, remedy_lines
 from agentdash.report.exports import (
-    ONLY_PATCHES,
+    DatedChange,
+    DatedFinding,
     TalkReport,
     ThreadTalk,
     TimelineReport,
     TimelineRow,
-    gap_words,
-    heading_facts,
+    tokens_and_cost,
 )
 
 
 def markdown(report: TimelineReport, version: str) -> str:
-    """Return the document."""
-    parts = (
-        _head(report, version),
-        _workers(report),
-        _findings(report),
-        changes_section(report),
-        commands_section(report),
-        _timeline(report),
-    )
-    return "\n".join((*(line for part in parts for line in part), ""))
+    """Return a report as a document."""
+    lines = [
+        *_head(report, version),
+        *_workers(report),
+        *_findings(report),
+        *_changes(report),
+        *_commands(report),
+        *_timeline(report),
+    ]
+    return "\n".join((*lines, ""))
 
 
 def _head(report: TimelineReport, version: str) -> Iterator[str]:
-    yield f"# {code(report.title)}"
+    """Yield the title, how the requested thread ended, the worst finding, and what the report is made of."""
+    main = report.main
+    yield f"# {code(main.name if main else report.thread)}"
     yield ""
+    if main is not None:
+        yield f"**{main.state}** {code(main.assessment.why)}".rstrip()
+        yield ""
+    worst = min(report.findings, key=lambda dated: SEVERITIES.index(dated.finding.severity), default=None)
+    if worst is not None:
+        yield f"**{worst.finding.kind}** {code(worst.finding.message)}"
+        yield ""
     yield f"- thread {code(report.thread)}"
     yield f"- began {moment(report.begun)} UTC, took {took(report.ended - report.begun)}"
     if report.cost:
@@ -63,15 +72,10 @@ def _head(report: TimelineReport, version: str) -> Iterator[str]:
 
 
 def _workers(report: TimelineReport) -> Iterator[str]:
-    yield from (
-        "",
-        "## Workers",
-        "",
-        "| worker | agent | in the end | why | sandbox | tokens |",
-        "|---|---|---|---|---|---|",
-    )
-    for timeline in report.workers:
-        worker = timeline.worker
+    yield from ("", "## Workers", "")
+    yield "| worker | agent | in the end | why | sandbox | tokens |"
+    yield "|---|---|---|---|---|---|"
+    for worker in report.workers:
         policy = worker.sandbox.configured.brief() if worker.sandbox.configured else "not stated"
         cells = (
             "&nbsp;&nbsp;" * min(worker.depth, MAX_INDENT) + cell(worker.name),
@@ -79,7 +83,7 @@ def _workers(report: TimelineReport) -> Iterator[str]:
             f"**{worker.state}**",
             cell(worker.assessment.why),
             f"{policy}: **{worker.sandbox.verdict}**",
-            timeline.cost,
+            tokens_and_cost(worker.tokens.by_model),
         )
         yield f"| {' | '.join(cells)} |"
 
@@ -88,20 +92,69 @@ def _findings(report: TimelineReport) -> Iterator[str]:
     yield from ("", "## Findings", "")
     if not report.findings:
         yield "None."
-    for at, worker, finding in report.findings:
-        yield f"### {finding.kind} ({finding.direction}): {code(worker.name)}, since {time_of_day(at)}"
-        yield ""
-        yield code(finding.message)
-        yield ""
-        for label, text in (*difference_lines(finding), *sides(finding)):
+    for dated in report.findings:
+        yield from _finding(dated)
+
+
+def _finding(dated: DatedFinding) -> Iterator[str]:
+    finding = dated.finding
+    yield f"### {finding.kind} ({finding.direction}): {code(dated.worker)}, since {time_of_day(dated.at)}"
+    yield ""
+    yield code(finding.message)
+    yield ""
+    for label, text in (*difference_lines(finding), *sides(finding)):
+        if text:
             yield f"- {label}: {code(text)}"
-        for evidence in finding.evidence:
-            yield f"- {evidence.source} {precise_time_of_day(evidence.at)}: {code(evidence.text)}"
-        if finding.remedy:
-            remedy = finding.remedy
-            for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
-                yield f"- {label}: {code(line)}" if label else f"  {code(line)}"
+    for evidence in finding.evidence:
+        yield f"- {evidence.source} {precise_time_of_day(evidence.at)}: {code(evidence.text)}"
+    if remedy := finding.remedy:
+        for label, line in remedy_lines(remedy.text, remedy.where, remedy.once):
+            yield f"- {label}: {code(line)}" if label else f"  {code(line)}"
+    yield ""
+
+
+def _changes(report: TimelineReport) -> Iterator[str]:
+    """Yield what was changed, by worker and turn, if anything was."""
+    changes = report.changes()
+    if changes:
+        yield from ("", "## What was changed", "")
+        yield from ("Files that commands wrote by themselves are not listed.", "")
+    for (worker, turn), found in groupby(changes, key=lambda dated: (dated.worker, dated.turn)):
+        name = f"{code(worker)}, " if len(report.workers) > 1 else ""
+        yield from (f"### {name}turn {turn}", "")
+        for dated in found:
+            yield from _change(dated)
         yield ""
+
+
+def _change(dated: DatedChange) -> Iterator[str]:
+    call, change = dated.call, dated.change
+    words = f"{change_words(call, change)} {line_counts(change)}".rstrip()
+    yield f"- {code(shown_paths(change, call.cwd))} {words}, {time_of_day(call.at)}"
+    if dated.diff:
+        yield from ("", *_indented(block(dated.diff, "diff")), "")
+
+
+def _commands(report: TimelineReport) -> Iterator[str]:
+    """Yield the table of commands, if there are any."""
+    commands, left_out = report.commands()
+    if not commands:
+        return
+    yield from ("", "## Commands", "")
+    if left_out:
+        yield from (f"{left_out:,} earlier ones are left out.", "")
+    yield from ("| at | worker | command | ended | took | denied |", "|---|---|---|---|---|---|")
+    for dated in commands:
+        call = dated.call
+        cells = (
+            precise_time_of_day(call.at),
+            cell(dated.worker),
+            cell(call.text),
+            outcome_words(call),
+            took(call.took) if call.took is not None else "",
+            cell(call.denial or ""),
+        )
+        yield f"| {' | '.join(cells)} |"
 
 
 def _timeline(report: TimelineReport) -> Iterator[str]:
@@ -119,49 +172,12 @@ def _row(row: TimelineRow) -> Iterator[str]:
         yield f"{head} {code(row.text)}".rstrip()
         return
     yield head
-    yield from (f"  {line}" for part in block(row.text) for line in part.split("\n"))
+    yield from _indented(block(row.text))
 
 
-def changes_section(report: TimelineReport) -> Iterator[str]:
-    """Yield what was changed, by worker and turn, if anything was."""
-    changes = report.changes()
-    if changes:
-        yield from ("", "## What was changed", "", ONLY_PATCHES, "")
-    for (_, turn), found in groupby(changes, key=lambda dated: (dated.worker.id, dated.turn)):
-        in_turn = list(found)
-        name = f"{code(in_turn[0].worker.name)}, " if len(report.workers) > 1 else ""
-        yield from (f"### {name}turn {turn}", "")
-        for _, _, call, change, diff in in_turn:
-            words = f"{change_words(call, change)} {line_counts(change)}".rstrip()
-            yield f"- {code(shown_paths(change, call.cwd))} {words}, {time_of_day(call.at)}"
-            if diff:
-                yield from ("", *(f"  {line}" for line in _lines(block(diff, "diff"))), "")
-        yield ""
-
-
-def commands_section(report: TimelineReport) -> Iterator[str]:
-    """Yield the table of commands, if there are any."""
-    commands, left_out = report.commands()
-    if not commands:
-        return
-    yield from ("", "## Commands", "")
-    if left_out:
-        yield from (f"{left_out:,} earlier ones are left out.", "")
-    yield from ("| at | worker | command | ended | took | denied |", "|---|---|---|---|---|---|")
-    for worker, _, call in commands:
-        cells = (
-            precise_time_of_day(call.at),
-            cell(worker.name),
-            cell(call.text),
-            outcome_words(call),
-            took(call.took) if call.took is not None else "",
-            cell(call.denial or ""),
-        )
-        yield f"| {' | '.join(cells)} |"
-
-
-def _lines(parts: list[str]) -> Iterator[str]:
-    return (line for part in parts for line in part.split("\n"))
+def _indented(parts: list[str]) -> Iterator[str]:
+    """Yield lines as they continue an item of a list."""
+    return (f"  {line}" for part in parts for line in part.split("\n"))
 
 
 # ------------------------------------------------------------
@@ -179,7 +195,7 @@ _ROLES: Final = {"user": "You", "agent": "Agent"}
 
 
 def talk_markdown(report: TalkReport, version: str) -> str:
-    """Return the document."""
+    """Return conversations as a document."""
     lines = [line for number, talk in enumerate(report.threads) for line in _thread(talk, number)]
     return "\n".join((*lines, f"Exported by agentdash {version} from the session's own files.", ""))
 
@@ -232,18 +248,21 @@ def _is_inert(text: str) -> bool:
 
 
 def _thread(talk: ThreadTalk, number: int) -> Iterator[str]:
-    conversation = talk.conversation
+    conversation, worker = talk.conversation, talk.worker
     yield f"{'#' if number == 0 else '##'} {code(talk.name)}"
     yield ""
     yield f"- thread {code(conversation.thread)}"
-    for fact in heading_facts(talk):
-        yield f"- {code(fact)}"
+    if worker is not None:
+        agent = f"{worker.agent.name} {worker.agent.version or ''}"
+        yield from (f"- {code(fact)}" for fact in (agent, worker.model, worker.cwd) if fact)
     if conversation.turns:
         yield f"- began {moment(conversation.turns[0].at)} UTC"
     if conversation.problem:
         yield f"- cannot be read to its end: {code(conversation.problem)}"
-    if gap := gap_words(conversation):
-        yield f"- {gap}"
+    if conversation.dropped:
+        yield f"- {conversation.dropped:,} earlier entries are left out"
+    elif not conversation.is_whole:
+        yield "- the beginning is left out"
     yield ""
     for turn in conversation.turns:
         yield from _turn(turn)

@@ -12,8 +12,7 @@ from agentdash.model.changes import FileChange
 from agentdash.model.conversation import CallRecord, Conversation
 from agentdash.model.findings import Finding
 from agentdash.model.secrets import mask_fields
-from agentdash.model.states import State
-from agentdash.model.tokens import merged_usage
+from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text, price_list
 from agentdash.replay.conversation import ConversationFile
@@ -23,7 +22,6 @@ _MAX_COMMANDS: Final = 1_000
 """Commands listed, the newest: browsers become slow with many rows."""
 _MAX_DIFF_CHARS: Final = 1_000_000
 """Characters of all diffs; further changes are listed without them."""
-ONLY_PATCHES: Final = "Files that commands wrote by themselves are not listed."
 
 
 class TimelineRow(msgspec.Struct, frozen=True):
@@ -38,52 +36,23 @@ class TimelineRow(msgspec.Struct, frozen=True):
     text: str
     note: str = ""
     """Result, tool name or finding kind, depending on `kind`."""
-    highlighted: bool = False
-    """Whether it deserves attention: a failure, an escalation, a state that needs the user."""
 
 
-class StateChange(msgspec.Struct, frozen=True):
-    """The start of a state."""
-
-    since: float
-    """Unix seconds."""
-    state: State
-    why: str
-
-
-class DatedFinding(NamedTuple):
+class DatedFinding(msgspec.Struct, frozen=True):
     """A finding and when it first showed."""
 
     at: float
     """Unix seconds."""
-    worker: Worker
+    worker: str
+    """Name of the worker."""
     finding: Finding
 
 
-class WorkerTimeline(msgspec.Struct):
-    """One worker of the family over time."""
+class DatedCall(msgspec.Struct, frozen=True):
+    """A call of a turn."""
 
-    worker: Worker
-    """As of the end."""
-    states: list[StateChange] = msgspec.field(default_factory=list)
-    """Oldest first."""
-    findings: dict[tuple[str, str], tuple[float, Finding]] = msgspec.field(default_factory=dict)
-    """By kind and message: when the finding first showed (unix seconds), and its newest form."""
-    conversation: Conversation | None = None
-    """Its commands and changes; None: it has no session file."""
-
-    @property
-    def cost(self) -> str:
-        """Its own tokens, and what they cost."""
-        usage = self.worker.tokens.by_model
-        total = sum(each.usage.total for each in usage)
-        return f"{total:,} tokens, {cost_text(cost(usage))}" if usage else ""
-
-
-class DatedCall(NamedTuple):
-    """A call and its worker."""
-
-    worker: Worker
+    worker: str
+    """Name of the worker."""
     turn: int
     call: CallRecord
 
@@ -91,7 +60,7 @@ class DatedCall(NamedTuple):
 class DatedChange(NamedTuple):
     """The change of one file."""
 
-    worker: Worker
+    worker: str
     turn: int
     call: CallRecord
     change: FileChange
@@ -108,7 +77,12 @@ class TimelineReport(msgspec.Struct):
     """Unix seconds."""
     ended: float
     """Unix seconds."""
-    workers: list[WorkerTimeline]
+    workers: list[Worker]
+    """As of the end, with names that differ."""
+    findings: list[DatedFinding]
+    """In the order in which they first showed."""
+    calls: list[DatedCall]
+    """Of all workers, oldest first."""
     rows: list[TimelineRow]
     omitted: int
     """Rows left out in the middle."""
@@ -119,54 +93,39 @@ class TimelineReport(msgspec.Struct):
     """What it was made of, as a sentence goes on after "from"."""
 
     @property
-    def title(self) -> str:
-        """The name of the requested thread, or its id."""
-        return next((w.worker.name for w in self.workers if w.worker.id == self.thread), self.thread)
-
-    @property
-    def findings(self) -> list[DatedFinding]:
-        """Findings of all workers, in the order in which they first showed."""
-        found = [
-            DatedFinding(at, timeline.worker, finding)
-            for timeline in self.workers
-            for at, finding in timeline.findings.values()
-        ]
-        return sorted(found, key=lambda dated: dated.at)
+    def main(self) -> Worker | None:
+        """The requested thread, or None if it is not among the workers."""
+        return next((worker for worker in self.workers if worker.id == self.thread), None)
 
     def commands(self) -> tuple[list[DatedCall], int]:
-        """Return the newest commands of all workers, oldest first, and how many earlier ones there are."""
-        found = [dated for dated in self._calls() if dated.call.kind == "command"]
+        """Return the newest commands, oldest first, and how many earlier ones there are."""
+        found = [dated for dated in self.calls if dated.call.kind == "command"]
         return found[-_MAX_COMMANDS:], max(0, len(found) - _MAX_COMMANDS)
 
     def changes(self) -> list[DatedChange]:
         """Return the changes of files, done or not, oldest first."""
         found = []
         room = _MAX_DIFF_CHARS
-        for worker, turn, call in self._calls():
-            for change in call.changes:
+        for each in self.calls:
+            for change in each.call.changes:
                 diff = change.diff if len(change.diff) <= room else ""
                 room -= len(diff)
-                found.append(DatedChange(worker, turn, call, change, diff))
+                found.append(DatedChange(each.worker, each.turn, each.call, change, diff))
         return found
-
-    def _calls(self) -> list[DatedCall]:
-        found = (
-            DatedCall(timeline.worker, turn.number, call)
-            for timeline in self.workers
-            if timeline.conversation
-            for turn in timeline.conversation.turns
-            for call in turn.calls
-        )
-        return sorted(found, key=lambda dated: dated.call.at)
 
     @property
     def cost(self) -> str:
         """The tokens of all workers and their cost, or an empty text."""
-        usage = merged_usage(each for timeline in self.workers for each in timeline.worker.tokens.by_model)
-        total = sum(each.usage.total for each in usage)
+        usage = merged_usage(each for worker in self.workers for each in worker.tokens.by_model)
         found = cost(usage)
         priced = f" at list prices of {price_list().read}" if found and found.priced_usd else ""
-        return f"{total:,} tokens, {cost_text(found)}{priced}" if usage else ""
+        return f"{tokens_and_cost(usage)}{priced}" if usage else ""
+
+
+def tokens_and_cost(usage: Sequence[ModelUsage]) -> str:
+    """Return tokens and their cost in words, or an empty text."""
+    total = sum(each.usage.total for each in usage)
+    return f"{total:,} tokens, {cost_text(cost(usage))}" if usage else ""
 
 
 # ------------------------------------------------------------
@@ -213,19 +172,3 @@ def _read(file: ConversationFile) -> ThreadTalk:
     snapshot = build_snapshot(file.fleet, file.at)
     worker = next((worker for worker in snapshot.workers if worker.id == file.thread), None)
     return ThreadTalk(worker=worker, conversation=conversation)
-
-
-def heading_facts(talk: ThreadTalk) -> Sequence[str]:
-    """Return what is stated of a thread above its conversation: agent, version, model, directory."""
-    worker = talk.worker
-    if worker is None:
-        return ()
-    agent = " ".join(filter(None, (worker.agent.name, worker.agent.version)))
-    return tuple(filter(None, (agent, worker.model, worker.cwd)))
-
-
-def gap_words(conversation: Conversation) -> str:
-    """Return what is missing at the beginning of a conversation, or an empty text."""
-    if conversation.dropped:
-        return f"{conversation.dropped:,} earlier entries are left out."
-    return "" if conversation.is_whole else "The beginning is left out."

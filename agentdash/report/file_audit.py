@@ -18,7 +18,7 @@ from agentdash.agents.codex.rollout.kinds import RECORD_START
 from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of, rollout_reader
 from agentdash.collect.sources.denied_paths import denied_paths
-from agentdash.engine.detect.plain import HINTS, may_show_denial, may_show_sandbox
+from agentdash.engine.detect import HINTS, may_show_denial, may_show_sandbox
 from agentdash.engine.reduce.denial_ledger import words_of_past
 from agentdash.engine.reduce.fleet import reduce, reduce_log
 from agentdash.engine.snapshot import build_snapshot
@@ -98,7 +98,7 @@ def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
 
 def _read_codex(log: SessionLog, lines: Iterator[bytes]) -> tuple[Fleet, float]:
     """Return the fleet of a rollout, and the time of its last line. Calls that show nothing are left out."""
-    reader = SparseReader(rollout_reader(log.thread, log.path, counts_tokens=False), _SUSPICION)
+    reader = SparseReader(rollout_reader(log.thread, log.path), _SUSPICION)
     thread = reduce_log(Thread(log.thread), [_file_seen(log)])  # its configuration lies beside it
     number = 1
     while batch := list(islice(lines, _BATCH_LINES)):

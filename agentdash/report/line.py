@@ -12,20 +12,11 @@ import sys
 import time
 
 from agentdash.folders import config_folder
-from agentdash.store.line_file import LineFacts, boot_id, read_line_files, read_small
+from agentdash.store.line_file import age, boot_id, read_line_files, read_small
 
 TOO_OLD_S = 60.0
 """As `store.status_file.TOO_OLD`, which imports more."""
 _MAX_CLOCK_SKEW_S = 5.0
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
-_SHOWN = (
-    ("needs-you", "needs you", "need you", "#[fg=red,bold]"),
-    ("running", "running", "running", ""),
-    ("unclear", "unclear", "unclear", ""),
-    ("mismatch", "mismatch", "mismatches", "#[fg=magenta]"),
-)
-"""Count, words for one and for several, and the style in tmux; in this order, where they are not 0."""
-_DEFAULT_STYLE = "#[default]"
 START = "start `agentdash publish`, or the dashboard"
 
 
@@ -33,33 +24,8 @@ class NoLineError(Exception):
     """There is no current line file; the message has the reason and the remedy."""
 
 
-def line_text(facts: LineFacts, now: float, *, tmux: bool = False) -> str:
-    """Return the fleet in a few words: `2 need you 14m, 3 running, 1 mismatch`.
-
-    Args:
-        facts: the content of the line file.
-        now: unix seconds.
-        tmux: whether to add the styles of tmux's `status-right`.
-    """
-    parts = []
-    for name, one, several, style in _SHOWN:
-        number = facts.counts.get(name, 0)
-        if not number:
-            continue
-        part = f"{number} {one if number == 1 else several}"
-        if name == "needs-you" and facts.waiting_since is not None:
-            part += f" {_age(now - facts.waiting_since)}"
-        parts.append(f"{style}{part}{_DEFAULT_STYLE}" if tmux and style else part)
-    if not parts:
-        done = facts.counts.get("done", 0)
-        parts.append(f"{done} done" if done else "no workers")
-    if facts.failed:
-        parts.append("agentdash failed")
-    return ", ".join(parts)
-
-
-def current_line(home: str, now: float) -> LineFacts:
-    """Return the current line file of a Codex home; else the only current one.
+def current_line(home: str, now: float) -> dict[str, str]:
+    """Return the content of the current line file of a Codex home; else of the only current one.
 
     Raises:
         NoLineError: no line file is current.
@@ -67,15 +33,15 @@ def current_line(home: str, now: float) -> LineFacts:
     found = read_line_files()
     boot = boot_id()
     current = [each for each in found if _is_current(each, now, boot)]
-    of_home = [each for each in current if each.home == home]
+    of_home = [each for each in current if each["home"] == home]
     if of_home or len(current) == 1:
         return (of_home or current)[0]
     if current:
-        homes = ", ".join(sorted(each.home for each in current))
+        homes = ", ".join(sorted(each["home"] for each in current))
         raise NoLineError(f"no status file of {home}: set CODEX_HOME to one that has one: {homes}")
     if found:
-        age = now - max(each.written_at for each in found)
-        when = f"{_age(age)} ago" if age >= 0 else "in the future, or the clock was set back"
+        passed = now - max(float(each["written_at"]) for each in found)
+        when = f"{age(passed)} ago" if passed >= 0 else "in the future, or the clock was set back"
         raise NoLineError(f"the status file was written {when}: {START}")
     raise NoLineError(f"there is no status file: {START}")
 
@@ -102,14 +68,13 @@ def _config_names_home() -> bool:
 def print_line(home: str, *, tmux: bool) -> int:
     """Print the line; without a current status file `agentdash ?`, and the reason on stderr. Return the exit
     code."""
-    now = time.time()
     try:
-        text = line_text(current_line(home, now), now, tmux=tmux)
+        line = current_line(home, time.time())
     except NoLineError as error:
         _write("stdout", "agentdash ?\n")
         _write("stderr", f"agentdash: {error}\n")
         return 2
-    _write("stdout", f"{text}\n")
+    _write("stdout", f"{line['tmux' if tmux else 'plain']}\n")
     return 0
 
 
@@ -120,14 +85,6 @@ def _write(name: str, text: str) -> None:
         stream.flush()
 
 
-def _is_current(facts: LineFacts, now: float, boot: str) -> bool:
-    same_boot = not facts.boot or not boot or facts.boot == boot
-    return same_boot and -_MAX_CLOCK_SKEW_S <= now - facts.written_at <= TOO_OLD_S
-
-
-def _age(seconds: float) -> str:
-    whole = max(0, int(seconds))
-    for size, unit in _UNITS:
-        if whole >= size:
-            return f"{whole // size}{unit}"
-    return f"{whole}s"
+def _is_current(line: dict[str, str], now: float, boot: str) -> bool:
+    same_boot = not line["boot"] or not boot or line["boot"] == boot
+    return same_boot and -_MAX_CLOCK_SKEW_S <= now - float(line["written_at"]) <= TOO_OLD_S

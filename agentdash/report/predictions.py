@@ -6,30 +6,27 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
-from agentdash.agents.codex.config.argv import Arguments, parse_options, refusal
+from agentdash.agents.codex.config.argv import Arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
-from agentdash.agents.codex.config.files import ConfigLayers, directory, read_layers
-from agentdash.agents.codex.config.precedence import Asked, request
-from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
-from agentdash.agents.codex.home import CodexHome, thread_id
+from agentdash.agents.codex.config.files import directory, read_layers
+from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, request, rules_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
-from agentdash.documents.worker import ConfiguredReport, configured_report, remedy_fields
-from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
+from agentdash.documents.worker import document, remedy_fields
+from agentdash.engine.judge.findings.remedies import filesystem_remedy
 from agentdash.engine.judge.findings.write_access import paths_under_policy
-from agentdash.model.denials import PathFacts, PathKind
-from agentdash.model.policy import SANDBOX_MODES, Network, Policy
-from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
+from agentdash.model.denials import Operation, PathFacts, PathKind
+from agentdash.model.policy import Network, Policy
+from agentdash.model.requested import RequestField, RequestLayer
 from agentdash.model.state_paths import DEFAULTS, PathAccess, StatePath, resolve_path
-from agentdash.model.versions import numbers_of, stand_in
+from agentdash.report.elements import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -112,17 +109,16 @@ def check_config(
         version: of Codex, and where it was found.
 
     Raises:
-        ValueError: this version refuses the arguments.
+        ValueError: the arguments start no thread, or have options that no version knows.
     """
-    known = rules_for(version[0])
-    is_measured = known is not None and stand_in(version[0], LAST_MEASURED) is None
-    if is_measured and (problem := refusal(args, numbers_of(version[0])[1])) is not None:
-        raise ValueError(f"Codex {version[0]} does not take these arguments: {problem}")
+    is_measured = rules_of(version[0]) is None
     arguments = parse_options(args)
-    rules = known or latest_rules()
+    if arguments.mode == "other" or (is_measured and arguments.unknown):
+        what = ", ".join(arguments.unknown) or "a subcommand that starts no thread"
+        raise ValueError(f"Codex {version[0]} has no policy for these arguments: {what}")
     workspace = directory(arguments, str(cwd))
-    layers = read_layers(str(home), workspace, arguments, rules)
-    wanted, given = request(layers, arguments, rules, cwd=workspace)
+    layers = read_layers(str(home), workspace, arguments)
+    wanted, given = request(layers, arguments, cwd=workspace)
     return CheckConfigReport(
         schema="agentdash.check-config/1",
         version=version[0],
@@ -132,11 +128,16 @@ def check_config(
         trust=layers.trust,
         refusal=given.refusal,
         parts=[] if given.refusal else _parts(wanted, given, arguments),
-        files=_files(layers),
-        no_effect=[
-            IneffectiveReport(each.file, each.line, each.text, each.why)
-            for each in ineffective(layers, arguments, rules, given)
+        files=[
+            ConfigFileReport(
+                path=file.path,
+                layer=file.layer.value,
+                in_force=file not in layers.disabled and not file.problem,
+                problem=file.problem,
+            )
+            for file in layers.all
         ],
+        no_effect=[document(IneffectiveReport, each) for each in ineffective(layers, given)],
     )
 
 
@@ -147,33 +148,21 @@ def default_version() -> tuple[str, str]:
 
 def print_check_config(report: CheckConfigReport, console: Console) -> None:
     """Print the parts of the policy, what is not given, and what has no effect."""
-    console.print(Text(f"Codex {report.version} ({report.version_from}) in {report.cwd}"))
+    say(console, f"Codex {report.version} ({report.version_from}) in {report.cwd}")
     if not report.measured:
-        console.print(Text(f"this version was not measured: by the rules of {LAST_MEASURED}"))
+        say(console, f"this version was not measured: by the rules of {rules_of(report.version)}")
     if report.refusal:
-        console.print(Text(f"will not start: {report.refusal}"))
+        say(console, f"will not start: {report.refusal}")
     for part in report.parts:
-        console.print(Text(f"{part.part:<15}{part.value:<12} {part.by}"))
+        say(console, f"{part.part:<15}{part.value:<12} {part.by}")
         if part.asked is not None:
-            console.print(Text(f"{'':<15}not as asked: {part.asked}   {part.asked_by}"))
+            say(console, f"not as asked: {part.asked}   {part.asked_by}", 15)
     for file in report.files:
         state = f"cannot be read: {file.problem}" if file.problem else "" if file.in_force else "not in force"
-        console.print(Text(f"{file.layer:<15}{file.path}  {state}".rstrip()), style="dim")
+        say(console, f"{file.layer:<15}{file.path}  {state}".rstrip(), style="dim")
     for setting in report.no_effect:
         where = f"{setting.file}:{setting.line}" if setting.line is not None else setting.file
-        console.print(Text(f"{'no effect':<15}{where}: {setting.text}; {setting.why}"))
-
-
-def _files(layers: ConfigLayers) -> list[ConfigFileReport]:
-    return [
-        ConfigFileReport(
-            path=file.path,
-            layer=file.layer.value,
-            in_force=file not in layers.disabled and not file.problem,
-            problem=file.problem,
-        )
-        for file in layers.all
-    ]
+        say(console, f"{'no effect':<15}{where}: {setting.text}; {setting.why}")
 
 
 def _parts(wanted: Asked, given: Asked, arguments: Arguments) -> list[PartReport]:
@@ -189,18 +178,12 @@ def _parts(wanted: Asked, given: Asked, arguments: Arguments) -> list[PartReport
             PartReport(
                 part=field.value,
                 value=value or "not as asked",
-                by=_by(origin, arguments),
+                by=str(origin) if origin is not None else f"codex {arguments.mode}",
                 asked=asked if differs else None,
                 asked_by=str(asked_by) if differs else None,
             )
         )
     return found
-
-
-def _by(origin: RequestOrigin | None, arguments: Arguments) -> str:
-    if origin is not None:
-        return str(origin)
-    return "codex " + arguments.mode
 
 
 def _value(policy: Policy, field: RequestField) -> str | None:
@@ -243,79 +226,30 @@ class PathReport(msgspec.Struct):
 class WorkerPathsReport(msgspec.Struct):
     """The document of `agentdash check --worker NAME --json`."""
 
-    schema: Literal["agentdash.check-worker/1"]
+    schema: Literal["agentdash.check-worker/2"]
     worker: str
     """The worker CLI."""
     cwd: str
-    policy: ConfiguredReport
-    """The policy that it would run under."""
-    policy_of: str
-    """Origin of the policy: the name of a mode, or `thread ID`."""
-    network: bool | None
-    """Whether the network is allowed, which the worker needs for its model. Null: the policy does not state
-    it."""
-    network_remedy: str | None
-    """What opens the network; null where it is open."""
+    mode: str
+    """The sandbox mode of the Codex that starts it."""
+    network: bool
+    """Whether the network is allowed, which the worker needs for its model."""
     paths: list[PathReport]
     """Where the worker CLI keeps its state."""
-    network_remedy_where: str | None = None
-    """File and place for its lines."""
-    network_remedy_once: str | None = None
-    """Shell command that starts Codex with it for one run."""
 
     @property
     def exit_code(self) -> int:
         """0: nothing needed is denied. 1: something is."""
-        return int(self.network is False or any(p.needed and p.allowed is False for p in self.paths))
+        return int(not self.network or any(path.needed and path.allowed is False for path in self.paths))
 
 
-def policy_of_mode(mode: str, cwd: Path) -> Policy:
-    """Return the policy of `codex --sandbox MODE` in a directory."""
-    return from_sandbox_policy({"type": mode}, str(cwd))
-
-
-def policy_of_thread(
-    home: CodexHome, target: str | None, on_error: Callable[[OSError], None] = lambda _: None
-) -> tuple[str, Policy]:
-    """Return the origin and the policy in force of a thread: an id, a prefix of one, or a file.
-
-    Without a target: of the newest thread that states a policy.
-
-    Args:
-        home: searched for threads.
-        target: the thread, or its file.
-        on_error: called with the error of each directory and file before it that cannot be read.
-
-    Raises:
-        LookupError: no thread states a policy.
-    """
-    from agentdash.report.file_audit import read_rollout  # noqa: PLC0415 - the engine takes long to import
-
-    paths = [Path(target)] if target and Path(target).is_file() else home.rollouts(on_error)
-    for path in paths:
-        ident = thread_id(path) or path.stem
-        if target and path != Path(target) and not ident.startswith(target):
-            continue
-        try:
-            threads = read_rollout(path).threads.values()
-        except OSError as error:
-            on_error(error)
-            continue
-        for thread in threads:
-            if not thread.helper and (policy := thread.policy) is not None:
-                return f"thread {ident}", policy
-    which = f" {target!r}" if target else ""
-    raise LookupError(f"no thread{which} here states a policy: give --policy {', '.join(SANDBOX_MODES)}")
-
-
-def worker_paths_report(
-    worker: str, rows: Sequence[StatePath], policy: Policy, origin: str, cwd: Path
-) -> WorkerPathsReport:
-    """Return the document for a worker started in `cwd` with the environment of this process."""
+def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: Path) -> WorkerPathsReport:
+    """Return what `codex --sandbox MODE` would deny a worker CLI in `cwd` with the environment of this
+    process."""
+    policy = from_sandbox_policy({"type": mode}, str(cwd))
     env = {name: value for name in _PATH_VARIABLES if (value := os.environ.get(name))}
     placed = [path for row in rows if (path := resolve_path(row.path, env, str(cwd)))]
     missing = [path for path in placed if not os.path.lexists(path)]
-    reached = {Network.OFF: False, Network.ON: True}.get(policy.network)
     home = env.get("HOME")
     places = PathFacts(
         kinds=path_kinds(placed),
@@ -323,60 +257,32 @@ def worker_paths_report(
         workspaces=(str(cwd),),
         codex_home=env.get("CODEX_HOME"),
     )
-    online = network_access_remedy(policy, places)
+    found = paths_under_policy(policy, rows, env, str(cwd), missing)
     return WorkerPathsReport(
-        schema="agentdash.check-worker/1",
+        schema="agentdash.check-worker/2",
         worker=worker,
         cwd=str(cwd),
-        policy=configured_report(policy),
-        policy_of=origin,
-        network=reached,
-        network_remedy=online.text if online else None,
-        network_remedy_where=online.where if online else None,
-        network_remedy_once=online.once if online else None,
-        paths=[
-            _path_report(access, policy, places)
-            for access in paths_under_policy(policy, rows, env, str(cwd), missing)
-        ],
+        mode=mode,
+        network=policy.network is Network.ON,
+        paths=[_path_report(access, policy, places) for access in found],
     )
-
-
-def print_worker_paths(report: WorkerPathsReport, console: Console) -> None:
-    """Print the paths and the network as a table."""
-    from rich.table import Table  # noqa: PLC0415 - documents need no tables
-    from rich.text import Text  # noqa: PLC0415 - documents need no tables
-
-    policy = report.policy
-    permissions = f"files {policy.filesystem}, network {policy.network}"
-    console.print(Text(f"{report.worker} in {report.cwd}, under {report.policy_of}: {permissions}"))
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for path in report.paths:
-        purpose = path.what + (", needed" if path.needed else "")
-        table.add_row(Text(_permission(path)), Text(path.path), Text(purpose), Text(path.remedy or ""))
-    network_allowed = {None: "not stated", True: "has", False: "DENIED"}[report.network]
-    remedy = Text(report.network_remedy or "")
-    table.add_row(Text(network_allowed), Text("network"), Text("its model, needed"), remedy)
-    console.print(table)
-
-
-def _permission(path: PathReport) -> str:
-    if path.allowed is None:
-        return "not stated"
-    if path.allowed:
-        return "may write"
-    return "DENIED" if path.needed else "denied"
 
 
 def _path_report(access: PathAccess, policy: Policy, places: PathFacts) -> PathReport:
     allowed = {"allowed": True, "policy": False}.get(access.access.verdict)
-    missing = places.kinds.get(access.path) is PathKind.MISSING
-    remedy = None
-    if allowed is False:
-        remedy = filesystem_remedy(access.path, "mkdir" if missing else "write", policy, places)
-    return PathReport(
-        path=access.path,
-        what=access.what,
-        allowed=allowed,
-        needed=access.needed,
-        **remedy_fields(remedy),
-    )
+    operation: Operation = "mkdir" if places.kinds.get(access.path) is PathKind.MISSING else "write"
+    remedy = filesystem_remedy(access.path, operation, policy, places) if allowed is False else None
+    return document(PathReport, access, allowed=allowed, **remedy_fields(remedy))
+
+
+def print_worker_paths(report: WorkerPathsReport, console: Console) -> None:
+    """Print what would be denied, and what would help."""
+    say(console, f"{report.worker} in {report.cwd}, started by codex --sandbox {report.mode}")
+    if not report.network:
+        say(console, "DENIED  network: its model, needed", 2)
+    for path in report.paths:
+        denied = "DENIED" if path.needed else "denied"
+        allowed = {None: "?", True: "may", False: denied}[path.allowed]
+        say(console, f"{allowed:<7} {path.path}: {path.what}{', needed' if path.needed else ''}", 2)
+        if path.remedy:
+            say(console, f"helps: {' '.join(path.remedy.split())}", 10, style="dim")

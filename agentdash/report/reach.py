@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
-from rich.text import Text
 
 from agentdash.engine.judge.findings.write_access import reach_by_policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.states import Group
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
+from agentdash.report.elements import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,29 +117,28 @@ def reach_report(snapshot: Snapshot, chosen: Sequence[Worker] | None = None) -> 
 def print_reach(report: ReachReport, console: Console) -> None:
     """Print what each worker reaches, and the sum over the fleet."""
     for worker in report.workers:
-        how = {"processes": f"{len(worker.pids)} processes", "policy": "by its policy"}.get(
-            worker.by or "", ""
-        )
-        console.print(Text(f"{worker.name}  ({worker.agent}, {worker.id})", style="bold"))
+        say(console, f"{worker.name}  ({worker.agent}, {worker.id})", style="bold")
         if worker.by is None:
-            console.print(Text("  not known: none of its processes is visible, and no policy is stated"))
+            say(console, "not known: none of its processes is visible, and no policy is stated", 2)
             continue
-        limits = f"; could refuse more: {', '.join(worker.limits)}" if worker.limits else ""
-        unknown = f", {len(worker.unknown)} not visible" if worker.unknown else ""
-        counts = f"reaches at most {len(worker.reached)}, not {worker.cannot}{unknown}"
-        console.print(Text(f"  {how}: {counts}{limits}", style="dim"))
+        seen = f"its {len(worker.pids)} processes" if worker.by == "processes" else "its policy"
+        places = len(worker.reached) + worker.cannot
+        say(console, f"By {seen} it reaches at most {len(worker.reached)} of {places} places.", 2)
+        if worker.unknown:
+            say(console, f"Of {len(worker.unknown)} others it is not visible.", 2)
+        if worker.limits:
+            say(console, f"What it may reach could still be blocked by {', '.join(worker.limits)}.", 2)
         for each in worker.reached:
             note = f" ({each.how})" if each.how else ""
-            console.print(
-                Text(f"  {each.certainty} {each.action:<8}{each.kind:<12}{each.path}{note}: {each.what}")
-            )
+            what = f"{_VERBS[each.action]} {each.path}{note}: {each.kind}, {each.what}"
+            say(console, f"{each.certainty} {what}", 2)
     if len(report.workers) >= _FLEET_FROM:
-        console.print(Text("all workers", style="bold"))
+        say(console, "all workers", style="bold")
         for entry in report.fleet:
             count = f"{len(entry.workers)} of {len(report.workers)}"
-            console.print(Text(f"  {count} reach: {_VERBS[entry.action]} {entry.path} ({entry.what})"))
+            say(console, f"{count} can or may {_VERBS[entry.action]} {entry.path} ({entry.what})", 2)
     if not report.workers:
-        console.print(Text("no workers"))
+        say(console, "no workers")
 
 
 def _reach(worker: Worker, others: Sequence[Worker]) -> tuple[Reach | None, list[int]]:

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 from msgspec import inspect as types
 
-from agentdash.documents.change import ChangeReport
+from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.check_results import BaselineReport
 from agentdash.report.doctor import DoctorReport, RemoteCheckReport
@@ -19,7 +19,6 @@ from agentdash.report.explain import ExplainReport, ScreenReport
 from agentdash.report.predictions import CheckConfigReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
-from agentdash.report.settings import ConfigCheckReport, SettingsReport
 from agentdash.report.since import SinceReport
 from agentdash.report.status import StatusFieldsReport, StatusReport, WaitReport
 
@@ -38,8 +37,6 @@ _DOCUMENTS: Final = (
     SinceReport,
     ReachReport,
     ScreenReport,
-    SettingsReport,
-    ConfigCheckReport,
     DoctorReport,
     RemoteCheckReport,
 )

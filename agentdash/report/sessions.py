@@ -1,7 +1,7 @@
 """`agentdash sessions`: the sessions of a Codex home and of Claude Code, newest first, as the document
 `agentdash.sessions/1` and as a table.
 
-Of each file the head is parsed, and the lines that count tokens; what they contain is kept as a digest.
+Of each file the head is parsed, and the lines that count tokens.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -31,7 +30,6 @@ from agentdash.model.times import iso
 from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.prices import Cost, cost, cost_text, price_list
 from agentdash.report.elements import UnreadableReport, unreadable
-from agentdash.store.digests import DigestStore, file_states
 
 # ------------------------------------------------------------
 # Tokens and their cost at list prices, as documents show them
@@ -116,8 +114,6 @@ def _rounded(usd: float | None) -> float | None:
 # ------------------------------------------------------------
 
 
-_VIEW: Final = "sessions"
-"""The view of the digests of sessions."""
 _HEAD_LINES: Final = 40
 """Lines read of each file: in every version of Codex they contain the header, the first policy and the
 first prompt."""
@@ -166,13 +162,11 @@ class SessionReport(msgspec.Struct):
     """Why it cannot be read."""
 
 
-class _Session(msgspec.Struct, array_like=True):
-    """A session as it is listed, and kept as a digest."""
+class _Session(NamedTuple):
+    """A session, and its tokens by model."""
 
     report: SessionReport
     by_model: tuple[ModelUsage, ...]
-    is_kept: bool = False
-    """Whether its report depends on its file alone."""
 
 
 class FamilyReport(msgspec.Struct):
@@ -212,7 +206,6 @@ def read_sessions(
     root: Path | None,
     limit: int | None,
     claude_root: Path | None = None,
-    digests: DigestStore | None = None,
     progress: Callable[[int], None] = lambda _size: None,
 ) -> SessionsReport:
     """Return the newest `limit` sessions (None: all).
@@ -220,15 +213,8 @@ def read_sessions(
     Args:
         root: the Codex home; None: the default one.
         claude_root: the configuration directory of Claude Code; None: the default one.
-        digests: of sessions that were listed before; None: every file is read.
         progress: called with the size of each file, in bytes, when it has been read.
     """
-
-    def read(path: Path) -> _Session:
-        session = _read(home, path)
-        progress(session.report.size)
-        return session
-
     home = CodexHome(root or default_home())
     claude_home = ClaudeHome(claude_root or default_claude_home())
     errors: list[OSError] = []
@@ -236,7 +222,10 @@ def read_sessions(
         *islice(home.rollouts(errors.append), limit),
         *(path for _, path in claude_home.by_last_record(errors.append)[:limit]),
     ]
-    found = list(map(read, paths)) if digests is None else _read_new(home, paths, digests, read)
+    found = []
+    for path in paths:
+        found.append(_read(home, path))
+        progress(found[-1].report.size)
     found.sort(key=lambda session: session.report.started_at or "", reverse=True)
     found = found[:limit]
     return SessionsReport(
@@ -328,45 +317,6 @@ def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
     return fleet.threads.get(thread.id, thread)
 
 
-def _read_new(
-    home: CodexHome, paths: Sequence[Path], digests: DigestStore, read: Callable[[Path], _Session]
-) -> list[_Session]:
-    """Return the sessions of files. Those without a digest are read, and get one."""
-    states = file_states(paths)
-    found = {path: _stored(home, path, body) for path, body in digests.load(_VIEW, states).items()}
-    sessions = {path: found.get(path) or read(path) for path in paths}
-    digests.save(
-        _VIEW,
-        [
-            (path, state, _encode(session))
-            for path, state in states.items()
-            if found.get(path) is None
-            and (session := sessions[path]).is_kept
-            and mask_fields(session) == session  # secrets are not written
-        ],
-    )
-    return list(sessions.values())
-
-
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(_Session).decode
-
-
-def _stored(home: CodexHome, path: Path, body: bytes) -> _Session | None:
-    """Return a stored session with what its file does not contain, or None if it cannot be decoded."""
-    try:
-        session = _decode(body)
-    except (msgspec.MsgspecError, ValueError, TypeError):
-        return None
-    session.report = replace(
-        session.report,
-        file=clean_line(str(path)),
-        archived=path.is_relative_to(home.archived),
-        tokens=tokens_report(session.by_model),  # prices may have changed
-    )
-    return session
-
-
 def _read(home: CodexHome, path: Path) -> _Session:
     thread = Thread(thread_of_log(path) or path.stem, agent="claude" if is_transcript(path) else "codex")
     trouble: str | None = None
@@ -399,5 +349,4 @@ def _read(home: CodexHome, path: Path) -> _Session:
         tokens=tokens_report(by_model),
         problem=trouble,
     )
-    # a time that is not in the lines depends on the name of the file, and on the local time zone
-    return _Session(report, by_model, is_kept=trouble is None and thread.created_at is not None)
+    return _Session(report, by_model)

@@ -1,4 +1,4 @@
-"""The fleet in words and documents: `agentdash status`, `status --watch`, `watch` and `wait`."""
+"""The fleet in words and documents: `agentdash status`, `status --watch`, `status --follow` and `wait`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from agentdash import __version__
-from agentdash.documents.change import ChangeReport, SourceReport, TickReport, source_report
-from agentdash.documents.worker import FactReport, SandboxReport, WorkerReport, worker_report
+from agentdash.documents.worker import (
+    ChangeReport,
+    FactReport,
+    SandboxReport,
+    SourceReport,
+    TickReport,
+    WorkerReport,
+    document,
+    worker_report,
+)
 from agentdash.model import worker as w
 from agentdash.model.fact import FactKind, ObjectForm
 from agentdash.model.limits import MAX_INDENT
@@ -25,12 +33,9 @@ from agentdash.report.elements import HostReport, ViaReport, host_report
 if TYPE_CHECKING:
     from rich.console import Console
 
-_SEEN_WIDTH: Final = 4
-"""Of an age in the table, `120d` at most for a year."""
-
-
-_WORDS_FROM_WIDTH: Final = 120
-"""Columns from which the table has room for versions, and for policies in plain words, beside a reason."""
+_ALL_FROM_WIDTH: Final = 120
+"""Columns from which the table has all its columns: below, state, worker and reason count."""
+_STYLES: Final = {Group.NEEDS_YOU: "bold red", Group.RUNNING: "green", Group.UNCLEAR: "yellow"}
 
 
 class StatusReport(msgspec.Struct):
@@ -52,7 +57,7 @@ def status_report(snapshot: w.Snapshot, via: ViaReport | None = None) -> StatusR
     return StatusReport(
         schema="agentdash.status/1",
         generated_at=iso(snapshot.at) or "",
-        sources=[source_report(source) for source in snapshot.sources],
+        sources=[document(SourceReport, source) for source in snapshot.sources],
         workers=[worker_report(worker) for worker in snapshot.workers],
         via=via,
         hosts=[host_report(link) for link in snapshot.hosts],
@@ -65,32 +70,27 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    states = [
-        str(worker.state) if worker.stalled is None else f"{worker.state} (stalled)"
-        for worker in snapshot.workers
-    ]
-    wide = console.width >= _WORDS_FROM_WIDTH
-    sandboxes = [_sandbox_cell(worker.sandbox, in_words=wide) for worker in snapshot.workers]
-    hosts = [worker.host or "-" for worker in snapshot.workers] if snapshot.hosts else []
+    wide = console.width >= _ALL_FROM_WIDTH
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
-    # rich shrinks all columns alike, so those that must stand whole get their width
-    table.add_column("STATE", no_wrap=True, min_width=max(map(len, (*states, "STATE"))))
-    if hosts:
-        table.add_column("HOST", no_wrap=True, overflow="ellipsis", max_width=20)
+    table.add_column("STATE", no_wrap=True)
     table.add_column("WORKER", no_wrap=True, overflow="ellipsis", max_width=min(32, console.width // 4))
-    table.add_column("AGENT", no_wrap=True, overflow="ellipsis")
-    table.add_column("SANDBOX", no_wrap=True, min_width=max(map(len, (*sandboxes, "SANDBOX"))))
-    table.add_column("SEEN", no_wrap=True, min_width=_SEEN_WIDTH)
-    table.add_column("WHY", no_wrap=True, overflow="ellipsis", ratio=1)
-    for i, (worker, state, sandbox) in enumerate(zip(snapshot.workers, states, sandboxes, strict=True)):
+    if wide:
+        table.add_column("AGENT", no_wrap=True, overflow="ellipsis")
+        table.add_column("SEEN", no_wrap=True)
+    table.add_column("SANDBOX" if wide else "", no_wrap=True)
+    table.add_column("WHY", ratio=1)
+    for worker in snapshot.workers:
+        stalled = "" if worker.stalled is None else " (stalled)"
+        host = f"{worker.host}:" if worker.host else ""
+        agent = f"{worker.agent.name} {worker.agent.version or ''}"
+        is_asking = worker.group is Group.NEEDS_YOU  # then the reason is shown whole
+        cells = (agent, ago(snapshot.at, worker.last_activity)) if wide else ()
         table.add_row(
-            Text(state),
-            *([Text(hosts[i])] if hosts else []),
-            Text("  " * min(worker.depth, MAX_INDENT) + mask_secrets(worker.name)),
-            Text(f"{worker.agent.name} {worker.agent.version or ''}".strip() if wide else worker.agent.name),
-            Text(sandbox),
-            Text(ago(snapshot.at, worker.last_activity)),
-            Text(mask_secrets(worker.fact.text)),
+            Text(f"{worker.state}{stalled}", _STYLES.get(worker.group, "")),
+            Text("  " * min(worker.depth, MAX_INDENT) + host + mask_secrets(worker.name)),
+            *map(Text, cells),
+            Text(_sandbox_cell(worker.sandbox, in_words=wide)),
+            Text(mask_secrets(worker.fact.text), no_wrap=not is_asking, overflow="ellipsis"),
         )
     if snapshot.workers:
         console.print(table)
@@ -101,11 +101,11 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
 
 
 def _sandbox_cell(sandbox: w.Sandbox, *, in_words: bool) -> str:
+    """Return the policy and how it compares with what was observed; in a narrow cell, whether it differs."""
     mark = {"match": "=", "mismatch": "≠", "unverified": "?"}[sandbox.verdict]
-    policy = sandbox.configured
-    if policy is None:
-        return f"- {mark}"
-    return f"{policy.brief() if in_words else policy.short()} {mark}"
+    if not in_words:
+        return mark if sandbox.verdict == "mismatch" else ""
+    return f"{sandbox.configured.brief() if sandbox.configured else '-'} {mark}"
 
 
 # ------------------------------------------------------------
@@ -265,7 +265,7 @@ def changes(old: Snapshot | None, new: Snapshot) -> Iterator[ChangeReport]:
     health = {source.name: source.ok for source in old.sources} if old else {}
     for source in new.sources:
         if health.get(source.name) != source.ok:
-            health_report = source_report(source)
+            health_report = document(SourceReport, source)
             yield ChangeReport(schema="agentdash.change/1", at=at, change="source", source=health_report)
 
 
@@ -361,7 +361,7 @@ def _without_ticking(text: str) -> str:
 
 
 # ------------------------------------------------------------
-# `agentdash watch`: what changes in the fleet as plain sentences, for screen readers and logs
+# `agentdash status --follow`: what changes in the fleet as plain sentences, for screen readers and logs
 
 
 _VERBS: Final = {

@@ -19,7 +19,7 @@ from agentdash.model.events import AttentionRecalled, Event, SourceSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line, is_clean_json
 from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
-from agentdash.model.states import Acknowledgement, Attention
+from agentdash.model.states import Attention
 
 NAME: Final = "attention.json"
 """The file, in agentdash's state directory."""
@@ -49,35 +49,20 @@ class AttentionFile:
         """Return what the file has; nothing known where it is missing.
 
         Raises:
-            OSError: it cannot be read, or is no file of this module.
+            OSError: it cannot be read, or this module did not write it.
         """
         return self._read().homes.get(self._home, Attention())
 
-    def acknowledge(self, new: Acknowledgement) -> Attention:
-        """Add an acknowledgement; return what is known then.
+    def change(self, change: Callable[[Attention], Attention]) -> Attention:
+        """Replace what is known by what `change` makes of it, and return that; old acknowledgements go.
 
         Raises:
             OSError: the file cannot be used.
         """
-        return self._change(lambda known: _bounded(known.added(new), new.at))
-
-    def withdraw(self, worker: str) -> Attention:
-        """Remove the acknowledgement of a worker; return what is known then.
-
-        Raises:
-            OSError: the file cannot be used.
-        """
-        return self._change(lambda known: known.removed(worker))
-
-    def look(self, at: float) -> Attention:
-        """Keep when the user last looked (unix seconds); an earlier time changes nothing.
-
-        Raises:
-            OSError: the file cannot be used.
-        """
-        return self._change(
-            lambda known: msgspec.structs.replace(known, looked_at=max(at, known.looked_at or 0.0))
-        )
+        content = self._read()
+        known = _bounded(change(content.homes.get(self._home, Attention())))
+        write_private(self.path, msgspec.json.encode(_Content({**content.homes, self._home: known})))
+        return known
 
     def modified(self) -> float | None:
         """Return when the file was last replaced (unix seconds), or None if it is missing."""
@@ -97,18 +82,11 @@ class AttentionFile:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise OSError(f"{self.path} is not a file of agentdash: {error}") from error
 
-    def _change(self, change: Callable[[Attention], Attention]) -> Attention:
-        content = self._read()
-        known = change(content.homes.get(self._home, Attention()))
-        new = _Content({**content.homes, self._home: known})
-        write_private(self.path, msgspec.json.encode(new))
-        return known
 
-
-def _bounded(known: Attention, now: float) -> Attention:
-    kept = [each for each in known.acknowledged if now - each.at < _KEPT_S]
-    newest = sorted(kept, key=lambda each: each.at)[-_MAX_KEPT:]
-    return msgspec.structs.replace(known, acknowledged=tuple(newest))
+def _bounded(known: Attention) -> Attention:
+    newest = sorted(known.acknowledged, key=lambda each: each.at)[-_MAX_KEPT:]
+    kept = tuple(each for each in newest if newest[-1].at - each.at < _KEPT_S)
+    return msgspec.structs.replace(known, acknowledged=kept)
 
 
 SOURCE: Final = "acknowledgements"

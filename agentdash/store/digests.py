@@ -73,16 +73,6 @@ class FileState(NamedTuple):
     """Whether a later change is certain to give another identity."""
 
 
-class DigestUsage(NamedTuple):
-    """What the digests take, for `agentdash doctor`."""
-
-    size: int
-    """Bytes on disk."""
-    digests: int
-    oldest: float | None
-    """When the oldest digest was written (unix seconds)."""
-
-
 class DigestStore:
     """The digests in one state directory.
 
@@ -132,18 +122,6 @@ class DigestStore:
             self._remove()
         except OSError as error:
             self._give_up(error)
-
-    def usage(self) -> DigestUsage | None:
-        """Return what the digests take, or None if there are none, or they cannot be used."""
-        try:
-            with self._reading() as database:
-                if database is None:
-                    return None
-                count, oldest = database.execute("SELECT count(*), min(written) FROM digest").fetchone()
-                return DigestUsage(self.path.stat().st_size, int(count), oldest)
-        except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
-            return None
 
     def _rows(self, view: str, keys: list[bytes]) -> list[tuple[object, ...]]:
         columns = "SELECT path, identity, body, checksum FROM digest WHERE view = ?"

@@ -67,7 +67,7 @@ class ScreenChanged(e.Event, frozen=True, kw_only=True, tag="screen-changed"):
 
 
 class ProcessWorked(e.Event, frozen=True, kw_only=True, tag="process-worked"):
-    """In journals alone: a `ProcessSeen` of which only the counters differ from the one before."""
+    """In journals alone: a `ProcessSeen` that differs from the one before in its counters only."""
 
     key: ProcessKey
     cpu: float
@@ -328,7 +328,7 @@ class Recorder:
                 self._begin_part(fleet)
 
     def _write_events(self, events: Sequence[Event]) -> None:
-        # masked before packing: of a screen of which some lines are written, all lines tell what is a secret
+        # masked before packing: which lines hold a secret shows on the whole screen only
         packed = [event for event in map(self._packer.pack, map(mask_fields, events)) if event is not None]
         self._append(b"".join(encode(event) + b"\n" for event in packed))
 

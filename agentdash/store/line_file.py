@@ -1,9 +1,8 @@
-"""The line file: the counts of the fleet beside the status file, small enough for a status line that is drawn
-each second.
+"""The line file: the fleet in a few words, for a status line that is drawn each second.
 
 One file for each Codex home, `status-<hash>.line`, written with the status file and removed with it: text,
 one `name value` per line. Modules that start slowly (`typing`, `pathlib`, `json`, `msgspec`) are not imported
-here: a reader has 30 ms, of which Python itself takes two thirds.
+here: a reader has 30 ms, and Python itself takes two thirds of that.
 """
 
 # Paths are strings here: `pathlib` starts slowly.
@@ -22,58 +21,58 @@ if TYPE_CHECKING:
 
     from agentdash.model.worker import Snapshot
 
-SCHEMA = "agentdash.line/1"
+SCHEMA = "agentdash.line/2"
 SUFFIX = ".line"
+_NAMES = ("written_at", "boot", "home", "plain", "tmux")
+"""Unix seconds; the kernel's id of the boot, or nothing; the Codex home; words, plain and styled for tmux."""
 _MAX_BYTES = 1 << 13
-"""Size above which a file is malformed: a path and some numbers."""
+"""Size above which a file is malformed: a path and some words."""
 _WRITABLE_BY_OTHERS = 0o022
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+_SHOWN = (
+    ("needs-you", "needs you", "need you", "#[fg=red,bold]"),
+    ("running", "running", "running", ""),
+    ("unclear", "unclear", "unclear", ""),
+    ("mismatch", "mismatch", "mismatches", "#[fg=magenta]"),
+)
+"""Count, words for one and for several, and the style in tmux; in this order, where they are not 0."""
+_DEFAULT_STYLE = "#[default]"
 
 
-class LineFacts:
-    """The content of a line file.
+def line_text(snapshot: Snapshot, now: float, *, tmux: bool = False) -> str:
+    """Return the fleet in a few words: `2 need you 14m, 3 running, 1 mismatch`.
 
     Args:
-        home: the Codex home.
-        written_at: unix seconds.
-        boot: the kernel's id of the boot; empty where it has none.
-        waiting_since: since when the worker that has waited longest needs the user (unix seconds); None: none
-            does.
-        failed: whether the engine has failed, so that the counts may be old.
-        counts: workers by group, `mismatch`, and `new`.
+        now: unix seconds.
+        tmux: whether to add the styles of tmux's `status-right`.
     """
-
-    __slots__ = ("boot", "counts", "failed", "home", "waiting_since", "written_at")
-
-    def __init__(
-        self,
-        *,
-        home: str,
-        written_at: float,
-        boot: str,
-        waiting_since: float | None,
-        failed: bool,
-        counts: dict[str, int],
-    ) -> None:
-        self.home = home
-        self.written_at = written_at
-        self.boot = boot
-        self.waiting_since = waiting_since
-        self.failed = failed
-        self.counts = counts
-
-
-def line_facts(snapshot: Snapshot, *, home: str, written_at: float, boot: str) -> LineFacts:
-    """Return the facts of a snapshot that a status line shows."""
+    counts = snapshot.counts()
     begins = [w.assessment.since for w in snapshot.workers if w.needs_you and w.assessment.since is not None]
-    return LineFacts(
-        home=home,
-        written_at=written_at,
-        boot=boot,
-        waiting_since=min(begins, default=None),
-        failed=snapshot.failure is not None,
-        counts=snapshot.counts(),
-    )
+    parts = []
+    for name, one, several, style in _SHOWN:
+        number = counts.get(name, 0)
+        if not number:
+            continue
+        part = f"{number} {one if number == 1 else several}"
+        if name == "needs-you" and begins:
+            part += f" {age(now - min(begins))}"
+        parts.append(f"{style}{part}{_DEFAULT_STYLE}" if tmux and style else part)
+    if not parts:
+        done = counts.get("done", 0)
+        parts.append(f"{done} done" if done else "no workers")
+    if snapshot.failure is not None:
+        parts.append("agentdash failed")
+    return ", ".join(parts)
+
+
+def age(seconds: float) -> str:
+    """Return a duration in its largest unit: `14m`."""
+    whole = max(0, int(seconds))
+    for size, unit in _UNITS:
+        if whole >= size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
 
 
 def line_path(status_file: Path) -> Path:
@@ -81,17 +80,16 @@ def line_path(status_file: Path) -> Path:
     return status_file.with_suffix(SUFFIX)
 
 
-def line_content(facts: LineFacts) -> bytes:
+def line_content(snapshot: Snapshot, *, home: str, written_at: float, boot: str) -> bytes:
     """Return the content of a line file."""
-    lines = [SCHEMA, f"written_at {facts.written_at!r}", f"boot {facts.boot}", f"home {facts.home}"]
-    lines += [f"waiting_since {facts.waiting_since!r}"] if facts.waiting_since is not None else []
-    lines += ["failed 1"] if facts.failed else []
-    lines += [f"count.{name} {number}" for name, number in facts.counts.items()]
-    return "\n".join((*lines, "")).encode("utf-8", "replace")
+    texts = (line_text(snapshot, written_at), line_text(snapshot, written_at, tmux=True))
+    values = (repr(written_at), boot, home, *texts)
+    lines = [f"{name} {value}" for name, value in zip(_NAMES, values, strict=True)]
+    return "\n".join((SCHEMA, *lines, "")).encode("utf-8", "replace")
 
 
-def read_line_files() -> list[LineFacts]:
-    """Return the content of all line files that are complete and that only this user may write."""
+def read_line_files() -> list[dict[str, str]]:
+    """Return the content of all line files that are complete and that only this user may write, by name."""
     folder = state_folder()
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX) and name[0] != ".")
@@ -100,7 +98,7 @@ def read_line_files() -> list[LineFacts]:
     except OSError:
         return []
     found = (_read(f"{folder}/{name}") for name in names)
-    return [facts for facts in found if facts is not None]
+    return [values for values in found if values is not None]
 
 
 def boot_id() -> str:
@@ -134,29 +132,17 @@ def read_small(path: str, *, follow: bool = False) -> bytes:
         os.close(descriptor)
 
 
-def _read(path: str) -> LineFacts | None:
+def _read(path: str) -> dict[str, str] | None:
     try:
         if not _is_own(os.lstat(path)):
             return None
         first, *lines = read_small(path).decode("utf-8").splitlines()
         values = dict(line.partition(" ")[::2] for line in lines)
-        if first != SCHEMA or not all(map(str.isprintable, lines)):
-            return None
-        since = values.get("waiting_since")
-        return LineFacts(
-            home=values["home"],
-            written_at=float(values["written_at"]),
-            boot=values["boot"],
-            waiting_since=None if since is None else float(since),
-            failed="failed" in values,
-            counts={
-                name.partition(".")[2]: int(value)
-                for name, value in values.items()
-                if name.startswith("count.")
-            },
-        )
+        float(values["written_at"])
     except (OSError, ValueError, KeyError):
         return None
+    is_whole = first == SCHEMA and tuple(values) == _NAMES and all(map(str.isprintable, lines))
+    return values if is_whole else None
 
 
 def _is_own(found: os.stat_result) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -49,7 +49,7 @@ _MAX_PANES: Final = 500
 _MAX_BYTES: Final = 64 << 20
 """A larger file was not written by this module."""
 _SEEN_INTERVAL_S: Final = 30.0
-"""Between two writes of a worker of which only the time of the newest look differs."""
+"""Between two writes of a worker when nothing but the time of the last look differs."""
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS observation (
     home TEXT, thread TEXT, fact BLOB, first REAL, last REAL, PRIMARY KEY (home, thread, fact)) WITHOUT ROWID;
@@ -62,28 +62,29 @@ CREATE TABLE IF NOT EXISTS pane (
     server TEXT, pane TEXT, server_pid INTEGER, worker TEXT, fact BLOB, last REAL,
     PRIMARY KEY (server, pane, server_pid, worker)) WITHOUT ROWID;
 """
-_INSERT_OBSERVATION: Final = (
-    "INSERT INTO observation VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-    " first = min(first, excluded.first), last = max(last, excluded.last)"
-)
-_INSERT_ESCAPE: Final = (
-    "INSERT INTO tmux_escape VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET last = excluded.last"
-)
+_INSERTS: Final = {
+    "observation": "INSERT INTO observation VALUES (:home, :thread, :fact, :first, :last)"
+    " ON CONFLICT DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)",
+    "tmux_escape": "INSERT INTO tmux_escape VALUES (:home, :thread, :fact, :last)"
+    " ON CONFLICT DO UPDATE SET last = excluded.last",
+    "request": "INSERT INTO request VALUES (:home, :thread, :first, :fact, :last)"
+    " ON CONFLICT DO UPDATE SET fact = excluded.fact",
+}
+"""By table: how a fact about a thread is added."""
 _INSERT_PANE: Final = (
     "INSERT INTO pane VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
     " fact = excluded.fact, last = excluded.last WHERE excluded.last >= last"
 )
-_SELECT_OBSERVATIONS: Final = (
-    "SELECT fact, first, last FROM observation WHERE home = ? AND thread = ? ORDER BY first"
+_SELECTS: Final = {
+    "observation": "SELECT fact, first, last FROM observation WHERE home = ? AND thread = ? ORDER BY first",
+    "tmux_escape": "SELECT fact, last, last FROM tmux_escape WHERE home = ? AND thread = ? ORDER BY last",
+    "request": "SELECT fact, since, last FROM request WHERE home = ? AND thread = ? ORDER BY since",
+}
+_SELECT_THREADS: Final = (
+    "SELECT thread FROM observation WHERE home = :home"
+    " UNION SELECT thread FROM tmux_escape WHERE home = :home"
+    " UNION SELECT thread FROM request WHERE home = :home"
 )
-_SELECT_ESCAPES: Final = "SELECT fact FROM tmux_escape WHERE home = ? AND thread = ? ORDER BY last"
-_INSERT_REQUEST: Final = (
-    "INSERT INTO request VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fact = excluded.fact"
-)
-_SELECT_REQUESTS: Final = "SELECT fact FROM request WHERE home = ? AND thread = ? ORDER BY since"
-_SELECT_OBSERVED: Final = "SELECT DISTINCT thread FROM observation WHERE home = ?"
-_SELECT_ESCAPED: Final = "SELECT DISTINCT thread FROM tmux_escape WHERE home = ?"
-_SELECT_ASKED: Final = "SELECT DISTINCT thread FROM request WHERE home = ?"
 _HAS_REQUESTS: Final = "SELECT 1 FROM sqlite_master WHERE name = 'request'"
 """agentdash 0.1.0 made no such table."""
 _T = TypeVar("_T")
@@ -91,6 +92,21 @@ _T = TypeVar("_T")
 
 class MemoryFileError(Exception):
     """The file cannot be used. The message is one line."""
+
+
+class _Fact(NamedTuple):
+    """A row about a thread."""
+
+    table: str
+    thread: str
+    fact: bytes
+    first: float
+    last: float
+
+    @property
+    def key(self) -> tuple[str, str, bytes]:
+        """Return what is the same for equal facts."""
+        return self.table, self.thread, self.fact
 
 
 class Memory:
@@ -104,11 +120,10 @@ class Memory:
     def __init__(self, folder: Path, home: Path) -> None:
         self.path = folder / NAME
         self._home = str(home)
-        self._observations: dict[tuple[str, bytes], tuple[float, float]] = {}
-        self._escapes: set[tuple[str, bytes]] = set()
-        self._requests: set[tuple[str, bytes]] = set()
+        self._known: dict[tuple[str, str, bytes], _Fact] = {}
+        """The facts about threads that this object has read or written."""
         self._panes: dict[tuple[PaneKey, str], PastWorker] = {}
-        """What this object has read or written."""
+        """The same of panes."""
 
     def changed_at(self) -> int | None:
         """Return when the file was changed last (ns), or None if it cannot be told."""
@@ -126,42 +141,28 @@ class Memory:
         with self._reading() as database:
             if database is None:
                 return []
-            remembered = self._remembered(database)
+            # few of those that there are
+            remembered = {thread for (thread,) in database.execute(_SELECT_THREADS, {"home": self._home})}
             found = [self._thread(database, thread) for thread in wanted if thread in remembered]
             return [memory for memory in found if memory != ThreadMemory(memory.thread)]
 
-    def _remembered(self, database: sqlite3.Connection) -> set[str]:
-        """Return the threads of the home of which something is remembered: few of those that there are."""
-        selects = [_SELECT_OBSERVED, _SELECT_ESCAPED]
-        if database.execute(_HAS_REQUESTS).fetchone() is not None:
-            selects.append(_SELECT_ASKED)
-        return {
-            thread for select in selects for (thread,) in database.execute(select, (self._home,)).fetchall()
-        }
-
     def _thread(self, database: sqlite3.Connection, thread: str) -> ThreadMemory:
-        key = (self._home, thread)
-        observations: list[RememberedObservation] = []
-        for fact, first, last in database.execute(_SELECT_OBSERVATIONS, key):
-            if (known := _decoded(fact, RememberedObservation)) is not None:
-                observation = replace(known.observation, first=first, last=last)
-                observations.append(replace(known, observation=observation))
-                self._observations[thread, fact] = (first, last)
-        escapes: list[Escape] = []
-        for (fact,) in database.execute(_SELECT_ESCAPES, key):
-            if (escape := _decoded(fact, Escape)) is not None:
-                escapes.append(escape)
-                self._escapes.add((thread, fact))
-        requests = tuple(self._requests_of(database, thread))
-        return ThreadMemory(thread, tuple(observations), tuple(escapes), requests)
+        observations = [
+            replace(known, observation=replace(known.observation, first=row.first, last=row.last))
+            for known, row in self._facts(database, "observation", thread, RememberedObservation)
+        ]
+        escapes = [escape for escape, _ in self._facts(database, "tmux_escape", thread, Escape)]
+        requests = [request for request, _ in self._facts(database, "request", thread, Requested)]
+        return ThreadMemory(thread, tuple(observations), tuple(escapes), tuple(requests))
 
-    def _requests_of(self, database: sqlite3.Connection, thread: str) -> Iterator[Requested]:
-        if database.execute(_HAS_REQUESTS).fetchone() is None:
-            return
-        for (fact,) in database.execute(_SELECT_REQUESTS, (self._home, thread)):
-            if (request := _decoded(fact, Requested)) is not None:
-                self._requests.add((thread, fact))
-                yield request
+    def _facts(
+        self, database: sqlite3.Connection, table: str, thread: str, kind: type[_T]
+    ) -> Iterator[tuple[_T, _Fact]]:
+        for fact, first, last in database.execute(_SELECTS[table], (self._home, thread)):
+            if (decoded := _decoded(fact, kind)) is not None:
+                row = _Fact(table, thread, fact, first, last)
+                self._known[row.key] = row
+                yield decoded, row
 
     def past_workers(self, limit: int = _MAX_PANES) -> list[PastWorker]:
         """Return the newest workers of panes, the newest last.
@@ -183,44 +184,23 @@ class Memory:
         Raises:
             MemoryFileError: the file cannot be used.
         """
-        threads = list(threads)
-        observations = [row for memory in threads for row in self._new_observations(memory)]
-        escapes = [row for memory in threads for row in self._new_escapes(memory)]
-        requests = [row for memory in threads for row in self._new_requests(memory, now)]
+        facts = [fact for memory in threads for fact in _facts_of(memory, now) if self._is_news(fact)]
         panes = [each for each in past if self._is_new(each)]
-        if not (observations or escapes or requests or panes) or not _is_writable(self.path.parent):
+        if not (facts or panes) or not _is_writable(self.path.parent):
             return
         with self._writing() as database:
-            database.executemany(_INSERT_OBSERVATION, observations)
-            database.executemany(_INSERT_ESCAPE, escapes)
-            database.executemany(_INSERT_REQUEST, requests)
+            for fact in facts:
+                database.execute(_INSERTS[fact.table], {"home": self._home, **fact._asdict()})
             database.executemany(_INSERT_PANE, [_pane_row(each) for each in panes])
             _prune(database, now)
-        self._observations |= {(thread, fact): (first, last) for _, thread, fact, first, last in observations}
-        self._escapes |= {(thread, fact) for _, thread, fact, _ in escapes}
-        self._requests |= {(thread, fact) for _, thread, _, fact, _ in requests}
+        self._known |= {fact.key: fact for fact in facts}
         self._panes |= {(each.pane, each.worker): each for each in panes}
 
-    def _new_observations(self, memory: ThreadMemory) -> Iterator[tuple[str, str, bytes, float, float]]:
-        for each in memory.observations:
-            fact, first, last = _essence(each), each.observation.first, each.observation.last
-            known = self._observations.get((memory.thread, fact))
-            if known is None or first < known[0] or last > known[1]:
-                yield self._home, memory.thread, fact, first, last
-
-    def _new_escapes(self, memory: ThreadMemory) -> Iterator[tuple[str, str, bytes, float]]:
-        for escape in memory.escapes:
-            fact = msgspec.json.encode(mask_fields(escape))
-            if (memory.thread, fact) not in self._escapes:
-                yield self._home, memory.thread, fact, escape.at
-
-    def _new_requests(
-        self, memory: ThreadMemory, now: float
-    ) -> Iterator[tuple[str, str, float, bytes, float]]:
-        for request in memory.requests:
-            fact = msgspec.json.encode(mask_fields(request))
-            if (memory.thread, fact) not in self._requests:
-                yield self._home, memory.thread, request.since or 0.0, fact, now
+    def _is_news(self, fact: _Fact) -> bool:
+        known = self._known.get(fact.key)
+        if known is None or fact.table != "observation":
+            return known is None
+        return fact.first < known.first or fact.last > known.last
 
     def _is_new(self, past: PastWorker) -> bool:
         known = self._panes.get((past.pane, past.worker))
@@ -233,16 +213,16 @@ class Memory:
         with self._errors(), reading(self.path, _TABLES, _MAX_BYTES) as database:
             if database is not None:
                 _check_version(database, self.path)
-            yield database
+            has_all = database is not None and database.execute(_HAS_REQUESTS).fetchone() is not None
+            yield database if has_all else None
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._errors(), writing(self.path, _TABLES, _MAX_BYTES) as database:
             if database.execute("PRAGMA user_version").fetchone()[0] == 0:
-                database.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
+                database.execute(f"PRAGMA user_version = {_VERSION}")
             _check_version(database, self.path)
-            if database.execute(_HAS_REQUESTS).fetchone() is None:
-                database.executescript(_TABLES)
+            database.executescript(_TABLES)
             with database:
                 yield database
 
@@ -254,6 +234,18 @@ class Memory:
             raise MemoryFileError(f"not believed: {self.path}: {error}") from error
         except (sqlite3.Error, OSError) as error:
             raise MemoryFileError(f"{self.path} cannot be used: {error}") from error
+
+
+def _facts_of(memory: ThreadMemory, now: float) -> Iterator[_Fact]:
+    for each in memory.observations:
+        seen = each.observation
+        yield _Fact("observation", memory.thread, _essence(each), seen.first, seen.last)
+    for escape in memory.escapes:
+        fact = msgspec.json.encode(mask_fields(escape))
+        yield _Fact("tmux_escape", memory.thread, fact, escape.at, escape.at)
+    for request in memory.requests:
+        fact = msgspec.json.encode(mask_fields(request))
+        yield _Fact("request", memory.thread, fact, request.since or 0.0, now)
 
 
 def _pane_row(past: PastWorker) -> tuple[str, str, int, str, bytes, float]:

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from agentdash import __version__
+from agentdash import __version__, procfs
 from agentdash.config import state_folder
 from agentdash.files import read_bytes, untrusted, write_private
 from agentdash.model.events import Event, SourceSeen
@@ -33,7 +33,7 @@ from agentdash.model.states import State
 from agentdash.model.thread import Call
 from agentdash.model.times import ago, possible_time
 from agentdash.model.worker import Assessment, Snapshot, Worker
-from agentdash.store.line_file import boot_id, line_content, line_facts, line_path
+from agentdash.store.line_file import boot_id, line_content, line_path
 
 HEARTBEAT: Final = 15.0
 """Seconds after which the file is written again although nothing has changed."""
@@ -55,8 +55,6 @@ _MAX_TAIL_CHARS: Final = 500
 """Of the output of each."""
 _MAX_FILE_BYTES: Final = 64 << 20
 """Size above which a file is malformed: 1,000 workers take about 5 MB."""
-_START_TIME_FIELD: Final = 19
-"""Index of `starttime` (field 22 of `man proc`) among the fields of `/proc/PID/stat` behind the name."""
 
 
 class Engine(Protocol):
@@ -163,7 +161,7 @@ def outdated(published: Published, now: float) -> str | None:
 
 
 def unreachable(worker: Worker, why: str, at: float) -> Worker:
-    """Return a worker of which nothing can be known inside of the sandbox."""
+    """Return a worker as unreachable: nothing can be known of it inside the sandbox."""
     evidence = Evidence(EvidenceSource.STATUS_FILE, at, "no-status-file", why, agrees=True)
     return replace(worker, assessment=Assessment(State.UNREACHABLE, None, why, (evidence,)))
 
@@ -231,8 +229,8 @@ class Publisher:
         written = write_private(self.path, msgspec.json.encode(self._masked(published)))
         self._identity = _identity(written)
         home = clean_line(str(self._home_path))
-        facts = line_facts(snapshot, home=home, written_at=now, boot=published.boot)
-        write_private(line_path(self.path), line_content(facts))
+        line = line_content(snapshot, home=home, written_at=now, boot=published.boot)
+        write_private(line_path(self.path), line)
         self._last_snapshot = snapshot
         self._written_at = now
 
@@ -339,9 +337,8 @@ def _written(worker: Worker, before: Worker | None, written: Worker | None) -> W
 def process_start(pid: int) -> str:
     """Return when a process started, in clock ticks since the boot; empty where that is not known."""
     try:
-        fields = read_bytes(f"/proc/{pid}/stat", 1 << 16).rpartition(b")")[2].split()
-        return fields[_START_TIME_FIELD].decode("ascii")
-    except (OSError, IndexError, ValueError):
+        return procfs.stat(pid).started
+    except OSError:
         return ""
 
 
@@ -360,7 +357,7 @@ def _exists(pid: int) -> bool:
     if pid <= 0:  # these address groups of processes
         return False
     try:
-        os.kill(pid, 0)  # 0 is no signal: only checks
+        os.kill(pid, 0)  # signal 0 only checks
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, ClassVar, Final, cast
 
 from textual import on
+from textual.app import App, SystemCommand
 from textual.command import CommandPalette
+from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Input
 
 from agentdash.model.fact import FactKind
-from agentdash.model.pane import PaneKey
+from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.worker import Worker
 from agentdash.tui.fleet.filter import Filter, matches
-from agentdash.tui.fleet.findings import FindingsScreen
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.keys import HandledBy, bindings, ids
-from agentdash.tui.lanes.screen import LanesList, LanesScreen
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
-from agentdash.tui.palette import ActionProvider, WorkerProvider
+from agentdash.tui.palette import WorkerProvider
+from agentdash.tui.primitives.footer import Footer
+from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
-from agentdash.tui.worker.findings import remedies
-from agentdash.tui.worker.panel import WorkerPanel
-from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
-
-if TYPE_CHECKING:
-    from agentdash.tui.matrix.screen import MatrixScreen
+from agentdash.tui.worker.overview import remedies
+from agentdash.tui.worker.panel import EVIDENCE, WorkerPanel
+from agentdash.tui.worker.screen import WorkerScreen
 
 __all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 
@@ -46,9 +47,9 @@ class AgentDash(SnapshotApp):
 
     TITLE = "agentdash"
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
-    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
+    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "sandboxes", "textual")
     """Which keys of the table it has."""
-    COMMANDS = {ActionProvider, WorkerProvider}  # noqa: RUF012 - Textual declares it as a plain set
+    COMMANDS = App.COMMANDS | {WorkerProvider}
 
     def __init__(
         self,
@@ -84,10 +85,6 @@ class AgentDash(SnapshotApp):
         """Select the next worker that needs the user."""
         self._select_next(lambda worker: worker.needs_you, "No worker here needs you.")
 
-    def action_mismatch(self) -> None:
-        """Select the next worker with a mismatch."""
-        self._select_next(lambda worker: worker.mismatch, "No mismatch here.")
-
     def action_match(self, step: int) -> None:
         """Select the next (1) or previous (-1) worker that matches the last filter."""
         text = self.root.last_text
@@ -100,11 +97,6 @@ class AgentDash(SnapshotApp):
         """Edit the filter."""
         self._to_root()
         self.root.bar.edit(self.root.filter.text)
-
-    def action_bucket(self) -> None:
-        """Show the next bucket."""
-        self._to_root()
-        self.root.apply_filter(self.root.filter.cycled())
 
     def action_only(self, bucket: str) -> None:
         """Show one bucket; if it is shown already, show all."""
@@ -143,14 +135,6 @@ class AgentDash(SnapshotApp):
         self.root.toggle_past()
         self.draw()
 
-    def action_freeze(self) -> None:
-        """Keep all rows at their places, or let them move again."""
-        self.is_frozen = not self.is_frozen
-        self.show_message(
-            "Rows stay where they are; F lets them move." if self.is_frozen else "Rows move again."
-        )
-        self.draw()
-
     # ---------------------------------------------------------------- acknowledge
 
     def action_acknowledge(self) -> None:
@@ -158,67 +142,56 @@ class AgentDash(SnapshotApp):
         if (worker := self._chosen()) is None:
             return
         if self.attention is None:
-            self.show_message("There is nothing to acknowledge in a replay.")
+            self.show_message("There is nothing to dismiss in a replay.")
         elif worker.needs_you:
-            self.root.let_move(worker)
+            self.let_move()
             problem = self.attention.acknowledge(worker)
-            self.show_message(
-                problem or f"Done: {worker.name} does not need you until it changes; d again undoes it."
-            )
+            self.show_message(problem or f"Dismissed {worker.name} until it changes; d again undoes it.")
         elif worker.state.needs_you or worker.fact.kind is FactKind.CRASHED:
-            self.root.let_move(worker)
+            self.let_move()
             problem = self.attention.withdraw(worker)
             self.show_message(problem or f"{worker.name} needs you again.")
         else:
             self.show_message(f"{worker.name} does not need you.")
 
-    def action_unread(self) -> None:
-        """Select the next worker that changed since the user last looked."""
-        new = self._new_workers()
-        self._select_next(lambda worker: worker.id in new, "Nothing new since you last looked.")
-
     # ---------------------------------------------------------------- look
 
     async def action_why(self) -> None:
-        """Open the evidence of the selected worker."""
-        if self._chosen():
-            await self.open_screen(WhyScreen(self.glyphs))
+        """Open the evidence of the selected worker; if it is open, close it."""
+        if self._chosen() is None:
+            return
+        if not isinstance(self.screen, WorkerScreen):
+            await self.open_screen(WorkerScreen(self.glyphs, EVIDENCE))
+        elif self.screen.panel.open_tab == EVIDENCE:
+            await self.action_back()
+        else:
+            self.action_tab_named(EVIDENCE)
 
-    async def action_findings(self) -> None:
-        """Open all findings."""
-        await self._open_view(FindingsScreen)
+    async def action_sandboxes(self) -> None:
+        """Open the screen of all sandboxes; one that is open keeps its cursor."""
+        from agentdash.tui.sandbox_screen import SandboxScreen  # noqa: PLC0415 - the first picture comes first
 
-    async def action_matrix(self) -> None:
-        """Open the matrix of workers and aspects of their sandboxes."""
-        from agentdash.tui.matrix.screen import MatrixScreen  # noqa: PLC0415 - the first picture comes first
+        if not isinstance(self.screen, SandboxScreen):
+            self._to_root()
+            await self.open_screen(SandboxScreen(self.glyphs))
 
-        await self._open_view(MatrixScreen)
-
-    async def action_lanes(self) -> None:
-        """Open the lanes of all workers."""
-        await self._open_view(LanesScreen)
-
-    def action_zoom(self, step: int) -> None:
-        """Show less (1) or more (-1) time in the lanes."""
-        for lanes in self.screen.query(LanesList):
-            lanes.action_zoom(step)
+    def more_signs(self) -> list[tuple[str, Tone, str]]:
+        """Return signs, their tones and meanings, that only this app has: none; a hook for subclasses."""
+        return []
 
     async def action_help(self) -> None:
-        """Open the help."""
+        """Open the help, with the keys of this screen first."""
         from agentdash.tui.help import HelpScreen  # noqa: PLC0415 - the first picture comes first
 
-        await self.open_screen(HelpScreen(self.glyphs))
+        here = [name for footer in self.screen.query(Footer) for name in footer.ids]
+        others = [on for on in self.HANDLES if on != "fleet" or self.screen is self.root]
+        await self.open_screen(HelpScreen(self.glyphs, here, others))
 
     @on(FleetList.Opened)
     async def action_open(self) -> None:
-        """Focus the worker panel; if it has the focus or is hidden, open the worker's screen."""
-        panel = self.root.panel
-        if self.screen is not self.root or self._chosen() is None:
-            return
-        if panel.display and not panel.has_focus_within:
-            panel.query_one("#tab").focus()
-        else:
-            await self.open_screen(WorkerScreen(self.glyphs, panel.chosen_tab))
+        """Open the worker's screen."""
+        if self.screen is self.root and self._chosen() is not None:
+            await self.open_screen(WorkerScreen(self.glyphs, self.root.panel.open_tab))
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
@@ -226,17 +199,20 @@ class AgentDash(SnapshotApp):
             panel.switch_tab(step)
         self.draw()  # a tab may need the session's file
 
-    def action_shift(self, step: int) -> None:
-        """Show what the open tab cuts at the right (1), or go back (-1)."""
-        moved = [panel.shift_tab(step) for panel in self.screen.query(WorkerPanel) if panel.display]
-        if moved and not any(moved):
-            self.show_message("Nothing more is cut here." if step > 0 else "This is the left edge.")
-
     def action_tab_named(self, name: str) -> None:
         """Open this tab of the panel."""
         for panel in self.screen.query(WorkerPanel):
             panel.show_tab(name)
         self.draw()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Yield the actions of the keys, for the palette."""
+        del screen
+        for key in self.keys.values():
+            if key.on in self.HANDLES and key.on not in ("lines", "textual") and key.id != "palette":
+                # `Content`, since a str would be parsed as markup, and keys may be brackets
+                text = cast("str", Content(f"{'  '.join(key.shown)}  {key.help}"))
+                yield SystemCommand(key.label, text, partial(self.run_action, f"app.{key.action}"))
 
     async def action_command_palette(self) -> None:  # type: ignore[override]
         """Open the command palette, and return when its input has the focus."""
@@ -265,12 +241,6 @@ class AgentDash(SnapshotApp):
             self.exit()
         else:
             await self.action_back()
-
-    async def _open_view(self, view: type[FindingsScreen | MatrixScreen | LanesScreen]) -> None:
-        """Open a view of all workers on the root screen; one that is open keeps its cursor."""
-        if not isinstance(self.screen, view):
-            self._to_root()
-            await self.open_screen(view(self.glyphs))
 
     def _to_root(self) -> None:
         while self.screen is not self.root:
@@ -308,12 +278,12 @@ class AgentDash(SnapshotApp):
             self.show_message(f"Cannot go to {worker.pane.key}: its tmux server is not available here.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane.key), group="go-to-pane", exclusive=True
+                self._switch_pane(self._go_to_pane, worker.pane), group="go-to-pane", exclusive=True
             )
 
-    async def _switch_pane(self, go_to_pane: GoToPane, pane: PaneKey) -> None:
+    async def _switch_pane(self, go_to_pane: GoToPane, pane: Pane) -> None:
         try:
-            problem = await go_to_pane(pane)
+            problem = await go_to_pane(pane.key)
         except OSError as error:
             problem = clean_line(str(error))
-        self.show_message(problem or f"Went to {pane}.")
+        self.show_message(problem or f"Went to {pane.window}.")

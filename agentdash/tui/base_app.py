@@ -37,7 +37,7 @@ from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES,
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-_TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent")
+_TEXT_COLOURS: Final = ("text-warning", "text-error", "text-success", "text-accent", "text-primary")
 _COLLECT_AFTER_S: Final = 0.5
 """After a screen was closed: the collection takes some ms, and the next key may come at once."""
 _TRIPS: Final = 2

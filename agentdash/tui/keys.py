@@ -10,10 +10,10 @@ from textual.keys import Keys
 
 from agentdash.model.suggestions import suggest
 
-Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Library", "Program"]
-HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
-"""What has the action: every app but the library, the dashboard, the replay, the library, the widget with the
-focus, Textual itself."""
+Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Past", "Program"]
+HandledBy = Literal["app", "fleet", "sandboxes", "player", "library", "lines", "textual"]
+"""What has the action: every app but the library, the dashboard, the screen of sandboxes, the replay, the
+library, the widget with the focus, Textual itself."""
 _NEVER_TOGETHER: Final = ({"fleet", "library"}, {"player", "library"})
 """Handlers that are not in one app: they may have the same keys."""
 
@@ -51,7 +51,7 @@ class Key(NamedTuple):
         return f"app.simulate_key('{_textual_name(self.keys.partition(',')[0])}')"
 
 
-OPENS_INPUT: Final = frozenset(("filter", "command_palette", "search", "go_to_time"))
+OPENS_INPUT: Final = frozenset(("filter", "command_palette", "search", "export"))
 """Actions that open an input (`BaseApp.check_action`)."""
 _NAMED_KEYS: Final = frozenset(key.value for key in Keys)
 _DISPLAY_NAMES: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "f1": "F1"}
@@ -89,50 +89,37 @@ KEYS: Final = (
          "what was said, run or printed."),
         ("next-match", "n", "match(1)", "next match",
          "To the next worker that matches the last filter; in a replay, to the next text found."),
-        ("previous-match", "N", "match(-1)", "previous match", "To the previous one."),
-        ("bucket", "f", "bucket", "bucket", "All, Needs you, Running, Done, Past, Mismatch in turn."),
-        ("attention", "a", "attention", "attention", "To the next worker that needs you."),
-        ("mismatch", "!", "mismatch", "mismatch",
-         "To the next worker that got another sandbox than it was configured to have."),
+        ("attention", "a", "attention", "next", "To the next worker that needs you."),
     ),
     *_group(
         "Find", "fleet",
-        ("unread", "u", "unread", "new", "To the next worker that changed since you last looked."),
-        ("acknowledge", "d", "acknowledge", "done",
-         "Acknowledge what the worker needs: it does not need you until it changes. Again: undo."),
+        ("acknowledge", "d", "acknowledge", "dismiss",
+         "Dismiss what the worker needs: it does not need you until it changes. Again: undo."),
         ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, cost, name in turn."),
         ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
         ("past", "x", "past", "past", "Show or hide past workers."),
-        ("freeze", "F", "freeze", "freeze", "Keep all rows where they are; again: let them move."),
     ),
     *_group(
         "Look", "app",
-        ("why", "w", "why", "why", "Why this state and this verdict: all evidence, also what disagrees."),
-        ("open", "enter", "open", "open", "The selected worker in detail; once more: on the whole screen."),
+        ("why", "w", "why", "why", "Why this state and verdict: all evidence, for and against; again: back."),
+        ("open", "enter", "open", "open", "The selected worker in detail, on the whole screen."),
         ("tab-right", "right,l", "tab(1)", "next tab",
-         "Timeline, Screen, Talk, Commands, Changes, Sandbox, Evidence: the next one."),
+         "Overview, Talk, Commands, Changes, Screen, Evidence: the next one."),
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
-        ("shift-right", "shift+right", "shift(1)", "scroll right",
-         "Timeline, Screen, Commands, Changes: what is cut at the right; also with shift and the wheel."),
-        ("shift-left", "shift+left", "shift(-1)", "scroll left", "Back to the left."),
-        ("matrix", "m", "matrix", "matrix",
-         "All workers by files, network, flag, seatbelt, parent, tmux, escalation; enter opens a cell."),
-        ("lanes", "L", "lanes", "lanes",
-         "All workers on one time axis; enter goes to the worker, in a replay to that time too."),
-        ("zoom-in", "+", "zoom(1)", "zoom in", "Lanes: less time, down to ten minutes."),
-        ("zoom-out", "-", "zoom(-1)", "zoom out", "Lanes: more time, up to a day."),
-        ("findings", "Z", "findings", "findings", "All findings on the whole screen, the worst first."),
+        ("sandboxes", "m", "sandboxes", "sandboxes",
+         "The workers whose sandboxes differ from what is configured: how, why, and the remedy."),
     ),
     *_group(
         "Copy and go", "app",
-        ("jump", "o", "go_to_pane", "go to pane", "Go to the worker's tmux pane."),
+        ("jump", "o", "go_to_pane", "go there", "Go to the worker's tmux pane."),
         ("copy-id", "y", "copy_id", "copy id", "Copy the worker's id."),
         ("copy-remedy", "Y", "copy_remedy", "copy remedy",
-         "Copy the remedy of its worst finding; once more: of the next one."),
+         "Copy the remedy of its worst finding for one run; once more: for good; then the next one's."),
     ),
     *_group(
-        "Copy and go", "textual",
-        ("copy-text", "ctrl+c", "copy_text", "copy text", "Copy the text selected with the mouse."),
+        "Look", "sandboxes",
+        ("all-sandboxes", "A", "all", "all",
+         "All sandboxes, also those as configured; again: those that differ."),
     ),
     *_group(
         "Time", "player",
@@ -141,41 +128,28 @@ KEYS: Final = (
         ("previous-event", "[", "step('event',-1)", "previous event", "To the previous event."),
         ("next-turn", "}", "step('turn',1)", "next turn", "To the beginning of the next turn."),
         ("previous-turn", "{", "step('turn',-1)", "previous turn", "To the beginning of the previous turn."),
-        ("next-command", ")", "step('command',1)", "next command", "To the next command."),
-        ("previous-command", "(", "step('command',-1)", "previous command", "To the previous command."),
         ("next-failure", "e", "step('failure',1)", "next failure",
-         "To the next failure of a command, a turn or a worker."),
-        ("previous-failure", "E", "step('failure',-1)", "previous failure", "To the previous failure."),
-        ("next-wait", "p", "step('wait',1)", "next wait",
-         "To the next point where a worker begins to wait for you."),
-        ("previous-wait", "P", "step('wait',-1)", "previous wait", "To the previous waiting point."),
-        ("next-finding", "v", "step('finding',1)", "next mismatch", "To the next new mismatch or denial."),
-        ("previous-finding", "V", "step('finding',-1)", "previous mismatch", "To the previous one."),
-        ("slower", "<", "speed(-1)", "slower", "Half as fast, down to a quarter of the real speed."),
-        ("faster", ">", "speed(1)", "faster", "Twice as fast, up to 64 times, and then as fast as it draws."),
-        ("tenth", "0,1,2,3,4,5,6,7,8,9", "tenth({key})", "to a tenth",
-         "To the beginning, to a tenth, to two tenths ..."),
-        ("last", "$", "tenth(10)", "to the end", "To the end; in a running session, to the present."),
-        ("go-to-time", "S", "go_to_time", "go to time", "To a time of day, or to a date and a time."),
+         "To the next failure of a command, a turn or a worker; after the last, to the first."),
+        ("next-mark", "v", "step('mark',1)", "next mark",
+         "To the next mark on the timeline; after the last, to the first."),
     ),
     *_group(
-        "Library", "library",
-        ("unfold", "x", "unfold", "unfold",
-         "Children and forks of the selected session: show them, hide them."),
+        "Past", "player",
         ("search", "S", "search", "search",
-         "Full text: what was said, run and printed in the sessions listed."),
-        ("sort-sessions", "s", "sort", "sort",
-         "Sort by newest, tokens, cost, duration, size, findings, name in turn."),
-        ("denials", "D", "denials", "denials",
-         "What the sandboxes refused in the sessions listed: by day, version, directory; and remedies."),
-        ("copy-resume", "C", "copy_resume", "copy resume",
-         "Copy the command that goes on with the selected session: `codex resume ID`."),
+         "Full text: what was said, run and printed, in the sessions listed or in this replay; there also a "
+         "time of day, or 50%."),
+        ("export", "X", "export", "export", "Write the session to a file: a report, or its conversation."),
+    ),
+    *_group(
+        "Past", "library",
+        ("copy-resume", "C", "copy_resume", "resume",
+         "Copy the command that resumes the selected session: `codex resume ID`."),
     ),
     *_group(
         "Program", "app",
         ("theme", "t", "theme", "theme",
          "The next theme: dark, light, high-contrast, colour-blind, terminal."),
-        ("palette", ":,ctrl+p", "command_palette", "palette", "All actions and all workers by name."),
+        ("palette", ":,ctrl+p", "command_palette", "more", "All actions and all workers by name."),
         ("help", "?,f1", "help", "help", "These keys, and what the signs mean."),
         ("back", "escape", "back", "back", "Back to the list; in the list, clear the filter."),
         ("quit", "q", "leave", "quit", "Back, and from the list: quit."),
@@ -184,7 +158,6 @@ KEYS: Final = (
         "Program", "textual",
         ("suspend", "ctrl+z", "suspend_process", "suspend",
          "Stop the program; `fg` in the shell continues it."),
-        ("quit-now", "ctrl+q", "quit", "quit now", "Quit from anywhere."),
     ),
 )
 # fmt: on

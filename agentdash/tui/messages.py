@@ -14,14 +14,8 @@ class WorkerPointed(Message):
 
 
 class WorkerOpened(Message):
-    """A worker was chosen on another screen: show it in the list.
+    """A worker was chosen on another screen: show it in the list."""
 
-    Args:
-        worker: its id.
-        at: the time that was chosen with it (unix seconds); a replay goes there.
-    """
-
-    def __init__(self, worker: str, at: float | None = None) -> None:
+    def __init__(self, worker: str) -> None:
         self.worker = worker
-        self.at = at
         super().__init__()

@@ -1,58 +1,17 @@
-"""Providers of the command palette: every action of the key table, and every worker by name."""
+"""The workers in the command palette, which has every action of the key table too."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import Hit, Hits, Provider
 from textual.content import Content
-from textual.types import IgnoreReturnCallbackType
 
-from agentdash.tui.keys import KEYS, Key
 from agentdash.tui.theme import state_name
 
 if TYPE_CHECKING:
     from agentdash.tui.snapshot_app import SnapshotApp
-
-_ACTION_KEYS: Final = tuple(
-    key.id
-    for key in KEYS
-    if key.on in ("app", "fleet", "player") and key.id != "palette" and "{" not in key.action
-)
-
-
-def _help(key: Key) -> str:
-    # `Content`, since a str would be parsed as markup, and keys may be brackets
-    return cast("str", Content(f"{'  '.join(key.shown)}  {key.help}"))
-
-
-class ActionProvider(Provider):
-    """The actions of the app's keys."""
-
-    async def discover(self) -> Hits:
-        """Yield all actions."""
-        for key in self._keys():
-            yield DiscoveryHit(Content(key.label), self._run(key), help=_help(key))
-
-    async def search(self, query: str) -> Hits:
-        """Yield the actions with a matching label or help."""
-        matcher = self.matcher(query)
-        for key in self._keys():
-            if (score := max(matcher.match(key.label), matcher.match(key.help) / 2)) > 0:
-                yield Hit(score, Content(key.label), self._run(key), help=_help(key))
-
-    def _keys(self) -> list[Key]:
-        """Return the keys that this app has an action for."""
-        app: SnapshotApp = self.app  # type: ignore[assignment]
-        return [
-            key
-            for key in map(app.keys.__getitem__, _ACTION_KEYS)
-            if hasattr(app, "action_" + key.action.partition("(")[0])
-        ]
-
-    def _run(self, key: Key) -> IgnoreReturnCallbackType:
-        return partial(self.app.run_action, f"app.{key.action}")
 
 
 class WorkerProvider(Provider):

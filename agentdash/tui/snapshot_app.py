@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from textual import on
 from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
@@ -16,8 +16,6 @@ from textual.timer import Timer
 from agentdash.model.conversation import Conversation
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
-from agentdash.model.states import State
-from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
@@ -30,21 +28,18 @@ from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
 from agentdash.tui.view import View, ViewScreen, find_worker
 from agentdash.tui.worker.file_reading import FileReading
-from agentdash.tui.worker.panel import WorkerPanel, lacks_usage
+from agentdash.tui.worker.panel import WorkerPanel
 
 _HOLD_S: Final = 5.0
 """After a key, for which rows keep their places: to read a row, and decide."""
 _AWAY_AFTER_S: Final = 300.0
 """Without a key, after which the user counts as having been away."""
 _CLOCK_INTERVAL_S: Final = 1.0
-"""The clock in the header shows seconds."""
-_UNATTENDED_AFTER_S: Final = 60.0
-"""Without a key, after which the clock of an idle screen goes on in steps: drawing it is most of the cost."""
-_UNATTENDED_STEP_S: Final = 10
+"""Young ages are shown in seconds."""
+_REST_S: Final = 0.1
+"""After the cursor has moved, until what shows the selected worker follows: to draw it is most of a key."""
 _CONVERSATION_INTERVAL_S: Final = 1.0
 """Between two reads of a conversation that goes on: as fast as it can be followed."""
-_USAGE_INTERVAL_S: Final = 5.0
-"""Between two counts of tokens."""
 
 
 def _open_conversation(path: Path) -> Callable[[float], Conversation]:
@@ -52,18 +47,6 @@ def _open_conversation(path: Path) -> Callable[[float], Conversation]:
     from agentdash.replay.conversation import ConversationFile  # noqa: PLC0415 - the first picture comes first
 
     return ConversationFile(path).read
-
-
-def _open_usage(path: Path) -> Callable[[float], tuple[ModelUsage, ...]]:
-    """Return a function that counts the tokens of a session file."""
-    from agentdash.replay.conversation import TokenFile  # noqa: PLC0415 - the first picture comes first
-
-    file = TokenFile(path)
-    return lambda _: file.read()
-
-
-def _standing(worker: Worker) -> tuple[State, float | None]:
-    return worker.state, worker.assessment.since
 
 
 class SnapshotApp(BaseApp[None]):
@@ -89,20 +72,17 @@ class SnapshotApp(BaseApp[None]):
         self._wanted = options.select
         self._feed_error: str | None = None
         self.attention = attention
-        self.is_frozen = False
-        """Whether rows keep their places until the user changes that."""
         self.last_key_at: float | None = None
         """When the user last pressed a key (unix seconds)."""
         self._is_touched = options.select is not None
         """Whether the user has chosen a worker; until then the most urgent one is selected."""
         self._touched_at = -_HOLD_S
         self._release: Timer | None = None
-        self._seen: dict[str, tuple[State, float | None]] = {}
-        """The states of workers that the user has selected."""
+        self._rest: Timer | None = None
+        """Runs while the cursor does not rest."""
         self._conversation = FileReading(
             options.open_conversation or _open_conversation, _CONVERSATION_INTERVAL_S
         )
-        self._usage = FileReading(_open_usage, _USAGE_INTERVAL_S)
         self._reread: Timer | None = None
         self._view: View | None = None
         """As drawn last."""
@@ -113,6 +93,11 @@ class SnapshotApp(BaseApp[None]):
     def worker(self) -> Worker | None:
         """The selected worker."""
         return self._by_id.get(self.selected_id or "")
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the cursor rests, so that the selected worker is shown in detail."""
+        return self._rest is None
 
     def get_default_screen(self) -> FleetScreen:
         """Return the fleet screen."""
@@ -150,16 +135,9 @@ class SnapshotApp(BaseApp[None]):
         self.draw()
 
     def _tick(self) -> None:
-        """Draw the clock, and everything when an age has changed."""
+        """Draw everything when an age has changed."""
         if self._view is None or not self._view.look.now <= self._clock.now() < self._due:
             self.draw()
-        elif self.is_running and self.screen is self.root and self._is_clock_due():
-            self.root.header.show_time(self._clock.now())
-
-    def _is_clock_due(self) -> bool:
-        is_attended = time.monotonic() - self._touched_at < _UNATTENDED_AFTER_S
-        is_step = int(self._clock.now()) % _UNATTENDED_STEP_S == 0
-        return is_attended or is_step or self.root.header.shows_seconds
 
     @on(Lines.Resized)
     @on(FleetScreen.FilterChanged)
@@ -167,52 +145,46 @@ class SnapshotApp(BaseApp[None]):
         """Draw all screens. Lines that have not changed are not painted again."""
         if not self.is_running:  # while the app ends, screens lose their widgets before they leave the stack
             return
-        is_held = self._is_held
         if self.snapshot is not None:
-            if not self._is_touched and not self._wanted and self.screen is self.root:
-                self.root.order(self.snapshot, None)
-                self.selected_id = self.root.rows[0].id if self.root.rows else self.selected_id
-            selected_id = self.root.order(self.snapshot, self.selected_id, is_held=is_held)
+            self.root.order(self.snapshot, is_held=self._is_held)
             if self.screen is self.root:  # elsewhere the shown worker is not exchanged for another
-                self.selected_id = selected_id
+                if not self._is_touched and not self._wanted and self.root.rows:
+                    self.selected_id = self.root.rows[0].id
+                self.selected_id = self.root.selectable(self.selected_id)
         self._view = view = View(
             Look(self._clock.now(), self.glyphs),
             snapshot=self.snapshot,
             by_id=self._by_id,
             selected_id=self.selected_id,
-            new=self._new_workers(),
+            is_at_rest=self.is_at_rest,
             banner=self.options.banner,
             feed_error=self._problem(),
             conversation=self._conversation.found(self.worker),
-            usage=self._usage.found(self.worker) or (),
         )
         self._due = view.due
         for screen in self.screen_stack:
             if isinstance(screen, ViewScreen) and screen.is_mounted:
                 screen.draw(view)
-        self._read_session()
+        if view.is_at_rest:
+            self._read_session()
 
     def read_until(self) -> float:
         """Return the time up to which a session is shown (unix seconds); infinite: to its end."""
         return math.inf
 
     def _read_session(self) -> None:
-        """Read the file of the selected worker where a panel shows more than the snapshot has."""
-        panels = [panel for panel in self.screen.query(WorkerPanel) if panel.display]
-        if self.worker is None or not panels:
-            return
-        if any(panel.reads_session for panel in panels):
-            self._read(self._conversation, self.worker)
-        if math.isinf(self.read_until()) and lacks_usage(self.worker):
-            self._read(self._usage, self.worker)
+        """Read the file of the selected worker for the panels that show more than the snapshot has.
 
-    def _read(self, reading: FileReading[Any], worker: Worker) -> None:
-        """Read a worker's file unless nothing has changed; later where it was read just now."""
+        Not if nothing has changed, and later if it was read just now.
+        """
+        panels = self.screen.query(WorkerPanel)
+        if self.worker is None or not any(panel.display and panel.reads_session for panel in panels):
+            return
         until = self.read_until()
-        if (wait := reading.wait_s(worker, until)) is None:
+        if (wait := self._conversation.wait_s(self.worker, until)) is None:
             return
         if not wait:
-            self.run_worker(self._read_now(reading, worker, until), name="session", exit_on_error=False)
+            self.run_worker(self._read_now(self.worker, until), name="session", exit_on_error=False)
         elif self._reread is None:
             self._reread = self.set_timer(wait, self._reread_now)
 
@@ -220,21 +192,24 @@ class SnapshotApp(BaseApp[None]):
         self._reread = None
         self.draw()
 
-    async def _read_now(self, reading: FileReading[Any], worker: Worker, until: float) -> None:
-        await reading.read(worker, until)
+    async def _read_now(self, worker: Worker, until: float) -> None:
+        await self._conversation.read(worker, until)
         self.draw()
 
     def on_unmount(self) -> None:
-        """End the threads that read sessions."""
+        """End the thread that reads sessions."""
         self._conversation.end()
-        self._usage.end()
 
     # ---------------------------------------------------------------- the user looks
 
     @property
     def _is_held(self) -> bool:
         """Whether rows keep their places now."""
-        return self.is_frozen or time.monotonic() - self._touched_at < _HOLD_S
+        return time.monotonic() - self._touched_at < _HOLD_S
+
+    def let_move(self) -> None:
+        """Let rows move at once, until the next key: the user has acted on one."""
+        self._touched_at = -_HOLD_S
 
     async def on_event(self, event: Event) -> None:
         """Note that the user is here: from then on rows keep their places for a while."""
@@ -253,18 +228,6 @@ class SnapshotApp(BaseApp[None]):
             self._release.stop()
         self._release = self.set_timer(_HOLD_S + 0.1, self.draw)
 
-    def _new_workers(self) -> frozenset[str]:
-        """Return the workers that changed since the user last looked, and were not selected since."""
-        if self.snapshot is None or self.attention is None:
-            return frozenset()
-        if self._is_touched and self.worker is not None:
-            self._seen[self.worker.id] = _standing(self.worker)
-        return frozenset(
-            worker.id
-            for worker in self.snapshot.workers
-            if worker.is_new and self._seen.get(worker.id) != _standing(worker)
-        )
-
     async def open_screen(self, screen: Screen[None]) -> None:
         """Open a screen with its content: nothing is painted before, not even a blank screen."""
         with self.batch_update():
@@ -276,15 +239,21 @@ class SnapshotApp(BaseApp[None]):
         failure = self.snapshot.failure if self.snapshot else None
         if failure is None:
             return self._feed_error
-        error = f"{self.glyphs.agrees[0]} engine: {failure.text}"
-        return f"{error}: what is shown may be old ({self.options.debug_log_hint})"
+        return f"engine: {failure.text}: what is shown may be old ({self.options.debug_log_hint})"
 
     def select_worker(self, worker: str) -> None:
         """Select a worker; clear the filter if it hides the worker."""
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(_REST_S, self._come_to_rest)
         self.selected_id = worker
         self._wanted = None
         if all(row.id != worker for row in self.root.rows):
             self.root.apply_filter(Filter())
+        self.draw()
+
+    def _come_to_rest(self) -> None:
+        self._rest = None
         self.draw()
 
     @on(FleetList.CursorMoved)

@@ -15,7 +15,6 @@ from textual.dom import DOMNode
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from textual.app import App
-    from textual.widgets import DataTable
 
 
 class _Nowhere(io.RawIOBase):
@@ -70,12 +69,3 @@ def forget_closed_widgets() -> None:
         from textual._styles_cache import StylesCache  # noqa: PLC0415 - as above
 
         StylesCache.get_inner_outer.cache_clear()
-
-
-def forget_drawn_cells(table: DataTable[Any]) -> None:
-    """Clear the caches of a table whose cells are about to change, or that is closed.
-
-    `DataTable._clear_caches`: with each cell that is updated all that were drawn before are never used again,
-    and kept until there are 10,000 of them. One of the caches is shared by all tables, and keeps them.
-    """
-    table._clear_caches()

@@ -14,6 +14,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 from agentdash.model.findings import Direction, Severity, Verdict
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
+from agentdash.tui.primitives.signs import ascii_signs
 from agentdash.tui.primitives.spans import Span, Tone
 
 
@@ -24,8 +25,6 @@ class Glyphs:
     states: dict[State, str]
     verdicts: dict[Verdict, str]
     directions: dict[Direction, str]
-    groups: dict[str, str]
-    """Of the groups of workers, of mismatches, and of what is new since the last look."""
     bars: str
     """Heights of a sparkline, from nothing to full."""
     tree: tuple[str, str, str]
@@ -34,7 +33,7 @@ class Glyphs:
     """A folded family, and an unfolded one."""
     cursor: str
     agrees: tuple[str, str]
-    """Evidence against, evidence for."""
+    """Evidence against, evidence for: as a mismatch and a match."""
     ellipsis: str
     dot: str
     rule: str
@@ -42,8 +41,6 @@ class Glyphs:
     """Between an expected value and the actual one."""
     sorted: str
     """Behind the title of the column that sorts a list."""
-    stalled: str
-    """Of a worker that runs without activity, in place of the glyph of `running`."""
 
 
 UNICODE: Final = Glyphs(
@@ -52,74 +49,42 @@ UNICODE: Final = Glyphs(
         State.WAITING_INPUT: "?",
         State.WAITING_APPROVAL: "!",
         State.BLOCKED_SANDBOX: "⊘",
-        State.FAILED_PERMISSION: "⊗",
+        State.FAILED_PERMISSION: "⊘",
         State.FAILED_PROVIDER: "↯",
         State.COMPLETED: "✓",
-        State.INTERRUPTED: "▪",
+        State.INTERRUPTED: "✕",
         State.EXITED: "✕",
-        State.UNREACHABLE: "◌",
+        State.UNREACHABLE: "◦",
         State.UNKNOWN: "◦",
     },
-    verdicts={"match": "=", "mismatch": "≠", "unverified": "-"},
-    directions={"narrower": "▾", "wider": "▴", "label": "⚑"},
-    groups={
-        "needs-you": "!",
-        "running": "▸",
-        "unclear": "◦",
-        "done": "✓",
-        "past": "◂",
-        "mismatch": "≠",
-        "new": "∗",  # U+2217, one cell wide everywhere
-    },
+    verdicts={"match": "=", "mismatch": "≠", "unverified": " "},
+    directions={"narrower": "▾", "wider": "▴", "label": "≠"},
     bars=" ▁▂▃▄▅▆▇█",
     tree=("├ ", "└ ", "│ "),
-    folds=("▸ ", "▾ "),
+    folds=("+ ", "- "),
     cursor="›",
-    agrees=("✗", "✓"),
+    agrees=("≠", "="),
     ellipsis="⋯",
     dot="⋅",
     rule="─",
     arrow="→",
     sorted="⇣",
-    stalled="▹",
 )
 
-ASCII: Final = Glyphs(
-    states={
-        State.RUNNING: ">",
-        State.WAITING_INPUT: "?",
-        State.WAITING_APPROVAL: "!",
-        State.BLOCKED_SANDBOX: "#",
-        State.FAILED_PERMISSION: "X",
-        State.FAILED_PROVIDER: "E",
-        State.COMPLETED: "+",
-        State.INTERRUPTED: "-",
-        State.EXITED: "x",
-        State.UNREACHABLE: "~",
-        State.UNKNOWN: ".",
-    },
-    verdicts={"match": "=", "mismatch": "/=", "unverified": "_"},
-    directions={"narrower": "v", "wider": "^", "label": "f"},
-    groups={
-        "needs-you": "!",
-        "running": ">",
-        "unclear": ".",
-        "done": "+",
-        "past": "<",
-        "mismatch": "/=",
-        "new": "o",
-    },
+ASCII: Final = replace(
+    UNICODE,
+    states={state: ascii_signs(sign) for state, sign in UNICODE.states.items()} | {State.COMPLETED: "o"},
+    verdicts={"match": "=", "mismatch": "/=", "unverified": " "},
+    directions={"narrower": "v", "wider": "^", "label": "/="},
     bars=" .:-=+xX#",
     tree=("|- ", "`- ", "|  "),
-    folds=("+ ", "- "),
     cursor="*",
-    agrees=("x", "+"),
+    agrees=("/=", "="),
     ellipsis="..",
     dot="-",
     rule="-",
     arrow="->",
     sorted=":",
-    stalled="|",
 )
 
 
@@ -151,7 +116,6 @@ GROUP_TONES: Final[dict[str, Tone]] = {
     "done": "ready",
     "past": "gone",
     "mismatch": "mismatch",
-    "new": "chosen",
 }
 SEVERITY_TONES: Final[dict[Severity, Tone]] = {"danger": "stuck", "warning": "mismatch", "info": "muted"}
 VERDICT_TONES: Final[dict[Verdict, Tone]] = {"match": "muted", "mismatch": "mismatch", "unverified": "muted"}
@@ -169,7 +133,7 @@ def sign(worker: Worker, glyphs: Glyphs) -> Span:
     state, pane = worker.state, worker.pane
     text = state_name(state)
     if worker.stalled is not None:
-        return Span(f"{glyphs.stalled} {text}, stalled", "stuck")
+        return Span(f"{glyphs.states[state]} {text}, stalled", "stuck")
     if state is State.EXITED and pane is not None and pane.dead and worker.host is None:
         if pane.dead_signal is not None:
             text += f" sig {pane.dead_signal}"
@@ -190,34 +154,56 @@ on both in all palettes: states are distinguished by reverse video, white on red
 BADGE_FOREGROUND: Final = "#ffffff"
 """On the terminal's own red: its own white is a grey in light palettes."""
 THEMES: Final = (
-    Theme(
+    Theme(  # of the 256 colours, and so the same in a terminal that has no others
         name="dark",
-        primary="#7aa2d6",
-        secondary="#8795a8",
-        success="#8ec07c",
-        warning="#e8b45a",
-        error="#ea7565",
-        accent="#c69aec",
-        foreground="#d5d9e0",
-        background="#14171c",
-        surface="#191d24",
-        panel="#20252d",
-        variables={"border-blurred": "#333b47", "border": "#7aa2d6", "block-cursor-background": "#2c3644"},
+        primary="#87afd7",
+        secondary="#87afaf",
+        success="#87af5f",
+        warning="#d7af5f",
+        error="#ff875f",
+        accent="#d7afff",
+        foreground="#d0d0d0",
+        background="#1c1c1c",
+        surface="#262626",
+        panel="#303030",
+        variables={
+            "border-blurred": "#4e4e4e",
+            "border": "#87afd7",
+            "block-cursor-background": "#3a3a3a",
+            "text-muted": "#9e9e9e",
+            "text-primary": "#87afd7",
+            "text-secondary": "#87afaf",
+            "text-success": "#87af5f",
+            "text-warning": "#d7af5f",
+            "text-error": "#ff875f",
+            "text-accent": "#d7afff",
+        },
     ),
-    Theme(
+    Theme(  # likewise
         name="light",
-        primary="#1f5fae",
-        secondary="#5c6878",
-        success="#2c7a3f",
-        warning="#9a6300",
-        error="#b3261e",
-        accent="#7b35b0",
-        foreground="#20242b",
-        background="#fafaf7",
-        surface="#f1f1ec",
-        panel="#e7e7e0",
+        primary="#005faf",
+        secondary="#5f5f87",
+        success="#005f00",
+        warning="#875f00",
+        error="#af0000",
+        accent="#8700af",
+        foreground="#262626",
+        background="#ffffff",
+        surface="#eeeeee",
+        panel="#e4e4e4",
         dark=False,
-        variables={"border-blurred": "#cfcfc6", "border": "#1f5fae", "block-cursor-background": "#d8e2ee"},
+        variables={
+            "border-blurred": "#bcbcbc",
+            "border": "#005faf",
+            "block-cursor-background": "#d7d7ff",
+            "text-muted": "#626262",
+            "text-primary": "#005faf",
+            "text-secondary": "#5f5f87",
+            "text-success": "#005f00",
+            "text-warning": "#875f00",
+            "text-error": "#af0000",
+            "text-accent": "#8700af",
+        },
     ),
     Theme(
         name="high-contrast",

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
-from msgspec.structs import replace
-
 from agentdash.model.conversation import Conversation
-from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
 
@@ -18,7 +15,7 @@ _SHOWN_IN_SECONDS_S: Final = 60.0
 _SECOND_S: Final = 0.9
 """Less than the interval of the clock, whose ticks are not exact."""
 _LONG_AGE_INTERVAL_S: Final = 10.0
-"""Between two drawings of ages in minutes and hours: what they may be late by. With the clock's own steps."""
+"""Between two drawings of the clock, and of ages in minutes and hours: what they may be late by."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +27,18 @@ class View:
     """None until the first one arrives."""
     by_id: dict[str, Worker] = field(default_factory=dict)
     selected_id: str | None = None
-    new: frozenset[str] = frozenset()
-    """Ids of workers that changed since the user last looked."""
+    is_at_rest: bool = True
+    """Whether the cursor rests: while it moves on, what shows the selected worker is not drawn again."""
     banner: str | None = None
     feed_error: str | None = None
     """Why the snapshot may be out of date."""
     conversation: Conversation | None = None
     """Of the selected worker, once it has been read."""
-    usage: tuple[ModelUsage, ...] = ()
-    """Its tokens by model, where its file was read for them."""
 
     @property
     def worker(self) -> Worker | None:
         """The selected worker."""
-        worker = self.by_id.get(self.selected_id or "")
-        if worker is None or not self.usage:
-            return worker
-        total = sum(each.usage.total for each in self.usage)
-        return replace(worker, tokens=replace(worker.tokens, total=total, by_model=self.usage))
+        return self.by_id.get(self.selected_id or "")
 
     @property
     def parent(self) -> str | None:
@@ -66,7 +57,7 @@ class View:
 
     def _ages(self) -> Iterator[float]:
         """Yield the times whose ages are shown: since when each worker is in its state, and of the selected
-        one what its panel shows. The header draws its own age with its clock."""
+        one what its panel shows."""
         for each in self.snapshot.workers if self.snapshot else ():
             if each.assessment.since is not None:
                 yield each.assessment.since

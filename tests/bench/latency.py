@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import pty
@@ -19,10 +18,6 @@ from datetime import UTC, datetime
 from fcntl import ioctl
 from pathlib import Path
 
-from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
-from agentdash.config import Config
-from agentdash.engine.hub import Hub
 from tests.bench.figures import AGENTDASH, spread
 from tests.bench.home import RECORDINGS
 
@@ -30,10 +25,8 @@ _ROUNDS = 60
 
 
 def measure(home: Path) -> None:
-    """Measure both on a home with a few sessions; writer and reader share the cores."""
+    """Measure it on a home with a few sessions; writer and reader share the cores."""
     del home
-    with small_home() as (folder, rollout):
-        print(f"append -> snapshot  {spread(asyncio.run(to_snapshot(folder, rollout)))} (p95 at most 100)")
     with small_home() as (folder, rollout):
         print(f"append -> painted   {spread(to_screen(folder, rollout))} (p95 at most 150)")
 
@@ -62,30 +55,6 @@ def append_message(rollout: Path, text: str) -> None:
     }
     with rollout.open("a") as file:
         file.write(json.dumps(line) + "\n")
-
-
-async def to_snapshot(folder: Path, rollout: Path) -> list[float]:
-    clock = SystemClock()
-    hub = Hub(live_sources(Config(codex_home=folder, tmux=False), clock), clock)
-    running = asyncio.create_task(hub.run())
-    taken: list[float] = []
-    text = ""
-    start = 0.0
-    try:
-        async for snapshot in hub.snapshots():
-            if text and any(moment.text == text for worker in snapshot.workers for moment in worker.moments):
-                taken.append((time.perf_counter() - start) * 1000)
-                text = ""
-            if len(taken) == _ROUNDS:
-                break
-            if not text and len(snapshot.workers) > 10:
-                await asyncio.sleep(random.uniform(0.2, 0.6))
-                text = f"marker {len(taken)}"
-                start = time.perf_counter()
-                append_message(rollout, text)
-    finally:
-        running.cancel()
-    return taken
 
 
 def to_screen(folder: Path, rollout: Path) -> list[float]:

@@ -22,9 +22,6 @@ VERSION: Final = "20.0.24"
 DATA: Final = Path(__file__).parents[1] / "data"
 _COPIED: Final = "rollouts/0.114.0/"
 """Recordings with copied counts, which `ccusage` recognizes by their times."""
-_NOT_COUNTED: Final = "0.169.0/killed-mid-command"
-"""A recording that ends, since Codex was killed, with a `token_usage_record` whose `token_count` is missing:
-`ccusage` counts these only."""
 _DIFFERENT: Final = {
     "gpt-6-luna",
     "gpt-6.1-terra",
@@ -68,9 +65,8 @@ def test_tokens_of_every_recording(ccusage: Path, tmp_path: Path) -> None:
     day = tmp_path / "sessions" / "2026" / "11" / "20"
     day.mkdir(parents=True)
     for path in (*DATA.glob("recordings/*/*/rollout-*"), *DATA.glob("rollouts/*/*/rollout-*.jsonl")):
-        if _NOT_COUNTED not in str(path):
-            content = path.read_bytes()
-            (day / path.name).write_bytes(content if _COPIED in str(path) else spread(content))
+        content = path.read_bytes()
+        (day / path.name).write_bytes(content if _COPIED in str(path) else spread(content))
     theirs = {
         Path(session["sessionFile"]).name: (
             session["totalTokens"],

@@ -36,7 +36,6 @@ ELSEWHERE: Final = {
     "agentdash --carrier 'pod=kubectl exec -i pod -- sh -c {}'": "test_hosts",
     "agentdash remote check build1": "test_hosts",
     "agentdash replay build1:01a1fa8b-4086": "test_hosts",
-    "agentdash metrics --listen 127.0.0.1:9147": "test_metrics",
 }
 SCREENS: Final = {
     "agentdash": "? help",

@@ -160,14 +160,15 @@ async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None
     report = build_report(
         died.id, family_stream(family, recorded()), redact=False, ended=True, progress=lambda _: None
     )
-    (timeline,) = (each for each in report.workers if each.worker.id == died.id)
-    waited = next(each for each in timeline.states if each.state is State.WAITING_APPROVAL)
-    last = timeline.states[-1]
-    assert last.state is State.EXITED
-    assert abs(waited.since - (waiting.assessment.since or 0.0)) <= SKEW_S
-    assert abs(last.since - (died.assessment.since or 0.0)) <= 2 * SKEW_S  # a death is seen by polls
-    assert last.since - waited.since > OVERHANG_S
-    assert report.ended >= last.since
+    assert report.main is not None
+    states = [row for row in report.rows if row.kind == "state" and row.worker == report.main.name]
+    waited = next(row for row in states if row.note == State.WAITING_APPROVAL)
+    last = states[-1]
+    assert last.note == State.EXITED
+    assert abs(waited.at - (waiting.assessment.since or 0.0)) <= SKEW_S
+    assert abs(last.at - (died.assessment.since or 0.0)) <= 2 * SKEW_S  # a death is seen by polls
+    assert last.at - waited.at > OVERHANG_S
+    assert report.ended >= last.at
 
 
 async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ import pytest
 
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
-from agentdash.engine.judge.findings.remedies import remedy_for
-from agentdash.engine.judge.findings.remedy_forms import exclude_flags
+from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for
 from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import find_denials

@@ -19,7 +19,7 @@ import pytest
 from tests.live.dispositions import restore_defaults
 from tests.live.endless_app_server import serving
 from tests.live.patience import scaled, wait_until
-from tests.live.terminal import END_LIMIT_S, READY, Terminal
+from tests.live.terminal import END_LIMIT_S, Terminal
 
 ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
 THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
@@ -131,15 +131,6 @@ def is_handled(pid: int, number: int) -> bool:
     return False
 
 
-def test_second_signal_changes_nothing(start: Open) -> None:
-    terminal = start("demo")
-    terminal.until_ready()
-    terminal.process.send_signal(signal.SIGTERM)
-    terminal.process.send_signal(signal.SIGINT)
-    assert terminal.exit_code() in (128 + signal.SIGTERM, 128 + signal.SIGINT)  # either may arrive first
-    terminal.assert_restored()
-
-
 # ---------------------------------------------------------------- stopped and continued
 
 
@@ -158,15 +149,6 @@ def test_stop_and_continue(start: Open, number: signal.Signals) -> None:
     terminal.until_written(2_000, "the help")
     terminal.press(b"\x11")
     assert terminal.exit_code() in (0, 128 + signal.SIGINT)  # 130 where a slow end had to be forced
-    terminal.assert_restored()
-
-
-def test_tstp_restores_the_terminal_while_stopped(start: Open) -> None:
-    terminal = start("demo")
-    terminal.until_ready()
-    terminal.process.send_signal(signal.SIGTSTP)
-    terminal.until(lambda: state_of(terminal.process.pid) == "T", "the stop")
-    terminal.read()
     terminal.assert_restored()
 
 
@@ -198,15 +180,6 @@ def test_ctrl_z_suspends_and_fg_continues(state: Path) -> None:
         tmux("send-keys", "echo code=$?", "Enter")
         wait_until(lambda: "code=0" in tmux("capture-pane", "-p"), "the shell")
         assert title() == "title of the shell"
-
-
-def test_ctrl_z_without_a_shell_goes_on(state: Path) -> None:
-    with tmux_server(state) as tmux:
-        tmux("new-session", "-d", "-x", "100", "-y", "30", f"exec {sys.executable} -m agentdash demo")
-        wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard")
-        tmux("send-keys", "C-z")
-        wait_until(lambda: "Cannot be suspended" in tmux("capture-pane", "-p"), "the message")
-        assert state_of(int(tmux("display", "-p", "#{pane_pid}"))) != "T"
 
 
 def state_of(pid: int) -> str:
@@ -276,29 +249,6 @@ def is_running(pid: int) -> bool:
     return False
 
 
-def test_screen_after_the_end_in_tmux(state: Path) -> None:
-    with tmux_server(state) as tmux:
-        tmux("new-session", "-d", "-x", "100", "-y", "30", "exec sh")
-        tmux("send-keys", "echo be'fore'; stty -g >$XDG_STATE_HOME/1", "Enter")
-        tmux(
-            "send-keys",
-            f"{sys.executable} -m agentdash demo; echo code=$?; stty -g >$XDG_STATE_HOME/2",
-            "Enter",
-        )
-        wait_until(lambda: "DEMO" in tmux("capture-pane", "-p"), "the dashboard")
-        assert tmux("display", "-p", "#{alternate_on}").strip() == "1"
-        shell = int(tmux("display", "-p", "#{pane_pid}"))
-        (child,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
-        os.kill(int(child), signal.SIGTERM)
-        wait_until(lambda: "code=143" in tmux("capture-pane", "-p"), "the shell")
-        shown = tmux("capture-pane", "-p")
-        assert "before" in shown
-        assert "DEMO" not in shown
-        assert tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}").split() == ["0", "0"]
-        wait_until(lambda: (state / "2").exists() and (state / "2").read_text(), "the settings")
-        assert (state / "2").read_text() == (state / "1").read_text()
-
-
 # ---------------------------------------------------------------- no terminal
 
 
@@ -361,17 +311,6 @@ def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...
     terminal.until(terminal.keeps_keys, "the terminal, prepared")
     terminal.press(key)
     assert terminal.exit_code() in (0, 128 + signal.SIGQUIT, 128 + signal.SIGINT)
-    terminal.assert_restored()
-
-
-@pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("command", [("replay",), ("replay", THREAD), ()], ids=" ".join)
-def test_quit_key_while_reading(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
-    large_rollout(state)
-    terminal = start(*command)
-    terminal.until(lambda: READY in terminal.output, "the app")
-    terminal.press(key)
-    assert terminal.exit_code() in (0, 128 + signal.SIGINT)  # 130 too if the app did not react to ctrl+q
     terminal.assert_restored()
 
 

@@ -137,12 +137,3 @@ async def test_question_is_pushed(codex: OpenLab) -> None:
         await listener.receives(thread, "active", "waitingOnUserInput")
         await pane.answer("enter to submit answer", "Enter")
         await listener.receives(thread, "idle")
-
-
-async def test_exec_has_no_feed(codex: OpenLab) -> None:
-    lab = codex({"slow": [{"hold": "end"}, {"say": "all done"}]})
-    pane = lab.exec("[[slow]] go")
-    await until(lambda: lab.model.requests, "a request to the model")
-    assert await StatusFeed(lab.home, SystemClock()).poll(5.0) == []
-    lab.model.release("end")
-    await pane.shows("all done")

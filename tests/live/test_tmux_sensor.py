@@ -121,6 +121,20 @@ def before_each_call(do: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sensor, "run_commands", run)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell how long a process has run")
+async def test_a_server_has_news_once_it_has_run(tmux: Tmux) -> None:
+    pane = tmux.open("read -r line; echo drawn; exec sleep 1000")
+    observer = Observer()
+    await observer.until(lambda: pane in observer.screens and not observer.sensor.has_news())
+    tmux("send-keys", "-t", pane, "Enter")
+    assert observer.sensor.has_news()
+    await observer.until(lambda: "drawn" in observer.text(pane) and not observer.sensor.has_news())
+    tmux("kill-server")
+    await observer.until(lambda: not (observer.sources["tmux"].ok or observer.sensor.has_news()))
+    tmux.open()
+    assert observer.sensor.has_news()
+
+
 async def test_panes_and_screens_are_emitted_once(tmux: Tmux) -> None:
     pane = tmux.open(r"printf '\033[1;38;2;1;2;3mpainted\033[0m   \nplain\n'; exec sleep 1000", "-n", "api")
     observer = Observer()

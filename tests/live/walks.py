@@ -1,6 +1,6 @@
 """Walks through the states of real CLIs: each step causes a state, with the words on the screen that show it.
 
-The tests take each walk once; `python -m tests.bench states` repeats them, and counts.
+The tests take each walk once.
 """
 
 from __future__ import annotations

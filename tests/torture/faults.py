@@ -344,7 +344,7 @@ NAMELESS: Final = {"check": (0, 1), "sessions": (0,), "status": (0,), "replay": 
 REFUSED: Final = {"check": (2,), "sessions": (0, 2), "status": (0, 2), "replay": (2,), "config": (2,)}
 _NO_FILE: Final = "not a regular file"
 _DENIED: Final = "Permission denied"
-_CONFIG_COMMANDS: Final = ("status --json --no-tmux", "config check", "config show")
+_CONFIG_COMMANDS: Final = ("status --json --no-tmux", "config check")
 _DEEP: Final = b"[" * 100_000
 
 FAULTS: Final = (
@@ -793,7 +793,7 @@ FAULTS: Final = (
         "the current directory is deleted",
         _deleted_cwd,
         commands=(
-            "check --worker codex --policy read-only",
+            "check --worker codex",
             "sessions",
             "status --no-tmux",
             "check",

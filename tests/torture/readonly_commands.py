@@ -63,10 +63,10 @@ def commands(root: Path) -> Iterator[Command]:
         yield Command(arguments=arguments, writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("since", "1h"), writes=(*MEMORY, *DIGESTS))
     yield Command(arguments=("wait", GOOD, "--timeout", "3"), writes=MEMORY)
-    for arguments in (("watch",), ("status", "--watch")):
+    for arguments in (("status", "--follow"), ("status", "--watch")):
         yield Command(arguments=arguments, writes=MEMORY, lasts=True)
     yield Command(arguments=("doctor", "--json"), writes=MEMORY)
-    for arguments in (("line",), ("schema", "status"), ("config", "show"), ("config", "default")):
+    for arguments in (("line",), ("schema", "status"), ("config", "default")):
         yield Command(arguments=arguments)
     for arguments in (("config", "check"), ("completion", "zsh"), ("completion", "fish"), ("--version",)):
         yield Command(arguments=arguments)
@@ -74,12 +74,11 @@ def commands(root: Path) -> Iterator[Command]:
     yield Command(arguments=("sessions", "--json"), writes=DIGESTS)
     for options in ("--json", "--denials", "--format=sarif"):
         yield Command(arguments=("check", options), writes=DIGESTS)
-    yield Command(arguments=("check", "--worker", "opencode"), writes=MEMORY)
+    yield Command(arguments=("check", "--worker", "opencode"))
     yield Command(arguments=("check", "--json", "--no-cache"))
     export = root / "export"
     for suffix in ("md", "html"):
         yield Command(arguments=("replay", GOOD, "--export", str(export / f"out.{suffix}"), "--force"))
-    yield Command(arguments=("replay", GOOD, "--redact", "--preview"))
     lines = (json.dumps({"jsonrpc": "2.0", "id": number, **each}) for number, each in enumerate(_REQUESTS))
     requests = "".join(f"{line}\n" for line in lines).encode()
     yield Command(arguments=("mcp",), stdin=requests, writes=(*MEMORY, *DIGESTS))

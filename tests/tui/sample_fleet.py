@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings.remedy_forms import exclude_flags
+from agentdash.engine.judge.findings.remedies import exclude_flags
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.model.denials import Denial, PathFacts, Remedy
 from agentdash.model.events import Escalation

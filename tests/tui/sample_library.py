@@ -117,5 +117,9 @@ class StaticLibrary:
 
 def library(shelves: object = None, model: LibraryModel | None = None, **options: object) -> LibraryApp:
     return LibraryApp(
-        shelves or StaticLibrary(), model or LibraryModel(), sample_fleet.frozen(), Options(**options)
+        shelves or StaticLibrary(),
+        model or LibraryModel(),
+        sample_fleet.frozen(),
+        Options(**options),
+        lambda target, file: f"Written {target} to {file}",
     )

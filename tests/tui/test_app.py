@@ -17,7 +17,7 @@ from agentdash.tui import base_app
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
+from agentdash.tui.worker.screen import WorkerScreen
 
 from . import sample_fleet
 from .rendering import screen_text
@@ -64,7 +64,8 @@ def painted(monkeypatch):
 
 
 async def test_before_the_first_snapshot(pushed):
-    app, _, push, _ = pushed
+    app, pilot, push, _ = pushed
+    await pilot.pause()
     assert "Looking for workers." in screen_text(app)
     await push(sample_fleet.full_fleet())
     assert "Looking" not in screen_text(app)
@@ -81,19 +82,17 @@ async def test_equal_snapshot_repaints_nothing(pushed, painted):
     assert painted == []
 
 
-async def test_a_second_repaints_only_the_clock(pushed, painted):
+async def test_a_second_in_which_no_age_changes_repaints_nothing(pushed, painted):
     app, pilot, push, clock = pushed
     await push(sample_fleet.full_fleet())
-    painted.clear()
     clock.set(now=sample_fleet.NOW + 3_600.0)
     app.draw()
     await pilot.pause()
     painted.clear()
-    clock.set(now=sample_fleet.NOW + 3_601.0)  # all ages are hours: only the clock changes
+    clock.set(now=sample_fleet.NOW + 3_601.0)
     app.draw()
     await pilot.pause()
-    assert [name for name, _ in painted] == ["header"]
-    assert painted[0][1].width <= len("20:14:07 ")
+    assert painted == []
 
 
 async def test_changed_row_is_repainted_alone(pushed, painted):
@@ -129,7 +128,7 @@ async def test_cursor_follows_its_worker_when_rows_move(pushed):
     app._touched_at -= 10
     app.draw()
     assert app.root.fleet.cursor > before
-    assert plain(app.root.fleet.line_at(row_of(app, "fix tests"))).startswith("› ▸ fix tests")
+    assert plain(app.root.fleet.line_at(row_of(app, "fix tests"))).startswith("›▸ fix tests")
     await push(replace(snapshot, workers=tuple(w for w in healed if w.name != "fix tests")))
     assert app.worker is not None
     assert app.worker.name != "fix tests"
@@ -156,9 +155,9 @@ async def test_removed_worker_is_not_replaced_on_its_open_screen(pushed):
     app, pilot, push, _ = pushed
     snapshot = sample_fleet.full_fleet()
     await push(snapshot)
-    await pilot.press("enter", "enter")
+    await pilot.press("enter")
     await push(replace(snapshot, workers=snapshot.workers[4:]))
-    assert "This worker is not listed any more." in screen_text(app)
+    assert "This worker is no longer listed." in screen_text(app)
     await pilot.press("escape")
     assert app.worker.name == "api-worker"
 
@@ -187,32 +186,12 @@ async def test_select_option_by_name_or_pane(wanted):
         assert app.worker.name == "fix tests"
 
 
-async def test_select_option_by_id_prefix():
-    spike = next(w for w in sample_fleet.full_fleet().workers if w.name == "spike")
-    app = make(sample_fleet.full_fleet(), select=spike.id[:12])
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        assert app.worker == spike
-
-
 async def test_ages_follow_the_clock(pushed):
     app, _, push, clock = pushed
     await push(sample_fleet.full_fleet())
     clock.set(now=sample_fleet.NOW + 120)
     app.draw()
     assert plain(app.root.fleet.line_at(row_of(app, "api-worker"))).rstrip().endswith("2m")
-
-
-async def test_the_header_s_own_age_follows_the_clock_alone(painted):
-    app = make(sample_fleet.full_fleet())
-    async with app.run_test(size=(160, 36)) as pilot:
-        await pilot.pause()
-        painted.clear()
-        app.root.header.show_time(sample_fleet.NOW + 7)
-        assert "codex 7s ago" in plain(app.root.header.line_at(0))
-        assert {name for name, _ in painted} == {"header"}
-        app.root.header.show_time(sample_fleet.NOW + 61)
-        assert not app.root.header.shows_seconds
 
 
 # ---------------------------------------------------------------- mouse
@@ -242,15 +221,7 @@ async def test_click_on_counts_tabs_and_hints(pushed):
     await pilot.click(
         "#footer", offset=(plain(app.screen.query_one("#footer", Lines).line_at(0)).index("why"), 0)
     )
-    assert isinstance(app.screen, WhyScreen)
-
-
-async def test_opened_finding_selects_its_worker(pushed):
-    app, pilot, push, _ = pushed
-    await push(sample_fleet.full_fleet())
-    await pilot.press("shift+tab", "j", "enter")
-    assert app.worker.name == "deploy"
-    assert app.focused.id == "fleet"
+    assert isinstance(app.screen, WorkerScreen)
 
 
 # ---------------------------------------------------------------- sizes
@@ -263,21 +234,18 @@ def row_of(app, name):
 
 
 def parts(app):
-    names = ("titles", "fleet", "panel", "findings", "footer")
+    names = ("titles", "fleet", "panel", "footer")
     return {name for name in names if app.root.query_one(f"#{name}").region.area}
 
 
 @pytest.mark.parametrize(
     ("size", "shown"),
     [
-        ((45, 50), {"fleet", "footer"}),
+        ((45, 50), {"fleet", "panel", "footer"}),
         ((150, 8), {"fleet", "footer"}),
-        ((80, 24), {"titles", "fleet", "findings", "footer"}),
-        ((100, 30), {"titles", "fleet", "panel", "findings", "footer"}),
-        ((120, 36), {"titles", "fleet", "panel", "findings", "footer"}),
-        ((200, 50), {"titles", "fleet", "panel", "findings", "footer"}),
-        ((29, 20), set()),
-        ((45, 7), {"fleet", "footer"}),
+        ((80, 24), {"titles", "fleet", "footer"}),
+        ((120, 36), {"titles", "fleet", "panel", "footer"}),
+        ((20, 5), {"fleet", "footer"}),
     ],
 )
 async def test_parts_shown_by_size_also_after_resize(size, shown):
@@ -288,35 +256,7 @@ async def test_parts_shown_by_size_also_after_resize(size, shown):
             await pilot.resize_terminal(*size)
             await pilot.pause()
             assert parts(app) == shown
-            assert "! 6" in screen_text(app)
-
-
-LAYERS_ROW = "network flag  "
-
-
-@pytest.mark.parametrize("size", [(45, 70), (80, 70)])
-async def test_lines_that_the_list_leaves_empty_show_the_worker(size):
-    app = make(sample_fleet.full_fleet(), select="Pasteur")
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        list_lines = app.root.fleet.virtual_size.height
-        assert app.root.fleet.size.height == list_lines
-        assert LAYERS_ROW in screen_text(app)
-        for rows, is_summary in ((24, False), (70, True), (list_lines + 8, False), (70, True)):
-            await pilot.resize_terminal(size[0], rows)
-            await pilot.pause()
-            assert (LAYERS_ROW in screen_text(app)) is is_summary
-
-
-async def test_a_strip_is_flat_most_urgent_first():
-    app = make(sample_fleet.full_fleet())
-    async with app.run_test(size=(150, 8)) as pilot:
-        await pilot.pause()
-        states = [app._by_id[row.id].state for row in app.root.rows]
-        assert states[:2] == [sample_fleet.State.WAITING_APPROVAL] * 2
-        assert app.root.rows[0].path == "main/Pasteur/"
-        assert app.worker.name == "Pasteur the Younger"
-        assert app.root.fleet.virtual_size.height == len(app.root.rows)
+            assert "6 need y" in screen_text(app)
 
 
 async def test_a_saved_filter_stands_for_its_words():
@@ -349,7 +289,7 @@ async def test_each_row_that_needs_the_user_has_its_object(size):
         for index in needing:
             worker = app._by_id[app.root.rows[index].id]
             top = list_.top_of(index)
-            assert list_.height_of(index) <= (1 if size[1] < 14 else 3 if size[0] < 60 else 2)
+            assert list_.height_of(index) <= (5 if size[0] < 60 else 2)
             drawn = "".join(plain(list_.line_at(y))[2:] for y in range(top, top + list_.height_of(index)))
             kept = worker.fact.object.rpartition("/")[2][-12:]
             assert "".join(kept.split()) in "".join(drawn.split()), (worker.fact, drawn)
@@ -388,11 +328,6 @@ async def test_nothing_moves_under_the_cursor_while_keys_are_pressed(pushed):
     app._touched_at -= 10
     app.draw()
     assert [row.id for row in app.root.rows] != before
-    await pilot.press("F")
-    frozen = [row.id for row in app.root.rows]
-    app._touched_at -= 10
-    await push(snapshot)
-    assert [row.id for row in app.root.rows] == frozen
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -424,34 +359,21 @@ async def test_past_workers_are_counted_below_one_head(pushed):
     app.selected_id = snapshot.workers[5].id
     past = tuple(replace(w, standing=Group.PAST) for w in snapshot.workers)
     await push(replace(snapshot, workers=past))
-    assert "15 past  x shows them" in screen_text(app)
-    assert "! 0 need you" in screen_text(app)
+    assert "15 PAST  x shows them" in screen_text(app)
     assert app.root.rows == ()
-    assert app.root.findings.option_count == 0
     await pilot.press("x")
     assert len(app.root.rows) == 15
     assert app.selected_id == app.root.rows[0].id
-    await pilot.press("Z")
-    await pilot.pause()
-    assert app.screen.findings.option_count > 2
 
 
 async def test_focus_returns_to_the_list_when_its_part_is_hidden(pushed):
     app, pilot, push, _ = pushed
     await push(sample_fleet.full_fleet())
-    await pilot.press("enter")
-    await pilot.resize_terminal(45, 50)
+    await pilot.press("tab")
+    assert app.focused is not app.root.fleet
+    await pilot.resize_terminal(80, 24)
     await pilot.pause()
     assert app.focused is app.root.fleet
-
-
-async def test_message_is_shown_where_the_footer_is_hidden():
-    app = make(sample_fleet.full_fleet())
-    async with app.run_test(size=(150, 8)) as pilot:
-        await pilot.pause()
-        await pilot.press("y")
-        await pilot.pause()
-        assert f"Sent to the terminal's clipboard: {app.worker.id}" in screen_text(app)
 
 
 async def test_pane_is_scrolled_to_its_last_line():
@@ -462,7 +384,8 @@ async def test_pane_is_scrolled_to_its_last_line():
         await pilot.pause()
         assert "line 199" in screen_text(app)
         assert isinstance(app.screen, type(app.root))
-        await pilot.press("enter", "enter")
+        app.action_tab_named("Screen")
+        await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, WorkerScreen)
         assert "line 199" in screen_text(app)
@@ -496,15 +419,6 @@ async def test_ascii_option_draws_ascii_only():
             assert text.isascii(), (keys, {c for c in text if not c.isascii()})
 
 
-@pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind", "terminal", "nord"])
-async def test_theme(theme):
-    app = make(sample_fleet.full_fleet(), theme=theme)
-    async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
-        assert app.theme == theme
-        assert "api-worker" in screen_text(app)
-
-
 async def test_textual_theme_variable_is_the_default(monkeypatch):
     monkeypatch.setattr("textual.constants.DEFAULT_THEME", "gruvbox")
     assert make().theme == "gruvbox"
@@ -522,11 +436,6 @@ async def test_of_closed_screens_no_painted_lines_are_kept():
             base_app._collect()
             kept.append(sum(isinstance(each, StylesCache) for each in gc.get_objects()))
     assert kept[1] == kept[2]
-
-
-def test_a_textual_without_that_cache_is_no_error(monkeypatch):
-    monkeypatch.delattr(StylesCache, "get_inner_outer")
-    base_app._collect()
 
 
 @pytest.mark.parametrize("key", ["?", "m"])

@@ -28,14 +28,14 @@ class Broken(AgentDash):
     async def action_why(self):
         await fails()
 
-    def action_freeze(self):
+    def action_past(self):
         self.run_worker(fails, name="task")
 
     def action_copy_id(self):
         self.run_worker(lambda: asyncio.run(fails()), name="thread", thread=True)
 
 
-@pytest.mark.parametrize("key", ["s", "w", "F", "y", "o"])
+@pytest.mark.parametrize("key", ["s", "w", "x", "y", "o"])
 async def test_a_failure_is_a_message(key, caplog):
     app = Broken(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen(), go_to_pane=fails)
     async with app.run_test(size=(120, 36)) as pilot:

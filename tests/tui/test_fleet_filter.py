@@ -2,8 +2,7 @@
 
 import pytest
 
-from agentdash.model.states import Group
-from agentdash.tui.fleet.filter import BUCKETS, Filter, matches
+from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter, matches
 
 from . import sample_fleet
 from .sample_fleet import BY_NAME, SNAPSHOT
@@ -14,16 +13,8 @@ WORKERS = SNAPSHOT.workers
 def test_every_state_is_in_one_bucket():
     assert WORKERS
     for worker in WORKERS:
-        shown_in = {name for name in BUCKETS if Filter(name).accepts(worker)} - {"all", "mismatch"}
-        assert shown_in == ({worker.group} if worker.group is not Group.UNCLEAR else set())
-
-
-def test_buckets_cycle():
-    chosen, seen = Filter(text="x"), []
-    for _ in BUCKETS:
-        seen.append(chosen.bucket)
-        chosen = chosen.cycled()
-    assert (tuple(seen), chosen) == (BUCKETS, Filter(text="x"))
+        shown_in = {name for name in BUCKET_NAMES if Filter(name).accepts(worker)} - {"all", "mismatch"}
+        assert shown_in == {worker.group}
 
 
 @pytest.mark.parametrize(

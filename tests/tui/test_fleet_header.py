@@ -1,11 +1,13 @@
-"""The header."""
+"""The header and the footer: what there is room for."""
 
 from msgspec.structs import replace
 
 from agentdash.model.thread import Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
-from agentdash.tui.fleet.header import header, sources, spent, title
+from agentdash.tui.fleet.header import header, spent, title
+from agentdash.tui.primitives.footer import hints
 from agentdash.tui.primitives.spans import plain, width
+from agentdash.tui.theme import ASCII, UNICODE
 
 from . import sample_fleet
 from .rendering import LOOK
@@ -13,41 +15,40 @@ from .sample_fleet import BY_NAME, SNAPSHOT
 
 
 def headline(cells, snapshot=SNAPSHOT, **more):
-    return plain(header(snapshot, snapshot.counts(), LOOK, cells, **more)).rstrip()
+    return plain(header(snapshot, LOOK, cells, numbers=snapshot.counts(), **more)).rstrip()
 
 
-def test_header_has_the_longest_form_that_fits():
-    assert headline(150) == (
-        " agentdash   ! 6 need you   ▸ 3 running   ◦ 2 unclear   ✓ 4 done   ≠ 3 mismatches"
-        "                    codex 0s ago ⋅ processes ok ⋅ tmux ok   20:14:07"
+def test_header_has_what_there_is_room_for():
+    assert headline(90, spent="$1.20") == (
+        " 6 need you   3 running   2 unclear   4 done   3 sandbox problems           $1.20   20:14"
     )
-    assert headline(80) == " ! 6 need you  ▸ 3 running  ◦ 2 unclear  ✓ 4 done  ≠ 3 mismatches      20:14:07"
-    assert headline(45) == " ! 6  ▸ 3  ◦ 2  ✓ 4  ≠ 3            20:14:07"
-    assert headline(28) == " ! 6 ▸ 3 ◦ 2 ✓ 4 ≠ 3"
-    assert all(width(header(SNAPSHOT, SNAPSHOT.counts(), LOOK, cells)) <= cells for cells in range(1, 200))
+    assert headline(80) == " 6 need you   3 running   2 unclear   4 done   3 sandbox problems         20:14"
+    assert headline(45) == " 6 need you   3 running                20:14"
+    assert all("DEMO" in headline(cells, banner="DEMO") for cells in (45, 80, 120, 200))
+    assert all(
+        width(header(SNAPSHOT, LOOK, cells, numbers=SNAPSHOT.counts())) <= cells for cells in range(1, 200)
+    )
 
 
-def test_counts_of_one_are_singular_and_rare_groups_are_hidden_at_zero():
+def test_zeros_are_left_out():
     one = replace(SNAPSHOT, workers=(BY_NAME["deploy"],))
-    assert "! 1 needs you   ▸ 0 running   ✓ 0 done   ≠ 1 mismatch " in headline(150, one)
+    assert headline(80, one).startswith(" 1 needs you   1 sandbox problem    ")
 
 
 def test_title_of_the_terminal():
-    assert title(SNAPSHOT) == "agentdash: 6 need you, 3 running, 3 mismatches"
-    assert title(replace(SNAPSHOT, workers=(BY_NAME["deploy"],))) == "agentdash: 1 needs you, 1 mismatch"
+    assert title(SNAPSHOT) == "agentdash: 6 need you, 3 running, 3 sandbox problems"
+    assert (
+        title(replace(SNAPSHOT, workers=(BY_NAME["deploy"],))) == "agentdash: 1 needs you, 1 sandbox problem"
+    )
     assert title(replace(SNAPSHOT, workers=())) == "agentdash"
 
 
-def test_banner_is_shown_at_every_width():
-    assert all("DEMO" in headline(cells, banner="DEMO") for cells in (45, 80, 120, 200))
-
-
-def test_failing_sources_show_their_error_and_hide_healthy_ones():
+def test_a_failing_source_shows_its_error():
     broken = replace(SNAPSHOT, sources=sample_fleet.sources(tmux="no server on /tmp/tmux-1000/default"))
-    assert "codex 0s ago ⋅ processes ok ⋅ tmux: no server on /tmp/tmux-1000/default" in headline(180, broken)
-    assert "tmux: no server on⋯" in headline(120, broken)
-    assert "processes" not in headline(120, broken)
-    assert plain(sources(SNAPSHOT, LOOK, failing_only=True)) == ""
+    assert "tmux: no server on /tmp/tmux-1000/default  20:14" in headline(180, broken)
+    assert "3 running    tmux: no server on /tmp/⋯  20:14" in headline(60, broken)
+    assert "1 running" not in headline(45, broken)
+    assert "tmux" not in headline(180)
 
 
 def test_what_was_spent_is_not_more_exact_than_what_is_known():
@@ -62,3 +63,11 @@ def test_what_was_spent_is_not_more_exact_than_what_is_known():
     assert of(known, known) == "$3.50"
     assert of(known, unknown) == of(known, Tokens()) == "$1.75+"
     assert of(unknown, Tokens()) == ""
+
+
+def test_hints_are_left_out_whole_and_help_stays():
+    ids = ("attention", "why", "open", "help")
+    assert plain(hints(ids, 80, UNICODE)) == " a next  w why  enter open  ? help"
+    assert plain(hints(ids, 25, UNICODE)) == " a next  w why  ⋯  ? help"
+    assert plain(hints(ids, 12, ASCII)) == " ..  ? help"
+    assert all(width(hints(ids, cells, UNICODE)) <= cells for cells in range(1, 60))

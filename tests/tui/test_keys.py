@@ -1,33 +1,31 @@
-"""The key table, and the effect of each key of the dashboard."""
+"""The key table, the help, and what keys do; `tests/live/hands` presses all of them in a real terminal."""
 
 import asyncio
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 
 from agentdash.model.pane import PaneKey
+from agentdash.model.states import Group
 from agentdash.tui.app import AgentDash, Options
-from agentdash.tui.fleet.findings import FindingsScreen
-from agentdash.tui.fleet.screen import HINTS, FleetScreen
-from agentdash.tui.help import HelpScreen, matching
-from agentdash.tui.help import keys as help_keys
+from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
+from agentdash.tui.help import HelpScreen, key_sections, matching, signs
 from agentdash.tui.keys import BY_ID, GROUPS, KEYS
-from agentdash.tui.lanes.screen import LanesScreen
 from agentdash.tui.library.app import LibraryApp
-from agentdash.tui.matrix.screen import MatrixScreen
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.theme import THEMES
+from agentdash.tui.sandbox_screen import SandboxScreen
+from agentdash.tui.theme import ASCII, THEMES, UNICODE
 from agentdash.tui.transport.app import ReplayApp
-from agentdash.tui.worker.panel import TABS
-from agentdash.tui.worker.screen import WhyScreen, WorkerScreen
 
 from . import sample_fleet
+from .rendering import screen_text
 
 SIZE = (120, 36)
+ALL = ("lines", "app", "fleet", "sandboxes", "player", "library", "textual")
 
 
 class Stage:
@@ -35,7 +33,6 @@ class Stage:
 
     def __init__(self, app: AgentDash, pilot: Pilot) -> None:
         self.app, self.pilot = app, pilot
-        self.panes_visited: list[PaneKey] = []
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -50,22 +47,12 @@ class Stage:
         return [self.app._by_id[row.id].name for row in self.app.root.rows]
 
     @property
-    def tab(self) -> str:
-        bar = plain(self.app.screen.query_one("#tabs", Lines).line_at(0))
-        return bar[bar.index("[") + 1 : bar.index("]")]
-
-    @property
-    def tab_lines(self) -> list[str]:
-        tab = self.app.screen.query_one("#tab", Lines)
-        return [plain(tab.line_at(row)) for row in range(tab.size.height)]
-
-    @property
     def message(self) -> str:
         return plain(self.app.screen.query_one(Footer).line_at(0)).strip()
 
 
 @pytest.fixture
-async def stage(request):
+async def stage():
     app = AgentDash(sample_fleet.StaticFeed(sample_fleet.full_fleet()), sample_fleet.frozen())
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
@@ -80,11 +67,40 @@ def test_keys_and_ids_are_unique():
         counted = Counter(k for key in KEYS if key.on in together for k in key.keys.split(","))
         assert [key for key, n in counted.items() if n > 1] == []
     assert len(BY_ID) == len(KEYS)
+    assert {*HINTS, *PANEL_HINTS} <= set(BY_ID)
+    assert len(KEYS) <= 40
+
+
+def test_tmux_prefixes_are_not_bound():
+    assert not {"ctrl+b", "ctrl+a", "ctrl+space"} & {k for key in KEYS for k in key.keys.split(",")}
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
+def test_there_are_few_signs_each_with_one_meaning(glyphs):
+    (section, *_) = signs(120, glyphs)
+    found = [sign for entry in section.entries for sign in plain(entry[0])[:16].split()]
+    assert max(Counter(found).values()) == 1
+    assert len(found) <= 18
+    used = {*glyphs.states.values(), *glyphs.directions.values(), *glyphs.agrees, glyphs.verdicts["match"]}
+    assert used <= set(found)
+
+
+async def test_every_action_exists(stage):
+    owners = {
+        "player": ReplayApp,
+        "library": LibraryApp,
+        "lines": stage.app.root.fleet,
+        "sandboxes": SandboxScreen,
+    }
+    for key in KEYS:
+        assert hasattr(owners.get(key.on, stage.app), f"action_{key.action.partition('(')[0]}"), key.id
+
+
+# ---------------------------------------------------------------- the help
 
 
 def test_every_key_is_in_the_help():
-    helped = "\n".join(plain(line) for line in matching(help_keys(200), ""))
-    assert KEYS
+    helped = "\n".join(plain(line) for line in matching(key_sections(HINTS, ALL, 200), ""))
     for key in KEYS:
         assert key.label
         assert key.help.endswith(".")
@@ -93,287 +109,99 @@ def test_every_key_is_in_the_help():
         assert key.help in helped
 
 
-def test_tmux_prefixes_are_not_bound():
-    assert not {"ctrl+b", "ctrl+a", "ctrl+space"} & {k for key in KEYS for k in key.keys.split(",")}
+async def test_the_help_has_the_keys_of_its_screen_first(stage):
+    await stage.press("?")
+    lines = screen_text(stage.app).splitlines()
+    titles = [index for index, line in enumerate(lines) if "Keys here" in line or "More keys" in line]
+    assert "Go to the worker's tmux pane" in lines[titles[0] + 1]
+    assert titles[1] > titles[0] + len(HINTS)
+    await stage.press("/", *"dismiss what")
+    shown = "\n".join(plain(line) for line in stage.app.screen.text._content)
+    assert "Dismiss what the worker needs" in shown
+    assert "Next row" not in shown
+    await stage.press("escape", "escape", "enter", "?")
+    assert "Sort by" not in "\n".join(plain(line) for line in stage.app.screen.text._content)
+    await stage.press("?")
+    assert not isinstance(stage.app.screen, HelpScreen)
 
 
-async def test_active_bindings_are_in_the_table(stage):
-    for keys in ([], ["w"], ["question_mark"], ["enter", "enter"]):
-        await stage.press(*keys)
-        documented = {k for key in KEYS for k in key.keys.split(",")}
-        spelled = {
-            "slash": "/",
-            "colon": ":",
-            "question_mark": "?",
-            "exclamation_mark": "!",
-            "plus": "+",
-            "minus": "-",
-        }
-        active = {spelled.get(key, key) for key in stage.app.screen.active_bindings}
-        assert active - documented <= {"super+c"}  # what macOS calls ctrl+c
-        await stage.press(*["escape"] * 3)
+# ---------------------------------------------------------------- what keys do
 
 
-async def test_every_action_exists(stage):
-    assert KEYS
-    for key in KEYS:
-        name = key.action.partition("(")[0]
-        owners = {
-            "app": stage.app,
-            "fleet": stage.app,
-            "player": ReplayApp,
-            "library": LibraryApp,
-            "lines": stage.app.root.fleet,
-            "textual": stage.app,
-        }
-        owner = stage.app.screen if key.id == "copy-text" else owners[key.on]
-        assert hasattr(owner, f"action_{name}"), key.id
-
-
-def test_hints_are_in_the_table():
-    assert set(HINTS) <= set(BY_ID)
-
-
-# ---------------------------------------------------------------- each key
-
-
-async def check_down(stage):
-    await stage.press("j", "down")
-    assert stage.name == "Pasteur"
-
-
-async def check_up(stage):
-    await stage.press("G", "k", "up")
-    assert stage.name == stage.shown[-3]
-
-
-async def check_top(stage):
-    for key in ("g", "home"):
-        await stage.press("G", key)
-        assert stage.name == "main"
-
-
-async def check_bottom(stage):
-    for key in ("G", "end"):
-        await stage.press("g", key)
-        assert stage.name == "old-run"
-
-
-async def check_page_down(stage):
-    for key in ("ctrl+d", "pagedown"):
+async def test_cursor(stage):
+    last = stage.shown[-1]
+    for keys, name in (
+        ("j", "Lagrange"),
+        ("down", "Pasteur"),
+        ("up", "Lagrange"),
+        ("G", last),
+        ("home", "main"),
+        ("end", last),
+        ("g", "main"),
+    ):
+        await stage.press(keys)
+        assert stage.name == name, keys
+    for key in ("pagedown", "ctrl+d"):
         await stage.press("g", key)
         assert stage.shown.index(stage.name) > 3
         await stage.press(*[key] * 9)
-        assert stage.name == "old-run"
+        assert stage.name == last
 
 
-async def check_page_up(stage):
-    for key in ("ctrl+u", "pageup"):
-        await stage.press("G", key)
-        assert stage.shown.index(stage.name) < len(stage.shown) - 3
-        await stage.press(*[key] * 9)
-        assert stage.name == "main"
-
-
-async def check_next_part(stage):
-    seen = []
-    for _ in range(4):
-        seen.append(stage.app.focused.id)
-        await stage.press("tab")
-    assert seen == ["fleet", "summary", "tab", "findings"]
-
-
-async def check_previous_part(stage):
-    await stage.press("shift+tab")
-    assert stage.app.focused.id == "findings"
-
-
-async def check_filter(stage):
+async def test_filter(stage):
     await stage.press("/", *"pasteur")
     assert stage.shown == ["Pasteur", "Pasteur the Younger"]
-    assert stage.name == "Pasteur"
     await stage.press("enter")
     assert stage.app.focused.id == "fleet"
     await stage.press("/", "escape")
     assert len(stage.shown) == 15
     await stage.press("/", "!", *"pasteur")
     assert len(stage.shown) == 13
-    assert "Pasteur" not in stage.shown
+    await stage.press("escape", "n")
+    assert stage.name not in ("Pasteur", "Pasteur the Younger")
 
 
-async def check_next_match(stage):
-    await stage.press("n")
-    assert "No filter to repeat" in stage.message
-    await stage.press("/", *"waiting", "escape", "g")
-    found = []
-    for _ in range(4):
-        await stage.press("n")
-        found.append(stage.name)
-    assert found == ["Pasteur the Younger", "api-worker", "claude", "main"]  # `main` waits for its children
-
-
-async def check_previous_match(stage):
-    await stage.press("/", *"waiting", "escape", "g", "N")
-    assert stage.name == "claude"
-
-
-async def check_bucket(stage):
-    seen = []
-    for _ in range(6):
-        await stage.press("f")
-        seen.append(len(stage.shown))
-    assert seen == [6, 3, 4, 0, 3, 15]
-
-
-async def check_attention(stage):
+async def test_attention(stage):
     found = []
     for _ in range(7):
         await stage.press("a")
         found.append(stage.name)
-    assert found == [
-        "Pasteur the Younger",
-        "api-worker",
-        "claude",
-        "fix tests",
-        "deploy",
-        "gemini",
-        "Pasteur the Younger",
-    ]
+    younger = "Pasteur the Younger"
+    assert found == [younger, "api-worker", "claude", "fix tests", "deploy", "gemini", younger]
 
 
-async def check_mismatch(stage):
-    found = []
-    for _ in range(4):
-        await stage.press("!")
-        found.append(stage.name)
-    assert found == ["Lagrange", "Pasteur", "deploy", "Lagrange"]
+async def test_jump(stage):
+    visited = []
 
+    async def go_to_pane(pane):
+        visited.append(pane)
+        return "no such pane" if len(visited) == 2 else None
 
-async def check_why(stage):
-    await stage.press("j", "j", "w")
-    assert isinstance(stage.app.screen, WhyScreen)
-    assert "Why: Pasteur" in plain(stage.app.screen.text.line_at(0))
-    await stage.press("Y")
-    assert "1 of 2" in stage.message
-    await stage.press("w")
-    assert stage.app.screen is stage.app.root
-
-
-async def check_open(stage):
-    await stage.press("enter")
-    assert stage.app.focused.id == "tab"
-    await stage.press("enter")
-    assert isinstance(stage.app.screen, WorkerScreen)
-    await stage.pilot.resize_terminal(45, 50)
-    await stage.press("escape", "escape", "enter")
-    assert isinstance(stage.app.screen, WorkerScreen)
-
-
-async def check_tab_right(stage):
-    seen = [stage.tab]
-    for key in ("right", "l", "right", "l", "right", "l", "right", "l"):
-        await stage.press(key)
-        seen.append(stage.tab)
-    assert seen == [*TABS, "Timeline"]
-
-
-async def check_tab_left(stage):
-    await stage.press("left", "h", "left")
-    assert stage.tab == "Sandbox"
-
-
-async def check_shift_right(stage):
-    await stage.pilot.resize_terminal(60, 30)
-    await stage.press("enter")
-    before = stage.tab_lines
-    await stage.press("shift+right")
-    assert stage.tab_lines != before
-    assert not stage.message.startswith("Nothing more")
-
-
-async def check_shift_left(stage):
-    await check_shift_right(stage)
-    await stage.press("shift+left")
-    shown = stage.tab_lines
-    await stage.press("shift+left")
-    assert stage.message == "This is the left edge."
-    assert stage.tab_lines == shown
-
-
-async def check_findings(stage):
-    await stage.press("Z")
-    assert isinstance(stage.app.screen, FindingsScreen)
-    await stage.press("escape")
-    assert stage.app.screen is stage.app.root
-
-
-async def check_matrix(stage):
-    await stage.press("m")
-    assert isinstance(stage.app.screen, MatrixScreen)
-
-
-async def check_lanes(stage):
-    await stage.press("L")
-    assert isinstance(stage.app.screen, LanesScreen)
-
-
-async def check_zoom_out(stage):
-    await stage.press("L")
-    before = stage.app.screen.lanes.axis.length
-    await stage.press("-")
-    assert stage.app.screen.lanes.axis.length >= before
-    return before
-
-
-async def check_zoom_in(stage):
-    before = await check_zoom_out(stage)
-    await stage.press("+")
-    assert stage.app.screen.lanes.axis.length == before
-
-
-async def check_jump(stage):
     await stage.press("j", "o")
     assert "No tmux pane is linked to Lagrange" in stage.message
     await stage.press("g", "o")
     assert "Cannot go to %1" in stage.message
-
-    async def go_to_pane(pane):
-        stage.panes_visited.append(pane)
-        return "no such pane" if len(stage.panes_visited) == 2 else None
-
     stage.app._go_to_pane = go_to_pane
     await stage.press("o")
-    assert (stage.panes_visited, stage.message) == ([PaneKey("default", "%1")], "Went to %1.")
+    assert (visited, stage.message) == ([PaneKey("default", "%1")], "Went to 1:agents.")
     await stage.press("o")
     assert stage.message == "no such pane"
 
 
-async def check_copy_id(stage):
+async def test_copies(stage):
     await stage.press("y")
     assert stage.app.clipboard == stage.app.worker.id
-    assert stage.app.worker.id in stage.message
-
-
-async def check_copy_remedy(stage):
     await stage.press("Y")
     assert "no finding with a remedy" in stage.message
     await stage.press("j", "j", "Y")
-    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.text
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.once
     assert "1 of 2" in stage.message
     await stage.press("Y")
+    assert stage.app.clipboard == sample_fleet.FOREIGN.remedy.text
     assert "2 of 2" in stage.message
 
 
-async def check_copy_text(stage):
-    await stage.press("j", "j")
-    await stage.pilot.mouse_down("#summary", offset=(2, 0))
-    await stage.pilot.hover("#summary", offset=(6, 0))
-    await stage.pilot.mouse_up("#summary", offset=(6, 0))
-    await stage.press("ctrl+c")
-    assert stage.app.clipboard == "/home"
-
-
-async def check_theme(stage):
+async def test_theme(stage):
     seen = [stage.app.theme]
     for _ in THEMES:
         await stage.press("t")
@@ -381,150 +209,68 @@ async def check_theme(stage):
     assert seen == [*(theme.name for theme in THEMES), THEMES[0].name]
 
 
-async def check_palette(stage):
-    for key in (":", "ctrl+p"):
-        await stage.press(key)
-        assert isinstance(stage.app.screen, CommandPalette)
-        await stage.press("escape")
-
-
-async def check_help(stage):
-    for key in ("?", "f1"):
-        await stage.press(key)
-        assert isinstance(stage.app.screen, HelpScreen)
-        await stage.press(key)
-        assert stage.app.screen is stage.app.root
-    await stage.press("?", "/", *"acknow")
-    shown = "\n".join(plain(line) for line in stage.app.screen.text._content)
-    assert "Acknowledge what the worker needs" in shown
-    assert "Next row" not in shown
-    await stage.press("escape", "escape")
-    assert stage.app.screen is stage.app.root
-
-
-async def check_back(stage):
-    await stage.press("f", "enter", "enter", "escape")
-    assert isinstance(stage.app.screen, FleetScreen)
-    assert stage.app.focused.id == "tab"
+async def test_back_and_quit(stage):
+    await stage.press("/", *"pasteur", "enter", "enter")
+    assert stage.app.screen is not stage.app.root
     await stage.press("escape")
-    assert stage.app.focused.id == "fleet"
-    assert len(stage.shown) == 6
+    assert (stage.app.screen, len(stage.shown)) == (stage.app.root, 2)
     await stage.press("escape")
     assert len(stage.shown) == 15
-    await stage.press("escape")
-    assert stage.app.is_running
-
-
-async def check_quit(stage):
-    await stage.press("w", "q", "enter", "enter", "q")
-    assert stage.app.screen is stage.app.root
+    await stage.press("tab", "escape")
+    assert stage.app.focused.id == "fleet"
+    await stage.press("m", "q")
     assert stage.app.is_running
     await stage.press("q")
     assert not stage.app.is_running
 
 
-async def check_suspend(stage):
-    """The tests have no shell that could continue them; `tests/live/test_signals.py` has one."""
-    await stage.press("ctrl+z")
-    assert stage.message.startswith("Cannot be suspended") or stage.app._driver.is_headless
-
-
-async def check_quit_now(stage):
-    await stage.press("w", "ctrl+q")
-    assert not stage.app.is_running
-
-
 class KeptInMemory:
-    """What the user acknowledged, without a hub."""
+    """What the user dismissed; the next snapshot has it."""
 
-    def __init__(self):
-        self.kept, self.looks = [], []
+    def __init__(self, app):
+        self.app = app
+
+    def _put(self, worker, group):
+        workers = (replace(w, standing=group) if w.id == worker.id else w for w in self.app.snapshot.workers)
+        self.app.take(replace(self.app.snapshot, workers=tuple(workers)))
 
     def acknowledge(self, worker):
-        self.kept.append(worker.name)
+        self._put(worker, Group.DONE)
 
     def withdraw(self, worker):
-        self.kept.remove(worker.name)
+        self._put(worker, None)
 
     def look(self, at):
-        self.looks.append(at)
+        pass
 
 
-async def check_acknowledge(stage):
+async def test_what_is_dismissed_leaves_its_group_at_once(stage):
     await stage.press("d")
     assert "replay" in stage.message
-    stage.app.attention = kept = KeptInMemory()
+    stage.app.attention = KeptInMemory(stage.app)
     await stage.press("d")
     assert "main does not need you" in stage.message
-    await stage.press("a", "d")
-    assert kept.kept == ["Pasteur the Younger"]
-    assert "until it changes" in stage.message
+    await stage.press("a", "a", "d")
+    row = next(row for row in stage.app.root.rows if row.id == stage.app.selected_id)
+    assert (stage.name, row.group) == ("api-worker", Group.DONE)
+    assert "Dismissed api-worker until it changes" in stage.message
+    await stage.press("d")
+    row = next(row for row in stage.app.root.rows if row.id == stage.app.selected_id)
+    assert row.group is Group.NEEDS_YOU
 
 
-async def check_unread(stage):
-    await stage.press("u")
-    assert "Nothing new" in stage.message
-    stage.app.attention = KeptInMemory()
-    snapshot = sample_fleet.full_fleet()
-    workers = tuple(sample_fleet.replace(w, is_new=w.name in ("docs", "gemini")) for w in snapshot.workers)
-    stage.app.take(sample_fleet.replace(snapshot, workers=workers))
-    assert "2 new" in plain(stage.app.root.header.line_at(0))
-    found = []
-    for _ in range(2):
-        await stage.press("u")
-        found.append(stage.name)
-    assert sorted(found) == ["docs", "gemini"]
-    await stage.press("u")
-    assert "Nothing new" in stage.message
-
-
-async def check_sort(stage):
+async def test_sort_fold_and_past(stage):
     seen = []
     for _ in range(6):
         await stage.press("s")
         seen.append(stage.app.root.arrangement.sort)
     assert seen == ["activity", "age", "tokens", "cost", "name", "attention"]
     assert "Sorted by attention" in stage.message
-
-
-async def check_fold(stage):
     before = len(stage.shown)
     await stage.press("j", "z")
     assert (stage.name, len(stage.shown)) == ("main", before - 3)
-    await stage.press("z")
-    assert len(stage.shown) == before
-
-
-async def check_past(stage):
-    await stage.press("x")
+    await stage.press("z", "x")
     assert stage.app.root.arrangement.shows_past
-
-
-async def check_freeze(stage):
-    await stage.press("F")
-    assert stage.app.is_frozen
-    await stage.press("F")
-    assert not stage.app.is_frozen
-
-
-CHECKS = {
-    name.removeprefix("check_").replace("_", "-"): check
-    for name, check in globals().items()
-    if name.startswith("check_")
-}
-
-
-def test_every_key_has_a_check():
-    elsewhere = ("player", "library")  # checked in test_transport and test_library
-    assert set(CHECKS) == {key.id for key in KEYS if key.on not in elsewhere}
-
-
-@pytest.mark.parametrize("name", CHECKS)
-async def test_key(stage, name):
-    await CHECKS[name](stage)
-
-
-# ---------------------------------------------------------------- the palette
 
 
 async def test_without_workers_keys_of_one_say_that_none_is_selected():
@@ -536,10 +282,30 @@ async def test_without_workers_keys_of_one_say_that_none_is_selected():
             app.show_message("")
             await stage.press(key)
             assert stage.message == "No worker is selected.", key
+        await stage.press("a")
+        assert stage.message == "No worker here needs you."
+
+
+async def test_a_click_on_a_hint_presses_its_key(stage):
+    await stage.pilot.click("#footer", offset=(stage.message.index("sandboxes") + 1, 0))
+    await stage.pilot.pause()
+    assert isinstance(stage.app.screen, SandboxScreen)
+
+
+async def test_drawing_while_the_app_ends(stage):
+    """Screens lose their widgets before they leave the stack, while messages may still arrive."""
+    await stage.press("w")
+    await stage.app._shutdown()  # private: `exit` would only request it
+    stage.app.draw()
+    stage.app.root.fleet.focus()
+
+
+# ---------------------------------------------------------------- the palette
 
 
 async def choose(stage, text):
     await stage.press(":", *text)
+    assert isinstance(stage.app.screen, CommandPalette)
     found = stage.app.screen.query_one(CommandList)
     while found.highlighted is None:
         await stage.pilot.pause()
@@ -547,8 +313,8 @@ async def choose(stage, text):
 
 
 async def test_palette_runs_actions(stage):
-    await choose(stage, "why")
-    while not isinstance(stage.app.screen, WhyScreen):
+    await choose(stage, "sandboxes")
+    while not isinstance(stage.app.screen, SandboxScreen):
         await stage.pilot.pause()
 
 
@@ -559,61 +325,31 @@ async def test_palette_finds_worker_named_like_markup(stage):
     assert stage.app.screen is stage.app.root
 
 
-async def test_palette_opens_while_the_last_one_is_removed(stage, monkeypatch):
-    removal = asyncio.Event()
-    unmount = CommandPalette._on_unmount
-
-    async def wait_and_unmount(palette):
-        await removal.wait()
-        await unmount(palette)
-
-    monkeypatch.setattr(CommandPalette, "_on_unmount", wait_and_unmount)
-    await stage.app.run_action("command_palette")
-    stage.app.screen.dismiss()
-    assert stage.app.screen is stage.app.root
-    opening = asyncio.create_task(stage.app.run_action("command_palette"))
-    await asyncio.sleep(0)
-    removal.set()
-    await opening
-    assert isinstance(stage.app.screen, CommandPalette)
-
-
-async def test_draw_after_shutdown_does_nothing(stage):
-    """Screens lose their widgets before they leave the stack, while messages may still arrive."""
-    await stage.press("w")
-    await stage.app._shutdown()  # private: `exit` would only request it
-    stage.app.draw()
-    stage.app.root.fleet.focus()
-
-
-async def test_selecting_a_hidden_worker_clears_the_filter(stage):
-    await stage.press("f")
-    stage.app.select_worker(sample_fleet.full_fleet().workers[-1].id)
-    await stage.pilot.pause()
-    assert (stage.name, len(stage.shown)) == ("old-run", 15)
+async def test_keys_work_while_the_palette_is_closed(stage):
+    for _ in range(3):
+        await stage.press(":", "escape", "j", "k")
+        await asyncio.sleep(0)
+    assert stage.name == "main"
 
 
 # ---------------------------------------------------------------- other keys
 
 
 async def test_remapped_keys():
+    keys = {"down": "k", "up": "j", "sandboxes": "!", "why": "f2"}
     app = AgentDash(
         sample_fleet.StaticFeed(sample_fleet.full_fleet()),
         sample_fleet.frozen(),
-        options=Options(keys={"down": "k", "up": "j", "why": "!", "mismatch": "f2"}),
+        options=Options(keys=keys),
     )
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         stage = Stage(app, pilot)
         await stage.press("k", "k", "j")
         assert stage.name == "Lagrange"
-        assert "! why" in plain(app.screen.query_one(Footer).line_at(0))
+        assert "! sandboxes" in stage.message
         await stage.press("!")
-        assert isinstance(app.screen, WhyScreen)
-        await stage.press("!", "g", "f2")
-        assert stage.name == "Lagrange"
-        await stage.press("?")
-        assert any(
-            plain(line).split()[:2] == ["k", "Next"]
-            for line in matching(help_keys(200, app.keys), "next row")
-        )
+        assert isinstance(app.screen, SandboxScreen)
+        await stage.press("escape", "?")
+        entries = key_sections(HINTS, ALL, 200, app.keys)
+        assert any(plain(line).split()[:2] == ["k", "Next"] for line in matching(entries, "next row"))

@@ -10,24 +10,24 @@ from agentdash.tui.app import AgentDash, Options
 from . import sample_fleet
 from .rendering import rows
 
-SIZES = ((45, 50), (150, 8), (80, 24), (120, 36), (200, 50))
 VIEWS = {
     "fleet": (sample_fleet.full_fleet, Options(), ()),
     "empty": (sample_fleet.empty_fleet, Options(), ()),
-    "worker": (sample_fleet.full_fleet, Options(select="Pasteur"), ("enter", "enter")),
-    "sandbox": (
-        sample_fleet.full_fleet,
-        Options(select="Pasteur"),
-        ("enter", "enter", "right", "right", "right"),
-    ),
-    "why": (sample_fleet.full_fleet, Options(select="fix tests"), ("w",)),
+    "worker": (sample_fleet.full_fleet, Options(select="Pasteur"), ("enter",)),
+    "sandboxes": (sample_fleet.full_fleet, Options(), ("m",)),
     "help": (sample_fleet.full_fleet, Options(), ("question_mark",)),
     "ascii": (sample_fleet.full_fleet, Options(ascii=True, select="Pasteur", banner="DEMO"), ()),
     "hosts": (sample_fleet.fleet_of_hosts, Options(select="api-worker"), ()),
     "monochrome": (sample_fleet.full_fleet, Options(select="Pasteur"), ()),
 }
-every_view = pytest.mark.parametrize("view", VIEWS)
-every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+SIZES = ((45, 50), (80, 24), (120, 36))
+SCREENS = [
+    *((view, size) for view in ("fleet", "worker") for size in SIZES),
+    *((view, SIZES[-1]) for view in VIEWS if view not in ("fleet", "worker")),
+]
+every_screen = pytest.mark.parametrize(
+    ("view", "size"), SCREENS, ids=[f"{view}-{size[0]}x{size[1]}" for view, size in SCREENS]
+)
 
 
 def show(view, monkeypatch):
@@ -38,24 +38,19 @@ def show(view, monkeypatch):
 
     async def prepare(pilot):
         await pilot.pause()
-        if pilot.app.size.width >= 100 or len(keys) < 2:
-            await pilot.press(*keys)
-        else:
-            await pilot.press(*keys[1:])
+        await pilot.press(*keys)
         await pilot.pause()
 
     return AgentDash(sample_fleet.StaticFeed(snapshot()), sample_fleet.frozen(), options=options), prepare
 
 
-@every_size
-@every_view
+@every_screen
 def test_look(snap_compare, monkeypatch, view, size):
     app, prepare = show(view, monkeypatch)
     assert snap_compare(app, terminal_size=size, run_before=prepare)
 
 
-@every_size
-@every_view
+@every_screen
 async def test_rows_fit_and_screenshot_is_xml(monkeypatch, view, size):
     app, prepare = show(view, monkeypatch)
     async with app.run_test(size=size) as pilot:

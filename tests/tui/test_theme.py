@@ -14,7 +14,6 @@ from rich.cells import cell_len
 from rich.console import Console
 from textual.color import Color
 
-from agentdash.model.states import State
 from agentdash.model.terminal_colours import MANY, NONE, SIXTEEN, TRUE_COLOUR, terminal_colours
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.signs import ascii_signs
@@ -29,7 +28,6 @@ def all_glyphs(glyphs):
     yield from glyphs.states.values()
     yield from glyphs.verdicts.values()
     yield from glyphs.directions.values()
-    yield from glyphs.groups.values()
     yield from (
         *glyphs.tree,
         glyphs.cursor,
@@ -38,14 +36,7 @@ def all_glyphs(glyphs):
         glyphs.dot,
         glyphs.rule,
         glyphs.sorted,
-        glyphs.stalled,
     )
-
-
-def test_every_state_has_its_own_glyph():
-    for glyphs in (UNICODE, ASCII):
-        assert set(glyphs.states) == set(State)
-        assert len({*glyphs.states.values(), glyphs.stalled}) == len(State) + 1
 
 
 def test_glyphs_are_one_cell_wide_except_the_documented_ones():
@@ -56,17 +47,6 @@ def test_glyphs_are_one_cell_wide_except_the_documented_ones():
 
 def test_ascii_glyphs_are_ascii():
     assert all(glyph.isascii() for glyph in (*all_glyphs(ASCII), ASCII.bars))
-
-
-def test_a_sign_has_one_meaning():
-    for glyphs in (UNICODE, ASCII):
-        assert glyphs.verdicts["mismatch"] not in (*glyphs.directions.values(), *glyphs.states.values())
-        assert glyphs.verdicts["mismatch"] == glyphs.groups["mismatch"]
-        assert glyphs.verdicts["unverified"] not in (*glyphs.states.values(), "?", "!")
-        others = (*glyphs.directions.values(), *glyphs.verdicts.values())
-        assert "!" not in "".join(others)
-        assert glyphs.groups["new"] not in (*others, *glyphs.states.values())
-        assert len(glyphs.bars) == 9
 
 
 def test_every_state_fits_into_state_width():

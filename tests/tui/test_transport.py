@@ -1,7 +1,7 @@
 """Replays: the transport bar at every size, and every key of time."""
 
+import asyncio
 import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -14,29 +14,22 @@ from agentdash.config import Config
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import find_family
-from agentdash.replay.index import Mark
+from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
 from agentdash.tui.keys import BY_ID, KEYS
+from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.transport.app import HINTS, ReplayApp
-from agentdash.tui.transport.bar import Track, Transport
+from agentdash.tui.transport.bar import Track, Transport, TransportState, timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
-from .rendering import rows, screen_text
+from .rendering import LOOK, rows, screen_text
 from .sample_fleet import StaticFeed
-from .test_screens import SIZES
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
-VIEWS = {
-    "player": (Options(), ()),
-    "player-worker": (Options(), ("enter", "enter")),
-    "player-ascii": (Options(ascii=True), ("w",)),
-}
-every_view = pytest.mark.parametrize("view", VIEWS)
-every_size = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 
 
 def replay_app(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options=Options()):  # noqa: B008 - it is frozen
@@ -48,48 +41,25 @@ def replay_app(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, o
     player.toggle()
     for _ in range(finding):
         player.seek_mark(Mark.FINDING, 1)
-    snapshot = build_snapshot(player._cursor.fleet, clock.now())
-    return ReplayApp(StaticFeed(snapshot), clock, player, options=options)
+    snapshot = build_snapshot(player.read().fleet, clock.now())
+    return ReplayApp(
+        StaticFeed(snapshot), clock, player, export=lambda file: f"Written to {file}", options=options
+    )
 
 
-def show(view):
-    """Return the app of a view and a function that presses its keys."""
-    options, keys = VIEWS[view]
-
-    async def prepare(pilot):
-        await pilot.pause()
-        await pilot.press(*keys[-1:] if pilot.app.size.width < 100 or pilot.app.size.height < 14 else keys)
-        await pilot.pause()
-        await pilot.pause()
-
-    return replay_app(options=options), prepare
-
-
-@every_size
-@every_view
-def test_look(snap_compare, view, size):
-    app, prepare = show(view)
-    assert snap_compare(app, terminal_size=size, run_before=prepare)
-
-
-@every_size
-@every_view
-async def test_bar_is_shown_and_rows_fit(view, size):
-    app, prepare = show(view)
+@pytest.mark.parametrize("size", [(45, 50), (80, 24), (120, 36), (29, 9), (20, 5)])
+@pytest.mark.parametrize("is_ascii", [False, True])
+async def test_bar_is_shown_and_rows_fit(size, is_ascii):
+    app = replay_app(options=Options(ascii=is_ascii))
     async with app.run_test(size=size) as pilot:
-        await prepare(pilot)
-        painted = rows(app)
-        assert {cell_len(row) for row in painted} == {size[0]}
-        assert any("REPLAY" in row and "READ-ONLY" in row for row in painted)
-        ET.fromstring(app.export_screenshot())
-
-
-@pytest.mark.parametrize("size", [(29, 9), (20, 5)])
-async def test_smallest_bar(size):
-    async with replay_app().run_test(size=size) as pilot:
         await pilot.pause()
-        await pilot.pause()
-        assert "REPLAY READ-ONLY" in screen_text(pilot.app)
+        for keys in ((), ("w",)):
+            await pilot.press(*keys)
+            await pilot.pause()
+            await pilot.pause()
+            painted = rows(app)
+            assert {cell_len(row) for row in painted} == {size[0]}
+            assert any("REPLAY" in row and "READ-ONLY" in row for row in painted)
 
 
 # ---------------------------------------------------------------- each key
@@ -106,20 +76,14 @@ class Stage:
         await self.pilot.pause()
 
     @property
-    def place(self):
-        return self.player._cursor.position
-
-    @property
     def message(self):
         return plain(self.app.screen.query_one(Footer).line_at(0)).strip()
 
     @property
     def bar(self):
         bar = self.app.screen.query_one(Transport)
-        return "".join(
-            plain(bar.query_one(f"#{name}", Lines).line_at(0))
-            for name in ("transport-left", "track", "transport-right")
-        )
+        parts = ("transport-left", "track", "transport-right")
+        return "".join(plain(bar.query_one(f"#{name}", Lines).line_at(0)) for name in parts)
 
 
 @pytest.fixture
@@ -131,27 +95,11 @@ async def stage():
         yield Stage(app, pilot)
 
 
-async def assert_steps(stage, key, wanted):
-    """Check that the keys step to every position with these marks, forward and back."""
-    forth, back = BY_ID[f"next-{key}"].keys, BY_ID[f"previous-{key}"].keys
-    marks, start = stage.player.index.marks, stage.place
-    ahead = [n for n in range(start + 1, len(marks) + 1) if marks[n - 1] & wanted]
-    behind = [n for n in range(1, start) if marks[n - 1] & wanted]
-    for place in ahead:
-        await stage.press(forth)
-        assert stage.place == place
-        assert not stage.player.playing
-    await stage.press("0")
-    stage.player.seek(1)
-    seen = []
-    while stage.player.seek_mark(wanted, -1):
-        seen.append(stage.place)
-    assert [n for n in seen if n < start] == behind[::-1]
-    await stage.press(back)
-    assert (stage.place == 1) if wanted & Mark.VISIBLE else stage.message.startswith("No earlier")
+def test_keys_of_time():
+    assert {key.id for key in KEYS if key.on == "player"} == {*HINTS, "previous-event", "previous-turn"}
 
 
-async def check_pause(stage):
+async def test_pause(stage):
     assert "paused" in stage.bar
     await stage.press("space")
     assert stage.player.playing
@@ -160,88 +108,59 @@ async def check_pause(stage):
     assert not stage.player.playing
 
 
-async def check_event(stage):
-    await assert_steps(stage, "event", Mark.VISIBLE)
+@pytest.mark.parametrize(
+    ("forth", "back", "wanted"),
+    [("next-event", "previous-event", Mark.VISIBLE), ("next-turn", "previous-turn", Mark.TURN)],
+)
+async def test_steps_forth_and_back(stage, forth, back, wanted):
+    marks, start = stage.player.index.marks, stage.player.position
+    for place in [n for n in range(start + 1, len(marks) + 1) if marks[n - 1] & wanted]:
+        await stage.press(BY_ID[forth].keys)
+        assert (stage.player.position, stage.player.playing) == (place, False)
+    for place in [n for n in range(len(marks), 0, -1) if marks[n - 1] & wanted and n < stage.player.position]:
+        await stage.press(BY_ID[back].keys)
+        assert stage.player.position == place
+    await stage.press(BY_ID[back].keys)
+    assert stage.message.startswith("No earlier")
 
 
-async def check_turn(stage):
-    await assert_steps(stage, "turn", Mark.TURN)
+@pytest.mark.parametrize(
+    ("key", "wanted"), [("next-failure", Mark.FAILURE | Mark.DENIAL), ("next-mark", MARKED)]
+)
+async def test_every_mark_is_gone_to_and_the_first_follows_the_last(stage, key, wanted):
+    marks = stage.player.index.marks
+    places = [n for n in range(1, len(marks) + 1) if marks[n - 1] & wanted]
+    stage.player.seek(0)
+    seen = []
+    for _ in [*places, 0]:
+        await stage.press(BY_ID[key].keys)
+        seen.append(stage.player.position)
+    assert places
+    assert seen == [*places, places[0]]
 
 
-async def check_command(stage):
-    await assert_steps(stage, "command", Mark.COMMAND)
+async def test_the_scrubber_shows_what_v_goes_to(stage):
+    """Signs stand in exactly the cells with a step that `v` goes to."""
+    state = TransportState(at=0.0, end=1.0, share=0.0, read=1.0, mode="paused", speed=1.0)
+    for marks in map(Mark, set(stage.player.index.marks)):
+        sign = plain(timeline(state, [Mark(0), marks], LOOK))[1]
+        assert (sign in "≠!⊘✗▴⋄") == bool(marks & MARKED)
+    await stage.press("v")
+    assert stage.message[0] in "≠!⊘✗▴⋄"
 
 
-async def check_failure(stage):
-    await assert_steps(stage, "failure", Mark.FAILURE | Mark.DENIAL)
-
-
-async def check_wait(stage):
-    await assert_steps(stage, "wait", Mark.WAIT)
-
-
-async def check_finding(stage):
-    await assert_steps(stage, "finding", Mark.FINDING)
-
-
-async def check_speed(stage):
-    await stage.press(*"<<<<")
-    assert stage.player.speed == 0.25
-    await stage.press(*">" * 20)
-    assert "xmax" in stage.bar
-    await stage.press("<")
-    assert stage.player.speed == 64
-
-
-async def check_tenth(stage):
-    places = []
-    for key in "0123456789":
-        await stage.press(key)
-        places.append(stage.place)
-    assert places == sorted(places)
-    assert places[0] == 1
-    assert len(set(places)) > 5
-
-
-async def check_last(stage):
-    await stage.press("$")
-    assert stage.player._cursor.closed
-    assert stage.player.share == 1
-
-
-async def check_go_to_time(stage):
-    await stage.press("S", *"nonsense", "enter")
-    assert stage.message.startswith("Invalid time")
-    await stage.press("S")
+@pytest.mark.parametrize("key", ["S", "/"])
+async def test_a_time_or_a_share_is_gone_to(stage, key):
+    await stage.press(key)
     assert isinstance(stage.app.focused, Input)
     await stage.press("escape")
-    assert stage.app.focused is stage.app.root.fleet
-    await stage.press("S", *"2026-11-20T20:10:33.6Z", "enter")
+    assert not isinstance(stage.app.focused, Input)
+    await stage.press(key, *"2026-11-20T20:10:33.6Z", "enter")
     assert stage.player._clock.now() == pytest.approx(1795205433.6)
-
-
-PAIRS = ("event", "turn", "command", "failure", "wait", "finding")
-CHECKS = {
-    name.removeprefix("check_").replace("_", "-"): check
-    for name, check in globals().items()
-    if name.startswith("check_")
-}
-
-
-def test_every_key_of_time_has_a_check():
-    pairs = {f"{way}-{name}" for way in ("next", "previous") for name in PAIRS}
-    assert {key.id for key in KEYS if key.on == "player"} == {
-        *(CHECKS.keys() - {*PAIRS, "speed"}),
-        *pairs,
-        "slower",
-        "faster",
-    }
-    assert set(HINTS) <= set(BY_ID)
-
-
-@pytest.mark.parametrize("name", CHECKS)
-async def test_key(stage, name):
-    await CHECKS[name](stage)
+    await stage.press(key, *"0%", "enter")
+    assert stage.player.position == 1
+    await stage.press(key, *"100%", "enter")
+    assert stage.player.share == 1
 
 
 async def test_click_on_the_track_seeks(stage):
@@ -256,23 +175,13 @@ async def test_click_on_the_track_seeks(stage):
     assert places[1] == pytest.approx(0.5, abs=0.1)
 
 
-async def test_lanes_go_to_the_worker_and_the_time_under_the_cursor(stage):
-    stage.player.seek(1)
-    stage.app.draw()
-    await stage.press("L")
-    lanes = stage.app.screen.lanes
-    await stage.press("g", *["h"] * (lanes.axis.cells // 5))
+async def test_a_worker_opened_with_a_time_is_shown_then(stage):
+    """Also a time before the first step, or after the last."""
     worker = stage.app.worker.id
-    wanted = max(stage.player.begin, lanes.at)
-    assert wanted < stage.app._clock.now()
-    await stage.press("enter")
-    for _ in range(200):  # files are read in a thread
-        if stage.app._clock.now() == wanted:
-            break
-        await stage.pilot.pause(0.02)
-    assert stage.app._clock.now() == wanted
-    assert stage.app.screen is stage.app.root
-    assert stage.app.worker.id == worker
+    for at in (stage.player.begin - 60, stage.player.begin + 0.1):
+        stage.app.post_message(WorkerOpened(worker, at))
+        await stage.pilot.pause()
+        assert stage.app._clock.now() == max(at, stage.player.begin)
 
 
 async def test_the_clock_stays_at_the_end(stage):
@@ -286,51 +195,73 @@ async def test_the_clock_stays_at_the_end(stage):
     assert times[0] == times[1]
 
 
+async def test_export(stage):
+    await stage.press("X")
+    assert stage.app.focused.value == f"session-{stage.player.thread[:8]}.html"
+    await stage.press("enter")
+    await done(stage, "export")
+    assert stage.message == f"Written to session-{stage.player.thread[:8]}.html"
+
+
+async def test_a_lone_session_has_the_whole_screen():
+    app = replay_app("0.169.0", "full-access", finding=0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        assert app.screen is not app.root
+        assert "REPLAY paused" in screen_text(app)
+        await pilot.press("escape")
+        assert app.screen is not app.root
+        await pilot.press("q")
+        assert not app.is_running
+
+
 # ---------------------------------------------------------------- find texts
+
+
+async def done(stage, name):
+    """Wait until the threads of this name have ended, and what they found is drawn."""
+    await asyncio.gather(*(worker.wait() for worker in stage.app.workers if worker.name == name))
+    await stage.pilot.pause()
+    await stage.pilot.pause()
 
 
 async def found_text(stage, *keys):
     """Press keys, wait until the search has ended, and return the message."""
     await stage.press(*keys)
-    for worker in [worker for worker in stage.app.workers if worker.name == "find"]:
-        await worker.wait()
-    await stage.pilot.pause()
-    await stage.pilot.pause()
+    await done(stage, "find")
     return stage.message
 
 
 async def test_find_in_this_session(stage):
     first = await found_text(stage, "/", *"seatbelt", "enter")
-    assert "feed" in {worker.name for worker in stage.app.workers if worker.is_running}
     match = re.match(r"(\d+) of (\d+): output: .*seatbelt", first)
     assert match, first
     count = int(match[2])
     assert count > 1
-    numbers, times = [int(match[1])], [stage.player._cursor.at]
+    numbers, times = [int(match[1])], [stage.player.read().at]
     for _ in range(count):
         numbers.append(int((await found_text(stage, "n")).split(" of ")[0]))
-        times.append(stage.player._cursor.at)
+        times.append(stage.player.read().at)
     assert numbers == [(numbers[0] + step - 1) % count + 1 for step in range(count + 1)]
     assert times[0] == times[-1]
     assert not stage.player.playing
-    back = await found_text(stage, "N")
-    assert int(back.split(" of ")[0]) == (numbers[-1] - 2) % count + 1
 
 
 async def test_found_text_is_on_the_screen(stage):
     """The worker that wrote it is selected, at the step that has it."""
-    message = await found_text(stage, "/", *'"children reported"', "enter")
+    message = await found_text(stage, "S", *'"children reported"', "enter")
     assert "message: Both children reported." in message
     assert stage.app.selected_id in stage.app._by_id
-    thread = stage.player._cursor.fleet.threads[stage.app.selected_id]
+    thread = stage.player.read().fleet.threads[stage.app.selected_id]
     assert "children reported" in (thread.last_message or "")
 
 
 async def test_nothing_found(stage):
-    before = stage.place
+    before = stage.player.position
     assert await found_text(stage, "n") == "Nothing to repeat yet: / finds texts in this session."
     assert "No text of this session has zzzz" in await found_text(stage, "/", *"zzzz", "enter")
-    assert stage.place == before
+    assert stage.player.position == before
 
 
 async def test_worker_whose_pane_has_gone_stays(tmp_path):
@@ -341,8 +272,8 @@ async def test_worker_whose_pane_has_gone_stays(tmp_path):
     player = Player(found.family, clock, open_extra=found.recorded)
     player.index.read()
     player.seek(1)
-    snapshot = build_snapshot(player._cursor.fleet, clock.now())
-    app = ReplayApp(StaticFeed(snapshot), clock, player)
+    snapshot = build_snapshot(player.read().fleet, clock.now())
+    app = ReplayApp(StaticFeed(snapshot), clock, player, export=str)
     async with app.run_test(size=(120, 20)) as pilot:
         await pilot.pause()
         await pilot.pause()

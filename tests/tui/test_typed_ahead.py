@@ -57,6 +57,6 @@ async def test_a_filter_has_a_longest_text():
     assert (text, edited) == ("x" * 500, True)
 
 
-@pytest.mark.parametrize("text", ["?/x", "jw", "?\x1b/x", "L/x\r", "w\x1bj?"])
+@pytest.mark.parametrize("text", ["?/x", "jw", "?\x1b/x", "m/x\r", "w\x1bj?"])
 async def test_keys_in_one_read_do_what_they_do_one_by_one(text):
     assert await shown_after(text, at_once=True) == await shown_after(text, at_once=False)

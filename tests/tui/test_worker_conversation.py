@@ -10,16 +10,13 @@ from msgspec.structs import replace
 from agentdash.model.changes import FileChange
 from agentdash.model.conversation import CallRecord, Conversation, ConversationTurn, Message
 from agentdash.model.events import Escalation
-from agentdash.model.thread import Tokens
-from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.replay.conversation import ConversationFile
 from agentdash.replay.index import Mark
 from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain, width
-from agentdash.tui.worker.conversation import absent_words, conversation_tab
+from agentdash.tui.worker.conversation import absent_lines, conversation_tab
 from agentdash.tui.worker.file_reading import FileReading
-from agentdash.tui.worker.panel import TABS, tab_bar
 from tests.live.change_cases import DATA
 
 from . import sample_fleet
@@ -97,7 +94,7 @@ def test_commands_newest_first_with_outcome_and_denial():
     assert "$ sleep 60" in lines[0]
     assert lines[1].endswith("exit 2 2.0s")
     assert [line.strip() for line in lines[2:]] == [
-        "asked to run outside of the sandbox: to install",
+        "asked to run outside the sandbox: to install",
         "denied: Read-only file system",
     ]
 
@@ -132,20 +129,31 @@ def test_long_conversations_show_their_end():
     assert "agent: message 0" not in lines
 
 
-@pytest.mark.parametrize("cells", [30, 43, 60, 78, 120])
-@pytest.mark.parametrize("chosen", TABS)
-def test_tab_bar_shows_the_open_tab_at_every_width(chosen, cells):
-    line = tab_bar(chosen, cells, LOOK)
-    assert f"[{chosen}]" in plain(line)
-    assert width(line) <= cells
+def test_why_there_is_no_conversation():
+    worker = replace(SNAPSHOT.workers[0], file="/x", calls=())
+    for changed, words in (
+        (replace(worker, host="box"), "on box"),
+        (replace(worker, file=None), "no session file"),
+        (replace(worker, kind="pane"), "no session file"),
+        (worker, "Reading"),
+    ):
+        assert words in text(absent_lines("Talk", changed, 80, LOOK))
 
 
-def test_absent_words():
-    worker = SNAPSHOT.workers[0]
-    assert "on box" in absent_words(replace(worker, host="box"))
-    assert "no session file" in absent_words(replace(worker, file=None))
-    assert "no session file" in absent_words(replace(worker, file="/x", kind="pane"))
-    assert "Reading" in absent_words(replace(worker, file="/x"))
+def test_commands_of_a_worker_without_a_session_file_are_those_of_the_snapshot():
+    worker = replace(BY_NAME["api-worker"], file=None)
+    shown = text(absent_lines("Commands", worker, 90, LOOK))
+    assert "$ curl -m 3 https://registry.example.com/left-pad" in shown
+    assert "asked to run outside the sandbox: the tests download a fixture" in shown
+    assert "denied: curl: (6) Could not resolve host" in shown
+
+
+def test_a_long_command_is_shown_to_its_end():
+    long = "docker run " + " ".join(f"-e NAME_{n}=value_{n}" for n in range(12)) + " THE-END"
+    turn = ConversationTurn(
+        number=1, at=NOW, entries=(CallRecord(id="a", at=NOW, kind="command", tool="x", text=long),)
+    )
+    assert "THE-END" in " ".join(lines_of("Commands", Conversation(thread="t", turns=(turn,))))
 
 
 # ---------------------------------------------------------------- reading
@@ -177,21 +185,6 @@ async def test_the_file_is_read_when_a_tab_needs_it():
         assert any("docs/new.md" in line for line in await shown(pilot, app))
 
 
-async def test_tokens_of_parts_that_were_not_read_are_counted():
-    unread = ModelUsage(model=None, usage=TokenUsage(input=9_000))
-    tokens = Tokens(total=9_000, context=10, window=100, by_model=(unread,))
-    worker = replace(BY_NAME["main"], file=str(LOG), id="01a202af-1c23-73c1-8e4b-b115acf80af2", tokens=tokens)
-    app = AgentDash(StaticFeed(replace(SNAPSHOT, workers=(worker,))), sample_fleet.frozen())
-    async with app.run_test(size=(120, 40)) as pilot:
-        for _ in range(200):
-            await pilot.pause(0.05)
-            summary = app.screen.query_one("#summary", Lines)
-            if "15.0k tokens" in (place := plain(summary.line_at(1))):
-                break
-        assert "15.0k tokens" in place
-        assert "no price" in place
-
-
 async def test_a_replay_shows_nothing_later_than_its_time():
     app = replay_app("0.169.0", "workspace-write", finding=0)
     player = app._player
@@ -199,10 +192,12 @@ async def test_a_replay_shows_nothing_later_than_its_time():
         await pilot.pause()
         await pilot.press("enter")
         app.action_tab_named("Commands")
-        app._request(lambda: player.seek(1.0), is_seek=True)
+        player.seek(1.0)
+        app.draw()
         everything = await shown(pilot, app)
-        app._request(lambda: player.seek(0.0), is_seek=True)
-        app._request(lambda: player.seek_mark(Mark.COMMAND, 1), is_seek=True)
+        player.seek(0.0)
+        player.seek_mark(Mark.COMMAND, 1)
+        app.draw()
         for _ in range(200):
             await pilot.pause(0.05)
             if (now := await shown(pilot, app)) != everything:

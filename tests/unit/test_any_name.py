@@ -16,7 +16,7 @@ from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.agents.session_logs import log_of
 from agentdash.cli import app
 from agentdash.replay.family import find_family
-from tests.unit.rollout_files import DATA, RECORDINGS, VERSIONS, all_files, files
+from tests.unit.rollout_files import DATA, VERSIONS, all_files, files
 
 NO_HOME = CodexHome(Path("/nonexistent"))
 TRANSCRIPTS = sorted((DATA / "claude").glob("*/*/**/*.jsonl"))
@@ -133,11 +133,3 @@ def test_directory_with_files_that_are_no_logs(tmp_path: Path) -> None:
     (tmp_path / "truncated.jsonl").write_text("")
     done = run("check", tmp_path)
     assert (done.code, "truncated.jsonl" in done.out) == (2, True)
-
-
-def test_log_whose_beginning_was_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "tail.jsonl"
-    path.write_bytes((RECORDINGS / "0.169.0" / "kanban-board").glob("*").__next__().read_bytes()[9_000:])
-    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
-    assert list(check_of(path)) == ["tail.jsonl"]
-    assert run("replay", path, "--export", tmp_path / "x.md").code == 0

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agentdash.cli.attention import UserAttention
 from agentdash.collect.live import live_sources
@@ -176,24 +177,24 @@ def test_acknowledgements_and_looks_survive_a_restart(tmp_path: Path) -> None:
     one, two = AttentionFile(tmp_path, Path("/a")), AttentionFile(tmp_path, Path("/b"))
     first = Acknowledgement("x", State.WAITING_INPUT, NOW)
     second = Acknowledgement("y", State.EXITED, NOW)
-    one.acknowledge(first)
-    AttentionFile(tmp_path, Path("/a")).acknowledge(second)
-    two.look(NOW)
-    one.look(NOW - 5)
-    one.look(NOW - 9)
-    assert AttentionFile(tmp_path, Path("/a")).read() == Attention(NOW - 5, (first, second))
-    assert one.withdraw("x").acknowledged == (second,)
+    one.change(lambda known: known.added(first))
+    AttentionFile(tmp_path, Path("/a")).change(lambda known: known.added(second))
+    two.change(lambda known: replace(known, looked_at=NOW))
+    assert AttentionFile(tmp_path, Path("/a")).read() == Attention(None, (first, second))
+    assert one.change(lambda known: known.removed("x")).acknowledged == (second,)
     assert two.read() == Attention(NOW)
     assert one.path.stat().st_mode & 0o777 == 0o600
 
 
 def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
     file = AttentionFile(tmp_path, Path("/a"))
-    for number in range(510):
-        file.acknowledge(Acknowledgement(str(number), State.EXITED, NOW + number))
-    assert len(file.read().acknowledged) == 500
-    file.acknowledge(Acknowledgement("z", State.EXITED, NOW + 40 * 24 * HOUR))
-    assert [each.worker for each in file.read().acknowledged] == ["z"]
+
+    def acknowledge(worker: str, at: float) -> int:
+        new = Acknowledgement(worker, State.EXITED, at)
+        return len(file.change(lambda known: known.added(new)).acknowledged)
+
+    assert [acknowledge(str(number), NOW + number) for number in range(510)][-1] == 500
+    assert acknowledge("z", NOW + 40 * 24 * HOUR) == 1
 
 
 def test_a_damaged_file_is_a_failed_source(tmp_path: Path) -> None:

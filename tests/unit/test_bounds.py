@@ -71,7 +71,7 @@ KINDS: Final[dict[str, Make]] = {
     "background commands": lambda n: [call(n), ended(n, "", outcome="running", session=str(n)), ended(n, "")],
     "calls that drive tmux": lambda n: [call(n, f"tmux send-keys {n}"), ended(n, "")],
     "calls that are left out": lambda n: [
-        e.CallsLeftOut(at=n, thread=THREAD, line=n, count=n, started_line=n, policy_at=(n,))
+        e.CallsLeftOut(at=n, thread=THREAD, line=n, count=n, started_line=n)
     ],
     "denials": lambda n: [
         call(n, f"touch /elsewhere/{n}"),

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from agentdash.demo.play import demo_hub
-from agentdash.documents.change import ChangeReport, TickReport
+from agentdash.documents.worker import ChangeReport, TickReport
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.states import State
 from agentdash.model.thread import Tokens
@@ -74,26 +73,6 @@ def test_another_command_is_another_question() -> None:
     assert lines_of(wants("sleep 5s"), wants("sleep 5s")) == []
     (line,) = lines_of(wants("sleep 5s"), wants("sleep 6s"))
     assert line.changed == ["fact"]
-
-
-def test_added_and_removed_workers_have_no_changed_fields() -> None:
-    (added,) = changes(None, Snapshot(1.0, workers=(WORKER,)))
-    (removed,) = changes(Snapshot(1.0, workers=(WORKER,)), Snapshot(2.0))
-    assert [(line.change, line.changed) for line in (added, removed)] == [("added", []), ("removed", [])]
-
-
-async def test_changes_of_the_demo_name_their_fields() -> None:
-    last: Snapshot | None = None
-    lines: list[ChangeReport] = []
-    for at in (20, 24, 28):
-        hub, clock = demo_hub(at=at)
-        clock.set(paused=True)
-        snapshot = await hub.once()
-        lines += changes(last, snapshot) if last else ()
-        last = snapshot
-    changed = [line for line in lines if line.change == "changed"]
-    assert changed
-    assert all(line.changed for line in changed)
 
 
 def test_heartbeats_have_what_grew() -> None:

@@ -17,24 +17,17 @@ from jsonschema import Draft4Validator
 from msgspec.structs import replace
 
 from agentdash.documents.worker import DenialReport, FindingReport
-from agentdash.model.findings import DENIAL_KINDS, FindingKind
 from agentdash.report.audit import audit
 from agentdash.report.check import CheckReport, ThreadReport, check_report, unreadable_report
 from agentdash.report.check_results import (
-    FAIL_ON,
-    RESULT_KINDS,
     UNVERIFIED,
-    BaselineReport,
     Gate,
     KnownResult,
     Result,
     baseline_of,
-    invalid_value,
     parse_baseline,
-    path_in,
     sarif,
     uri_in,
-    with_lines,
 )
 from agentdash.report.elements import UnreadableReport, document_json
 from tests.unit.rollout_files import DATA, all_files, files
@@ -112,19 +105,6 @@ def test_default_gate_fails_as_check_without_options_does() -> None:
         assert (2 if each.problem else int(failing)) == alone.exit_code, each.file
 
 
-def test_each_finding_and_each_open_denial_is_in_one_result() -> None:
-    covered = 0
-    for each in whole().threads:
-        found = [result for result in judged(check_report([each])) if result.kind != UNVERIFIED]
-        open_denials = [one for one in each.denials if not one.got_past]
-        assert {one.kind for one in each.findings} <= {result.kind for result in found}
-        assert {one.target for one in open_denials if one.target} <= {result.about for result in found}
-        denials = [one for one in each.findings if one.kind in DENIAL_KINDS]
-        covered += len(each.findings) + len(open_denials) - len(found)
-        assert len(found) >= max(len(each.findings), len(open_denials) + len(each.findings) - len(denials))
-    assert covered >= 20  # the hand-off to the board in each version
-
-
 def test_denial_and_its_finding_are_one_result() -> None:
     (result,) = [each for each in judged(report_of("kanban-board")) if each.kind != UNVERIFIED]
     assert (result.kind, result.about) == ("denied-filesystem", "/home/dev/board/kanban.db")
@@ -162,42 +142,22 @@ def test_fail_on_selects() -> None:
     assert failing("narrower") == failing("denied-network") == []
 
 
-def test_every_kind_and_direction_can_be_chosen() -> None:
-    assert {"any", "unverified", "wider", "narrower", "label", *FindingKind} <= {*FAIL_ON}
-    assert [invalid_value(value) for value in FAIL_ON] == [None] * len(FAIL_ON)
-
-
-def test_typing_error_gets_a_suggestion() -> None:
-    assert invalid_value("widr") == "invalid value 'widr'. Did you mean 'wider'?"
-    assert "Did you mean 'denied-network'?" in str(invalid_value("denied-netwrk"))
-    assert "choose from any, unverified, " in str(invalid_value("xyzzy"))
-
-
 # ---------------------------------------------------------------- baseline
 
 
-def test_baseline_and_earlier_document_know_all_that_they_have() -> None:
-    report = whole()
-    for content in (document_json(baseline_of(judged(report))), document_json(report)):
-        gate = Gate(fail_on=("any", "unverified"), known=parse_baseline(content))
-        again = gate.judge(report)
-        assert len(again) > 150
-        assert all(result.is_known and not result.is_failing for result in again)
+def baseline(report: CheckReport) -> frozenset[KnownResult]:
+    return parse_baseline(document_json(baseline_of(judged(report))))
 
 
-def test_baselines_may_name_a_temporary_file_in_full() -> None:
-    """Those that were written before its random part was left out do."""
-    target = "/srv/board/c.json.3145728193"
-    known = [KnownResult(kind="denied-filesystem", about=target)]
-    content = document_json(BaselineReport(schema="agentdash.baseline/1", known=known))
-    report = check_report([thread(denials=[denial(target=target)])])
-    (result,) = Gate(known=parse_baseline(content)).judge(report)
-    assert (result.about, result.is_known) == ("/srv/board/c.json.*", True)
+def test_baseline_knows_all_that_it_has() -> None:
+    again = Gate(fail_on=("any", "unverified"), known=baseline(whole())).judge(whole())
+    assert len(again) > 150
+    assert all(result.is_known and not result.is_failing for result in again)
 
 
 def test_new_cause_and_same_cause_in_another_thread_fail() -> None:
     before = check_report([thread(denials=[denial()])])
-    gate = Gate(known=parse_baseline(document_json(before)))
+    gate = Gate(known=baseline(before))
     later = check_report(
         [thread(denials=[denial(count=7), denial(target="/c")]), thread(id="t2", denials=[denial()])]
     )
@@ -207,27 +167,13 @@ def test_new_cause_and_same_cause_in_another_thread_fail() -> None:
     assert [result.is_known for result in results] == [True, False, False]
 
 
-def test_entry_without_a_thread_is_known_in_all() -> None:
-    known = frozenset([KnownResult(kind="denied-filesystem", about="/b/x")])
-    later = check_report([thread(id="t2", denials=[denial()])])
-    assert [result.is_failing for result in Gate(known=known).judge(later)] == [False]
-
-
-def test_denial_is_known_whether_it_stopped_the_thread_or_not() -> None:
-    stopped = report_of("kanban-board")
-    known = Gate(known=frozenset(baseline_of(judged(stopped)).known))
-    went_on = check_report([replace(each, findings=[]) for each in stopped.threads])
-    assert [result.is_failing for result in known.judge(went_on)] == [False, False]
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         (b"", "truncated"),
         (b"[]", "Expected `object`"),
-        (b'{"schema":"agentdash.status/1"}', "neither agentdash.baseline/1 nor agentdash.check/1"),
+        (b'{"schema":"agentdash.check/1"}', "'agentdash.check/1'"),
         (b'{"schema":"agentdash.baseline/1"}', "missing required field `known`"),
-        (b'{"schema":"agentdash.check/1","threads":[]}', "missing required field"),
         (b"\xff\xfe", "malformed"),
     ],
 )
@@ -250,15 +196,11 @@ def test_sarif_is_valid(make: Any) -> None:
     (run,) = document["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert len(run["results"]) == len(results)
-    assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
+    assert {result["ruleId"] for result in run["results"]} <= {*rules}
     prints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]]
     assert len({*prints}) == len({(one.kind, one.thread.id, one.about) for one in results})
     assert run["invocations"][0]["executionSuccessful"] is False
     assert len(run["invocations"][0]["toolExecutionNotifications"]) == 2
-
-
-def test_schema_of_sarif_refuses_a_wrong_document() -> None:
-    assert [*SARIF.iter_errors({"version": "2.1.0", "runs": [{"results": [{"level": "bad"}]}]})]
 
 
 def test_sarif_has_what_github_requires() -> None:
@@ -281,8 +223,8 @@ def test_sarif_says_what_is_known_and_what_is_undecided() -> None:
     report.gate = gate.report(results)
     (run,) = json.loads(sarif(report, results, version="1", cwd=Path("/w")))["runs"]
     known, new, undecided = run["results"]
-    assert (known["baselineState"], len(known["suppressions"]), known["level"]) == ("unchanged", 1, "error")
-    assert (new["baselineState"], new["kind"], "suppressions" in new) == ("new", "fail", False)
+    assert (len(known["suppressions"]), known["level"]) == (1, "error")
+    assert (new["kind"], "suppressions" in new) == ("fail", False)
     assert (undecided["kind"], undecided["level"]) == ("open", "none")
     assert run["invocations"][0] == {
         "executionSuccessful": True,
@@ -301,17 +243,17 @@ def test_secrets_are_masked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "path", "uri"),
+    ("file", "uri"),
     [
-        ("s/a b.jsonl", "s/a b.jsonl", "s/a%20b.jsonl"),
-        ("/w/s/a.jsonl", "s/a.jsonl", "s/a.jsonl"),
-        ("/v/ä#.jsonl", "/v/ä#.jsonl", "file:///v/%C3%A4%23.jsonl"),
-        ("../v/a.jsonl", "/v/a.jsonl", "file:///v/a.jsonl"),
-        ("a:b.jsonl", "a:b.jsonl", "a%3Ab.jsonl"),
+        ("s/a b.jsonl", "s/a%20b.jsonl"),
+        ("/w/s/a.jsonl", "s/a.jsonl"),
+        ("/v/ä#.jsonl", "file:///v/%C3%A4%23.jsonl"),
+        ("../v/a.jsonl", "file:///v/a.jsonl"),
+        ("a:b.jsonl", "a%3Ab.jsonl"),
     ],
 )
-def test_places(file: str, path: str, uri: str) -> None:
-    assert (path_in(Path("/w"), file), uri_in(Path("/w"), file)) == (path, uri)
+def test_places(file: str, uri: str) -> None:
+    assert uri_in(Path("/w"), file) == uri
 
 
 # ---------------------------------------------------------------- the command
@@ -344,8 +286,6 @@ def test_formats_of_the_command(tmp_path: Path) -> None:
     unreadable = tmp_path / "rollout.jsonl"
     unreadable.mkdir()
     assert run(CLEAN, "/dev/null", "--fail-on", "wider", "--format", "sarif").returncode == 2
-    formerly = run(BOARD, "--fail-on", "stricter")
-    assert (formerly.returncode, formerly.stdout) == (1, run(BOARD, "--fail-on", "narrower").stdout)
 
 
 @pytest.mark.slow
@@ -354,10 +294,7 @@ def test_baseline_of_the_command(tmp_path: Path) -> None:
     written = run(BOARD, "--write-baseline", str(baseline))
     assert (written.returncode, json.loads(baseline.read_text())["schema"]) == (0, "agentdash.baseline/1")
     assert f"known by {baseline}" in written.stdout
-    document = tmp_path / "check.json"
-    document.write_text(run(BOARD, "--json").stdout)
-    for file in (baseline, document):
-        assert run(BOARD, CLEAN, "--baseline", str(file)).returncode == 0
+    assert run(BOARD, CLEAN, "--baseline", str(baseline)).returncode == 0
     other = str(files("0.169.0", "full-access-leaked-flags")[0])
     failed = run(BOARD, other, "--baseline", str(baseline), "--json")
     gate = json.loads(failed.stdout)["gate"]
@@ -371,14 +308,14 @@ def test_baseline_of_the_command(tmp_path: Path) -> None:
     ("args", "message"),
     [
         (["--fail-on", "widr"], "Did you mean 'wider'?"),
-        (["--format", "xml"], "'xml' is none of text, json, sarif"),
+        (["--format", "xml"], "'xml' is unknown: choose from text, json, sarif"),
         (["--json", "--format", "sarif"], "--json and --format sarif contradict each other"),
         (["--denials", "--format", "sarif"], "cannot be used with --denials"),
         (["--worker", "opencode", "--fail-on", "any"], "--fail-on is about findings"),
         (["--baseline", "/dev/null/b"], "--baseline: /dev/null/b cannot be read: Not a directory"),
         (["--baseline", "/dev/null"], "not a regular file"),
-        (["--baseline", BOARD], "is no baseline"),
-        (["--write-baseline", BOARD], "is no baseline"),
+        (["--baseline", BOARD], "is not a baseline"),
+        (["--write-baseline", BOARD], "is not a baseline"),
         (["--write-baseline", "/dev/null/b"], "Not a directory"),
         (["--write-baseline", "x", "--baseline", "y"], "contradict each other"),
     ],
@@ -388,10 +325,6 @@ def test_wrong_option_is_one_line_and_exit_2(args: list[str], message: str, tmp_
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_kinds_of_results_are_described() -> None:
-    assert all(meaning and not meaning.endswith(".") for meaning in RESULT_KINDS.values())
 
 
 def test_exit_code_where_stdout_is_closed(tmp_path: Path) -> None:
@@ -406,38 +339,6 @@ def test_exit_code_where_stdout_is_closed(tmp_path: Path) -> None:
         assert "Error" not in done.stderr
         codes[name] = done.returncode
     assert codes == {"check": 1, "line": 2}
-
-
-# ---------------------------------------------------------------- lines of the session logs
-
-
-def test_results_name_the_line_that_they_were_read_in() -> None:
-    report = whole()
-    judged = with_lines(Gate().judge(report))
-    timed = [each for each in judged if each.at is not None and each.thread.file.endswith(".jsonl")]
-    assert len(timed) > 100
-    for each in timed:
-        assert each.line is not None
-        line = Path(each.thread.file).read_bytes().split(b"\n")[each.line - 1]
-        assert json.loads(line)["timestamp"] == each.at
-    document = json.loads(sarif(report, judged, version="1", cwd=Path("/nowhere")))
-    SARIF.validate(document)
-    places = [each["locations"][0]["physicalLocation"] for each in document["runs"][0]["results"]]
-    assert [place["region"]["startLine"] for place in places] == [each.line or 1 for each in judged]
-
-
-def test_lines_of_files_that_are_not_here(tmp_path: Path) -> None:
-    log = tmp_path / "s.jsonl"
-    log.write_text('{"timestamp":"t0"}\n{"quoted":"{\\"timestamp\\":\\"t1\\"}"}\n{"timestamp": "t1"}')
-    here, gone = thread(file=str(log)), thread(file=str(tmp_path / "gone.jsonl"))
-    there = thread(file=f"build1:{log}", host="build1")
-    packed = thread(file=f"{log}.zst")
-    judged = [
-        Result(thread=each, kind="label", about="x", message="m", at=at)
-        for each in (here, gone, there, packed)
-        for at in ("t0", "t1", "t2", None)
-    ]
-    assert [each.line for each in with_lines(judged)] == [1, 3, *(None,) * 14]
 
 
 # ---------------------------------------------------------------- files that are read in part
@@ -475,9 +376,3 @@ def test_lost_lines_are_no_clean_result(
     report = damaged(tmp_path, "full-access", change)
     assert [each.problem for each in report.threads] == [problem]
     assert report.exit_code == (2 if problem else 0)
-
-
-def test_results_of_a_damaged_file_are_kept(tmp_path: Path) -> None:
-    report = damaged(tmp_path, "kanban-board", lambda content: b"\xff\n" + content)
-    (result,) = judged(report)
-    assert (report.exit_code, result.kind, result.is_failing) == (2, "denied-filesystem", True)

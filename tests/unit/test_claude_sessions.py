@@ -109,15 +109,16 @@ def test_readings_agree(version: str, tmp_path: Path) -> None:
     assert {(row.agent, row.version) for row in rows.values()} == {("claude", version)}
     for path in paths:
         family = find_family(CodexHome(tmp_path / "none"), str(path))
-        player = Player(family, VirtualClock(0))
+        clock = VirtualClock(0)
+        player = Player(family, clock)
         player.index.read()
         player.seek(1)
-        snapshot = build_snapshot(player._cursor.fleet, player._cursor.judged_at)
+        snapshot = build_snapshot(player.read().fleet, clock.now())
         report = build_report(
             family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None
         )
         shown = {worker.id: reading(worker) for worker in snapshot.workers}
-        assert shown == {each.worker.id: reading(each.worker) for each in report.workers}
+        assert shown == {each.id: reading(each) for each in report.workers}
         assert shown == {thread: checked[thread] for thread in shown}
         assert family.thread in shown
 

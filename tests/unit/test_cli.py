@@ -19,7 +19,9 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
+from agentdash.model.states import Group
 from agentdash.report.status import print_status
+from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
 
@@ -175,27 +177,6 @@ def test_status_document(home: Path) -> None:
     }
 
 
-def test_status_of_a_family_with_mismatch(home: Path) -> None:
-    document = status(home)
-    assert document["schema"] == "agentdash.status/1"
-    workers = {w["id"]: w for w in document["workers"]}
-    parent = workers["01a1fa8b-6870-72d2-932c-001e8f667047"]
-    assert len(parent["children"]) == 2
-    for child in parent["children"]:
-        assert workers[child]["parent"] == parent["id"]
-        assert workers[child]["sandbox"]["verdict"] == "mismatch"
-        assert workers[child]["sandbox"]["got"]["network_flag"] == "1"
-
-
-def test_options_before_and_after_the_command(home: Path) -> None:
-    before = agentdash("--codex-home", str(home), "--no-tmux", "status", "--json")
-    after = agentdash("status", "--json", "--no-tmux", "--codex-home", str(home))
-    assert [w["id"] for w in json.loads(before.stdout)["workers"]] == [
-        w["id"] for w in json.loads(after.stdout)["workers"]
-    ]
-    assert len(json.loads(before.stdout)["workers"]) == 5
-
-
 def test_wait(home: Path) -> None:
     channel = "01a1fa8b-4086"
     command = ("wait", channel, "--no-tmux", "--codex-home", str(home))
@@ -247,42 +228,44 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
     assert "/nonexistent does not exist: start Codex once, or set CODEX_HOME" in reported
 
 
-def test_missing_tmux_is_reported(home: Path) -> None:
-    done = agentdash("status", "--json", "--codex-home", str(home))
-    (tmux,) = [s for s in json.loads(done.stdout)["sources"] if s["name"] == "tmux"]
-    assert (tmux["ok"], tmux["detail"]) == (False, "no server running")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["frobnicate"], "No such command 'frobnicate' (see agentdash --help)"),
         (["stauts"], "No such command 'stauts'. Did you mean 'status'?"),
         (["config", "chek"], "No such command 'chek'. Did you mean 'check'? (see agentdash config --help)"),
-        (["config"], "Missing command. Choose from check, default, show (see agentdash config --help)"),
+        (["config"], "Missing command (see agentdash config --help)"),
         (["status", "--jsno"], "No such option '--jsno'. Did you mean '--json'?"),
-        (["schema"], "Missing argument NAME. Choose from baseline, "),
-        (["schema", "stauts"], "Did you mean 'status'?"),
-        (["wait", "%1", "--timeout", "abc"], "'abc' is not a number"),
+        (["schema"], "Missing argument 'NAME'. Choose from: baseline, "),
+        (
+            ["wait", "%1", "--timeout", "abc"],
+            "'abc' is not a time: give seconds, or 90s, 5m, 8h (see agentdash wait --help)",
+        ),
         (["status", "--codex-home", "/nonexistent"], "Directory '/nonexistent' does not exist"),
         (["check", "--codex-home", "/etc/passwd"], "'/etc/passwd' is not a directory"),
+        (["status", "--codex-home="], "Invalid value for '--codex-home': the path is empty"),
+        (["status", "-L", ""], "Invalid value for '-L': the name is empty"),
+        (["wait", " "], "Invalid value for 'TARGET': the name is empty"),
+        (["status", "-S", "~no-such-user/x"], "Invalid value for '-S': no home directory ~no-such-user"),
+        (["--record=~no-such-user"], "--record: no home directory ~no-such-user"),
         (["status", "a", "b"], "Got unexpected extra argument (b) (see agentdash status --help)"),
         (["status", "--frob"], "No such option '--frob'"),
         (["wait", "nobody", "--timeout", "0"], "no worker matches 'nobody'"),
         (["wait", "%1", "--until", "asleep"], "invalid state 'asleep': choose from running,"),
         (["wait", "%1", "--until", ","], "invalid state ''"),
-        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is none of baseline, "),
+        (["schema", "nosuch"], "Invalid value for 'NAME': 'nosuch' is unknown: choose from baseline, "),
         (["status", "nobody"], "no worker matches 'nobody'"),
+        (["explain", "blocked-sandox"], "see `agentdash status`. Did you mean 'blocked-sandbox'?"),
         (["explain", "--screen", "/nonexistent", "--agent", "codex"], "No such file"),
         (
             ["explain", "--screen", "/dev/null", "--agent", "nobody"],
             "invalid worker CLI 'nobody': choose from aider, amp",
         ),
-        (["sessions", "--limit", "x"], "'x' is not a whole number (see agentdash sessions --help)"),
+        (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "neither a rollout, nor a directory with rollouts"),
         (["check"], "/nonexistent does not exist"),
         (["split"], "not inside of tmux"),
-        (["demo", "--theme", "nosuch"], "'nosuch' is none of dark, light"),
+        (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
 )
 def test_usage_error_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:
@@ -326,44 +309,18 @@ def test_check(home: Path) -> None:
     ]
 
 
-def test_check_of_paths_and_threads(home: Path, tmp_path: Path) -> None:
-    clean = RECORDINGS / "0.114.0" / "full-access"
-    assert agentdash("check", str(clean)).returncode == 0
-    leaked = agentdash("check", "01a1fa8b-6870", "--codex-home", str(home))
-    assert (leaked.returncode, "stale-network-flag" in leaked.stdout) == (1, True)
-    broken = tmp_path / "rollout-2026-11-20T19-59-52-01a1fa8b-4086-7a32-8c43-2abbeb466a8c.jsonl.zst"
-    broken.write_bytes(b"this is not zstd")
-    unreadable = agentdash("check", str(broken))
-    assert (unreadable.returncode, "cannot be read" in unreadable.stdout) == (2, True)
-
-
-def test_explain_screen_with_cursor_and_size(tmp_path: Path) -> None:
-    capture = RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt"
-    command = ("explain", "--screen", str(capture), "--agent", "opencode", "--json")
-    found = {
-        cursor: json.loads(agentdash(*command, "--cursor", cursor).stdout)["rule"]
-        for cursor in ("hidden", "visible")
-    }
-    assert found == {"hidden": "opencode.permission", "visible": "opencode.question"}
-    assert "waiting-approval" in agentdash(*command[:-1]).stdout
-    assert json.loads(agentdash(*command, "--size", "100x4").stdout)["partial"]
-    wrong = agentdash(*command, "--size", "big")
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-
-
 def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None:
-    lines = (RECORDINGS.parent / "panes" / "opencode-1.18.33" / "approve-command.txt").read_text().split("\n")
-    cursor, size = {"cursor": "visible"}, {"width": 100, "height": 30}
-    pane = {"agent": "opencode", "title": "OC | x", "screen": lines, **cursor, **size}
-    (tmp_path / "pane.json").write_text(json.dumps(pane))
-    (tmp_path / "explained.json").write_text(json.dumps({"workers": [{"pane": pane}, {"pane": None}]}))
-    for name in ("pane.json", "explained.json"):
-        path = str(tmp_path / name)
-        assert (
-            json.loads(agentdash("explain", "--screen", path, "--json").stdout)["rule"] == "opencode.question"
-        )
-        hidden = agentdash("explain", "--screen", path, "--cursor", "hidden", "--json")
-        assert json.loads(hidden.stdout)["rule"] == "opencode.permission"
+    capture = captures("opencode-1.18.33")["approve-command"]
+    (tmp_path / "screen.txt").write_text(capture.text)
+    plain = agentdash("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "opencode")
+    assert "waiting-approval" in plain.stdout
+    pane = {"agent": "opencode", "title": "OC | x", "screen": capture.lines}
+    for cursor, rule in (("visible", "opencode.question"), ("hidden", "opencode.permission")):
+        shot = {**pane, "cursor": cursor, "width": 100, "height": 30}
+        for content in (shot, {"workers": [{"pane": shot}, {"pane": None}]}):
+            (tmp_path / "pane.json").write_text(json.dumps(content))
+            read = json.loads(agentdash("explain", "--screen", str(tmp_path / "pane.json"), "--json").stdout)
+            assert read["rule"] == rule
     (tmp_path / "none.json").write_text('{"workers": [{"pane": null}]}')
     wrong = agentdash("explain", "--screen", str(tmp_path / "none.json"))
     assert (wrong.returncode, wrong.stderr.count("\n"), "0 panes" in wrong.stderr) == (2, 1, True)
@@ -406,30 +363,6 @@ def test_sessions(home: Path) -> None:
         assert max(map(len, table)) <= columns
         assert f"{ident}  " in table[1]
         assert newest["prompt"][:12] in table[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["status", "--codex-home="], "Invalid value for '--codex-home': the path is empty"),
-        (["status", "--codex-home", "/dev/null"], "'--codex-home': '/dev/null' is not a directory"),
-        (["status", "-L", ""], "Invalid value for '-L': the name is empty"),
-        (["check", ""], "Invalid value for '[PATH|THREAD]...': the name is empty"),
-        (["wait", " "], "Invalid value for 'TARGET': the name is empty"),
-        (["explain", ""], "Invalid value for '[TARGET]': the name is empty"),
-        (
-            ["replay", "", "--export", "x.md"],
-            "Invalid value for '[THREAD|FILE|HOST:THREAD]': the name is empty",
-        ),
-        (["status", "-S", "~no-such-user/x"], "Invalid value for '-S': no home directory ~no-such-user"),
-        (["--record=~no-such-user"], "--record: no home directory ~no-such-user"),
-        (["status", "--debug-log=~no-such-user"], "'--debug-log': no home directory ~no-such-user"),
-        (["status", "--ssh-config", "/absent"], "'--ssh-config': File '/absent' does not exist"),
-    ],
-)
-def test_paths_that_name_nothing(arguments: list[str], message: str) -> None:
-    done = agentdash(*arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n"), message in done.stderr) == (2, "", 1, True)
 
 
 def test_closed_pipe_is_no_failure(home: Path) -> None:
@@ -494,49 +427,22 @@ def test_check_worker_with_policy(home: Path) -> None:
     document = json.loads(done.stdout)
     assert (done.returncode, document["schema"], document["worker"]) == (
         1,
-        "agentdash.check-worker/1",
+        "agentdash.check-worker/2",
         "opencode",
     )
-    assert document["policy_of"] == "workspace-write"
+    assert document["mode"] == "workspace-write"
     database = next(p for p in document["paths"] if p["path"] == "/home/dev/.local/share/opencode")
     assert (database["allowed"], database["needed"]) == (False, True)
     assert database["remedy"] == (
         '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/.local/share/opencode"]'
     )
+    assert "DENIED" in predicted_denials(home).stdout
     assert "mkdir -p /home/dev/.local/share/opencode" in database["remedy_where"]
-    assert (document["network"], document["network_remedy"]) == (
-        False,
-        "[sandbox_workspace_write]\nnetwork_access = true",
-    )
-    assert document["network_remedy_once"] == "codex -c sandbox_workspace_write.network_access=true"
-
-
-def test_check_worker_with_policy_of_thread(home: Path) -> None:
-    thread = "01a1fa8b-4086-7a32-8c43-000000000001"  # tests that run beside see a process that names it, too
-    recorded = next(home.rglob("*01a1fa8b-4086*"))
-    old = recorded.stem[-36:]
-    text = recorded.read_text("utf-8").replace(old, thread)
-    recorded.rename(recorded.with_name(recorded.name.replace(old, thread))).write_text(text, "utf-8")
-    named = json.loads(predicted_denials(home, "--json", "01a1fa8b-4086").stdout)
-    around = json.loads(predicted_denials(home, "--json", CODEX_THREAD_ID=thread).stdout)
-    newest = predicted_denials(home, "--json")
-    assert named["policy_of"] == around["policy_of"] == f"thread {thread}"
-    assert (named["policy"]["filesystem"], newest.returncode, json.loads(newest.stdout)["network"]) == (
-        "workspace",
-        0,
-        True,
-    )
-    assert "DENIED" in predicted_denials(home, "01a1fa8b-4086").stdout
-
-
-def test_check_worker_without_policy_is_a_usage_error(home: Path) -> None:
-    done = predicted_denials(home, "nosuch")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "no thread 'nosuch' here states a policy: give --policy" in done.stderr
+    assert document["network"] is False
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_status_table_never_cuts_state_and_sandbox(home: Path, columns: int) -> None:
+def test_status_table_never_cuts_state_and_reason(home: Path, columns: int) -> None:
     config = Config(codex_home=home, tmux=False)
     clock = SystemClock()
     snapshot = asyncio.run(Hub(live_sources(config, clock), clock).once())
@@ -544,31 +450,16 @@ def test_status_table_never_cuts_state_and_sandbox(home: Path, columns: int) -> 
     print_status(snapshot, Console(width=columns, file=printed), Console(file=StringIO()))
     lines = printed.getvalue().splitlines()
     assert max(map(len, lines)) <= columns
-    assert len(lines) == len(snapshot.workers) + 1
-    for worker, line in zip(snapshot.workers, lines[1:], strict=True):
-        assert line.startswith(str(worker.state))
-        assert worker.sandbox.configured is not None
+    starts = [line.split()[0] for line in lines[1:] if not line.startswith(" ")]
+    assert starts == [str(worker.state) for worker in snapshot.workers]
+    assert len(lines) == len(snapshot.workers) + 1 or columns < 120
+    words = {word for line in lines[1:] for word in line.split()}
+    for worker in snapshot.workers:
+        if worker.group is Group.NEEDS_YOU:
+            assert words.issuperset(worker.fact.text.split())
         policy = worker.sandbox.configured
-        assert (policy.brief() if columns >= 120 else policy.short()) in line
-
-
-@pytest.mark.parametrize(
-    ("target", "code", "message"),
-    [
-        ("> /dev/full", 2, "agentdash: [Errno 28] No space left on device\n"),
-        ("| true", 0, ""),
-        ("| head -c 1 >&2", 0, "{"),
-        (">&-", 0, ""),
-    ],
-    ids=["full", "nobody reads", "head", "closed"],
-)
-def test_output_that_cannot_be_written(target: str, code: int, message: str) -> None:
-    """Without the interpreter's own words, and its exit code 120."""
-    script = f'set -o pipefail; "$1" -m agentdash schema status {target}'
-    done = subprocess.run(
-        ["bash", "-c", script, "bash", sys.executable], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (code, "", message)
+        assert policy is not None
+        assert columns < 120 or policy.brief() in printed.getvalue()
 
 
 _LOG_ON_A_FULL_DISK = """

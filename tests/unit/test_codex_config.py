@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,15 +14,13 @@ from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import (
     ConfigLayers,
     find_line,
-    look_up,
     parse_config,
     read_config,
     read_layers,
 )
-from agentdash.agents.codex.config.precedence import request
+from agentdash.agents.codex.config.precedence import request, rules_of
 from agentdash.agents.codex.config.reader import CodexRequests, environment_rules, read_request
 from agentdash.agents.codex.config.stack import Stack
-from agentdash.agents.codex.config.versions import latest_rules, rules_for
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
@@ -36,9 +31,6 @@ from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer
 from agentdash.model.thread import RolloutFile, Thread
 from agentdash.report.predictions import check_config
-
-RULES = latest_rules()
-
 
 # ---------------------------------------------------------------- arguments
 
@@ -68,27 +60,18 @@ def test_other_programs(argv: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("words", "mode", "resumes"),
     [
-        ("", "tui", False),
-        ("hello", "tui", False),
         ("hello exec --json", "exec", False),
         ("-i a.png exec", "tui", False),
-        ("exec fix it", "exec", False),
         ("e -s read-only resume 01a1 again", "exec", True),
         ("-C /srv exec resume --last", "exec", True),
-        ("exec fork 01a1", "exec", False),
         ("resume --last", "tui", True),
         ("app-server --listen x", "other", False),
-        ("sandbox -- ls", "other", False),
         ("-- exec", "tui", False),
     ],
 )
 def test_mode(words: str, mode: str, resumes: bool) -> None:
     arguments = parse_options(words.split())
     assert (arguments.mode, arguments.resumes) == (mode, resumes)
-
-
-def test_words_after_two_dashes_are_no_options() -> None:
-    assert parse_options(["exec", "--", "-s", "read-only"]).last("sandbox") is None
 
 
 def test_options_before_the_subcommand() -> None:
@@ -152,25 +135,6 @@ def test_line_of_a_key(keys: tuple[str, ...], line: int | None) -> None:
     assert find_line(TEXT, keys) == line
 
 
-def all_keys(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
-    for key, value in table.items():
-        found.append((*above, key))
-        if isinstance(value, dict):
-            found += all_keys(value, (*above, key))
-    return found
-
-
-def test_lines_up_to_a_key_have_it_and_those_before_do_not() -> None:
-    lines = TEXT.split("\n")
-    keys = all_keys(tomllib.loads(TEXT))
-    assert len(keys) == 12
-    for each in keys:
-        line = find_line(TEXT, each)
-        assert line is not None, each
-        assert look_up(tomllib.loads("\n".join(lines[: line - 1])), each) is None
-
-
 def test_secrets_of_a_file_are_dropped() -> None:
     file = parse_config(
         'sandbox_mode = "read-only"\nsandbox_mood = 1\n[mcp_servers.x]\nenv = { TOKEN = "s3cret" }\n'
@@ -180,14 +144,6 @@ def test_secrets_of_a_file_are_dropped() -> None:
     )
     assert "s3cret" not in repr(file.values)
     assert (file.get("sandbox_mode"), file.unknown) == ("read-only", ("sandbox_mood",))
-
-
-def test_file_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """Codex 0.169 reads it."""
-    (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\n', "utf-8-sig")
-    file = read_config(tmp_path / "config.toml", RequestLayer.USER)
-    assert file is not None
-    assert (file.get("sandbox_mode"), file.line("sandbox_mode"), file.problem) == ("read-only", 1, None)
 
 
 def test_file_that_is_no_toml(tmp_path: Path) -> None:
@@ -202,13 +158,13 @@ def test_file_that_is_no_toml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "known"),
-    [("0.169.0", True), ("0.114.0", True), ("0.155.2", True), ("0.127.0", False), ("0.113.0", False),
-     ("0.171.2-alpha.1", True), ("0.175.0", True), ("1.2.0", True), ("0.0.0", True), (None, False),
-     ("nightly", False)],
+    ("version", "measured"),
+    [("0.169.0", None), ("0.145.2", None), ("0.171.2-alpha.1", None), ("0.144.0", "0.145"),
+     ("0.20.0", "0.145"), ("0.175.0", "0.171"), ("1.2.0", "0.171"), ("0.0.0", "0.171"),
+     (None, None), ("nightly", None)],
 )  # fmt: skip
-def test_versions_with_rules(version: str | None, known: bool) -> None:
-    assert (rules_for(version) is not None) is known
+def test_rules_of_a_version(version: str | None, measured: str | None) -> None:
+    assert rules_of(version) == measured
 
 
 def layers(user: str, *, managed: str = "") -> ConfigLayers:
@@ -220,7 +176,7 @@ def layers(user: str, *, managed: str = "") -> ConfigLayers:
 
 def test_origins_have_file_and_line() -> None:
     found = layers('\nsandbox_mode = "workspace-write"\n[sandbox_workspace_write]\nnetwork_access = true\n')
-    wanted, _ = request(found, parse_options(["exec"]), RULES, cwd="/w")
+    wanted, _ = request(found, parse_options(["exec"]), cwd="/w")
     assert {origin.field: origin.where for origin in wanted.origins} == {
         RequestField.FILESYSTEM: "/h/config.toml:2",
         RequestField.NETWORK: "/h/config.toml:4",
@@ -233,7 +189,7 @@ def test_managed_profile_outranks_an_option() -> None:
         'default_permissions = ":danger-full-access"\n[allowed_permission_profiles]\n":read-only" = true\n'
     )
     wanted, outcome = request(
-        layers("", managed=managed), parse_options(["exec", "-s", "read-only"]), RULES, cwd="/w"
+        layers("", managed=managed), parse_options(["exec", "-s", "read-only"]), cwd="/w"
     )
     assert (wanted.policy.filesystem, wanted.policy.network) == (Filesystem.READ_ONLY, Network.OFF)
     assert (outcome.policy.filesystem, outcome.policy.network) == (Filesystem.UNRESTRICTED, Network.ON)
@@ -247,8 +203,8 @@ def test_settings_without_effect() -> None:
         'default_permissions = ":workspace"\nsandbox_mode = "read-only"\nsandbox_mood = 1\n'
         "[sandbox_workspace_write]\nnetwork_access = true\n"
     )
-    _, outcome = request(found, parse_options([]), RULES, cwd="/w")
-    assert [(each.line, each.text) for each in ineffective(found, parse_options([]), RULES, outcome)] == [
+    _, outcome = request(found, parse_options([]), cwd="/w")
+    assert [(each.line, each.text) for each in ineffective(found, outcome)] == [
         (3, "sandbox_mood"),
         (2, 'sandbox_mode = "read-only"'),
         (4, "[sandbox_workspace_write]"),
@@ -259,8 +215,8 @@ def test_settings_without_effect() -> None:
 def test_settings_of_another_type_are_settings_without_effect_or_none(value: str) -> None:
     for key in ("profiles", "permissions", "sandbox_workspace_write", "sandbox_mode", "features", "projects"):
         found = layers(f"{key} = {value}\n")
-        _, outcome = request(found, parse_options([]), RULES, cwd="/w")
-        assert {each.line for each in ineffective(found, parse_options([]), RULES, outcome)} <= {1}
+        _, outcome = request(found, parse_options([]), cwd="/w")
+        assert {each.line for each in ineffective(found, outcome)} <= {1}
 
 
 def test_untrusted_project(tmp_path: Path) -> None:
@@ -268,11 +224,11 @@ def test_untrusted_project(tmp_path: Path) -> None:
     (work / ".codex").mkdir(parents=True)
     home.mkdir()
     (work / ".codex/config.toml").write_text('sandbox_mode = "danger-full-access"\n', "utf-8")
-    found = read_layers(str(home), str(work), parse_options([]), RULES)
+    found = read_layers(str(home), str(work), parse_options([]))
     assert (found.trust, len(found.disabled)) == (None, 1)
-    _, outcome = request(found, parse_options([]), RULES, cwd=str(work))
+    _, outcome = request(found, parse_options([]), cwd=str(work))
     assert outcome.policy.filesystem is Filesystem.READ_ONLY
-    assert [each.why for each in ineffective(found, parse_options([]), RULES, outcome)] == [
+    assert [each.why for each in ineffective(found, outcome)] == [
         "it is not decided whether the project is trusted"
     ]
 
@@ -284,7 +240,7 @@ def test_linked_worktree_has_the_trust_of_its_repository(tmp_path: Path) -> None
     (work / ".git").write_text(f"gitdir: {main}/.git/worktrees/work\n", "utf-8")
     (work / ".codex/config.toml").write_text('sandbox_mode = "read-only"\n', "utf-8")
     (home / "config.toml").write_text(f'[projects."{main}"]\ntrust_level = "trusted"\n', "utf-8")
-    found = read_layers(str(home), str(work), parse_options([]), RULES)
+    found = read_layers(str(home), str(work), parse_options([]))
     assert (found.trust, found.are_certain) == ("trusted", True)
 
 
@@ -315,7 +271,7 @@ def test_project_of_which_the_trust_is_not_known_leaves_the_arguments(tmp_path: 
 )
 def test_environment_of_commands(policy: str, rules: list[tuple[str, tuple[str, ...]]]) -> None:
     file = parse_config(f"[shell_environment_policy]\n{policy}\n", RequestLayer.USER, "/c.toml")
-    found = environment_rules(Stack(parse_options([]), (file,), RULES))
+    found = environment_rules(Stack(parse_options([]), (file,)))
     assert [(rule.effect, rule.names) for rule in found] == rules
     assert all(rule.line == 2 for rule in found)
 
@@ -349,63 +305,49 @@ def test_nothing_is_known_of_other_processes() -> None:
         assert CodexRequests().read(each, None, Path("/"), 1.0) is None
 
 
-def test_version_that_was_not_measured(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('sandbox_mode = "read-only"\napproval_policy = "never"\n', "utf-8")
-    found = read_request(parse_options(["-s", "workspace-write"]), str(tmp_path), "/w", "0.127.0", Path("/"))
-    assert {origin.layer for origin in found.origins} == {RequestLayer.ARGV}
-    assert found.given is None
+def test_old_version_has_the_oldest_measured_rules_unless_it_may_differ(tmp_path: Path) -> None:
+    def origins(text: str, version: str | None) -> tuple[set[RequestLayer], str | None]:
+        (tmp_path / "config.toml").write_text(text, "utf-8")
+        args = parse_options(["-s", "workspace-write"])
+        found = read_request(args, str(tmp_path), "/w", version, Path("/"))
+        return {origin.layer for origin in found.origins}, found.rules_of
+
+    both = {RequestLayer.ARGV, RequestLayer.USER}
+    assert origins('approval_policy = "never"\n', "0.127.0") == (both, "0.145")
+    table = 'approval_policy = "never"\nprofile = "x"\n[profiles.x]\nsandbox_mode = "read-only"\n'
+    assert origins(table, "0.127.0") == ({RequestLayer.ARGV}, "0.145")
+    assert origins('approval_policy = "never"\n', None) == ({RequestLayer.ARGV}, None)
 
 
 # ---------------------------------------------------------------- before a run
 
 
 def test_prediction_of_what_is_not_given(tmp_path: Path) -> None:
-    report = check_config(
-        ("-s", "workspace-write", "--add-dir", "/srv", "exec"),
-        home=tmp_path,
-        cwd=tmp_path,
-        version=("0.114.0", "named by the test"),
+    (tmp_path / "config.toml").write_text(
+        'default_permissions = "mine"\n[permissions.mine.filesystem]\n":root" = "read"\n'
+        '[permissions.mine.network]\nenabled = true\n[permissions.mine.network.domains]\n"a.io" = "allow"\n',
+        "utf-8",
     )
+    report = check_config(("exec",), home=tmp_path, cwd=tmp_path, version=("0.171.0", "named by the test"))
     assert report.refusal is None
-    (part,) = [each for each in report.parts if each.part == "filesystem"]
-    assert (part.value, part.asked, part.asked_by) == ("read-only", "workspace", "argv: -s workspace-write")
-    assert report.exit_code == 1
+    (part,) = [each for each in report.parts if each.part == "network"]
+    assert (part.value, part.asked, report.exit_code) == ("on", "mediated", 1)
+    assert "has no effect without features.network_proxy" in part.by
 
 
 @pytest.mark.parametrize(
     ("version", "args", "why"),
     [
-        ("0.114.0", "-s workspace-write exec", "this version drops -s workspace-write"),
-        ("0.130.0", "exec -s workspace-write --add-dir /srv", "this version drops --add-dir /srv"),
-    ],
-)
-def test_option_that_a_version_drops(version: str, args: str, why: str, tmp_path: Path) -> None:
-    report = check_config(tuple(args.split()), home=tmp_path, cwd=tmp_path, version=(version, "x"))
-    assert any(why in part.by for part in report.parts if part.asked is not None)
-
-
-@pytest.mark.parametrize(
-    ("version", "args", "why"),
-    [
-        ("0.169.0", "--bogus", "unexpected argument '--bogus'"),
-        ("0.169.0", "exec --full-auto", "'--full-auto': use -s workspace-write"),
-        ("0.146.0", "exec --approve-for-me --yolo", "--approve-for-me and --yolo exclude each other"),
-        ("0.145.0", "--approve-for-me", "unexpected argument '--approve-for-me'"),
-        ("0.169.0", "exec -a never", "unexpected argument '-a'"),
-        ("0.169.0", "-a untrusted", "the values are on-request, never"),
-        ("0.169.0", "exec -s", "-s needs a value"),
-        ("0.169.0", "exec --yolo=1", "--yolo takes no value"),
-        ("0.169.0", "exec fix it", "unexpected argument 'it'"),
-        ("0.169.0", "exec resume -s read-only", "unexpected argument '-s'"),
+        ("0.169.0", "exec --bogus", "--bogus"),
         ("0.169.0", "login", "starts no thread"),
     ],
 )
-def test_arguments_that_codex_refuses(version: str, args: str, why: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=re.escape(why)):
+def test_arguments_without_a_policy(version: str, args: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=why):
         check_config(tuple(args.split()), home=tmp_path, cwd=tmp_path, version=(version, "x"))
 
 
-def test_options_of_versions_that_are_not_measured_are_not_refused(tmp_path: Path) -> None:
+def test_unknown_options_of_a_newer_version_pass(tmp_path: Path) -> None:
     report = check_config(("--new",), home=tmp_path, cwd=tmp_path, version=("9.9.0", "x"))
     assert (report.measured, report.exit_code) == (False, 2)
 
@@ -425,7 +367,9 @@ def test_a_profile_that_looked_like_a_secret_leaves_the_arguments_unknown() -> N
 # ---------------------------------------------------------------- of threads whose process is not known
 
 
-def past(tmp_path: Path, *, begun: float, config: str = 'sandbox_mode = "read-only"\n') -> Requested | None:
+def past(
+    tmp_path: Path, *, begun: float, config: str = 'sandbox_mode = "read-only"\n', at: float = 5_000.0
+) -> Requested | None:
     (tmp_path / "config.toml").write_text(config, "utf-8")
     os.utime(tmp_path / "config.toml", (1_000.0, 1_000.0))
     rollout = tmp_path / "sessions/2026/11/22/rollout-x.jsonl"
@@ -436,7 +380,7 @@ def past(tmp_path: Path, *, begun: float, config: str = 'sandbox_mode = "read-on
         version="0.169.0",
         file=RolloutFile(path=str(rollout), size=1, modified=1.0),
     )
-    return CodexRequests().read_past(thread, 5_000.0)
+    return CodexRequests().read_past(thread, at)
 
 
 def test_files_as_of_now_ask_for_what_they_have_had_before_the_thread(tmp_path: Path) -> None:
@@ -449,7 +393,7 @@ def test_files_as_of_now_ask_for_what_they_have_had_before_the_thread(tmp_path: 
 
 def test_files_that_were_written_later_ask_for_nothing(tmp_path: Path) -> None:
     assert past(tmp_path, begun=500.0) is None
-    assert past(tmp_path, begun=2_000.0, config='model = "x"\n') is None
+    assert past(tmp_path, begun=2_000.0, config='model = "x"\n', at=5_010.0) is None
 
 
 def test_unknown_arguments_decide_nothing(tmp_path: Path) -> None:

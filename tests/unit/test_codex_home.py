@@ -17,7 +17,6 @@ from agentdash.agents.codex.home import (
     CodexHome,
     NameIndex,
     begun_at,
-    default_home,
     locks,
     open_lines,
     problem,
@@ -37,14 +36,6 @@ def rollout(root: Path, when: str, thread: str, suffix: str = ".jsonl") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     return path
-
-
-def test_default_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
-    assert default_home() == tmp_path
-    monkeypatch.delenv("CODEX_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_home() == tmp_path / ".codex"
 
 
 def test_rollouts_are_listed_newest_first(tmp_path: Path) -> None:
@@ -211,11 +202,6 @@ def test_lock_on_another_device_number_is_found_by_open_file(
     assert (
         locks(CodexHome(tmp_path), 5.0).holders == {}
     )  # the same inode, but not open in this process any more
-
-
-def test_missing_list_of_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codex_home, "_PROC_LOCKS", tmp_path / "none")
-    assert not locks(CodexHome(tmp_path), 5.0).readable
 
 
 def test_problems_of_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Codex's log database, with the schemas and the texts of 0.114, 0.130, 0.138 and 0.169."""
+"""Codex's log database, with the schema and the texts of 0.138 and 0.169."""
 
 from __future__ import annotations
 
@@ -113,38 +113,6 @@ def test_new_rows_are_emitted_once(codex: Writer, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "column", "target", "spans"),
-    [
-        ("logs_1.sqlite", "message", "codex_core::codex", ""),  # 0.114
-        ("logs_2.sqlite", "feedback_log_body", "codex_core::session::turn", f"turn{{id={T}}}:run_turn: "),
-        ("logs_2.sqlite", "feedback_log_body", "codex_core::responses_retry", f"turn{{id={T}}}:run_turn: "),
-    ],
-    ids=["0.114", "0.130", "0.138"],
-)
-def test_retries_of_each_version(tmp_path: Path, name: str, column: str, target: str, spans: str) -> None:
-    """The three forms that real databases of these versions have; `Turn error` has the oldest two targets."""
-    writer = Writer(tmp_path / name, SCHEMA.replace("feedback_log_body", column))
-    retried = "stream disconnected - retrying sampling request (1/2 in 187ms)..."
-    for text in ("Turn error: stream disconnected before completion", retried, "another row"):
-        writer.database.execute(
-            f"INSERT INTO logs (ts, ts_nanos, level, target, {column}, thread_id) VALUES (?, ?, ?, ?, ?, ?)",
-            (1_000, 500_000_000, "WARN", target, f"{spans}{text}", T),
-        )
-    log = CodexLog(tmp_path)
-    assert log.poll(5.0) == [TroubleLogged(at=1_000.5, thread=T, text=retried)]
-    assert log.poll(6.0) == []
-    writer.database.close()
-
-
-def test_log_without_a_column_of_text_is_reported(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "logs_3.sqlite", SCHEMA.replace("feedback_log_body", "blob"))
-    assert troubles(CodexLog(tmp_path).poll(5.0)) == [
-        (False, "logs_3.sqlite: no such column: feedback_log_body")
-    ]
-    writer.database.close()
-
-
 def test_reading_creates_no_file_and_holds_no_lock(codex: Writer, tmp_path: Path) -> None:
     codex.write(VIOLATION)
     log = CodexLog(tmp_path)
@@ -154,14 +122,6 @@ def test_reading_creates_no_file_and_holds_no_lock(codex: Writer, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
     assert len(CodexLog(tmp_path).poll(6.0)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["logs_2.sqlite"]
-
-
-def test_log_of_a_killed_codex(codex: Writer, tmp_path: Path) -> None:
-    codex.write(VIOLATION)
-    (tmp_path / "killed").mkdir()
-    for file in tmp_path.glob("logs_2.sqlite*"):
-        (tmp_path / "killed" / file.name).write_bytes(file.read_bytes())
-    assert len(CodexLog(tmp_path / "killed").poll(5.0)) == 1
 
 
 def troubles(events: list[Event]) -> list[tuple[bool, str]]:
@@ -214,13 +174,13 @@ def test_newest_generation_and_configured_folder(tmp_path: Path) -> None:
     home, named = tmp_path / "home", tmp_path / "named"
     for folder, names in (
         (home, ("logs_2.sqlite", "logs_10.sqlite", "logs_11.sqlite-wal", "logs_x.sqlite")),
-        (named, ("logs_1.sqlite",)),
+        (named, ("logs_1.sqlite", "logs_3.sqlite")),
     ):
         folder.mkdir()
         for name in names:
             (folder / name).touch()
     assert log_file(home, {}) == home / "logs_10.sqlite"
-    assert log_file(home, {"CODEX_SQLITE_HOME": str(named)}) == named / "logs_1.sqlite"
+    assert log_file(home, {"CODEX_SQLITE_HOME": str(named)}) == named / "logs_3.sqlite"
     assert log_file(home, {"CODEX_SQLITE_HOME": str(tmp_path / "missing")}) == home / "logs_10.sqlite"
     assert log_file(tmp_path / "missing", {}) is None
     assert CodexLog(tmp_path / "missing").poll(time.time()) == []
@@ -260,13 +220,6 @@ def test_log_denies_a_call_without_output(story: tuple[Event, ...]) -> None:
     assert thread.last_at == 102.0  # a row of the log is not activity
 
 
-def test_output_takes_precedence_over_the_log() -> None:
-    said = ended(output="touch: cannot touch '/etc/x': Read-only file system", exit_code=1)
-    (call,) = fleet(begun(), called(text="touch /etc/x"), said, LOGGED, LOGGED).threads[T].calls
-    assert call.denial is not None
-    assert (call.denial.source, call.denial.path) == ("output", "/etc/x")
-
-
 @pytest.mark.parametrize(
     ("resource", "reason", "certain"),
     [
@@ -280,8 +233,3 @@ def test_ambiguous_words_in_the_log(resource: Any, reason: str, certain: bool) -
     (call,) = fleet(begun(), *SILENT, replace(LOGGED, resource=resource, reason=reason)).threads[T].calls
     assert call.denial is not None
     assert (call.denial.what, call.denial.is_certain) == (resource, certain)
-
-
-def test_retried_request() -> None:
-    tried = TroubleLogged(at=103.0, thread=T, text="stream disconnected - retrying")
-    assert fleet(begun(), tried).threads[T].trouble == tried

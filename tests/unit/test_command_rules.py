@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.command_rules import command_rules, parse_rules, rule_files
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.session_logs import reader_of_log
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
@@ -23,7 +22,7 @@ from agentdash.model.process import Kernel
 from agentdash.model.worker import Worker
 from agentdash.report.diagnose import check_rules
 from agentdash.store.digests import _rules_of, file_state
-from tests.unit.rollout_files import THREAD, event, line, only, response
+from tests.unit.rollout_files import THREAD, event, line, response
 from tests.unit.story import FULL, HOST, SANDBOXED, WORKSPACE, begun, called, held, process, worker
 
 G = "grep Seccomp: /proc/self/status"
@@ -103,8 +102,6 @@ GREP, GIT = 'prefix_rule(pattern=["grep"])\n', 'prefix_rule(pattern=["git", ["fe
         (GREP + 'host_executable(name="grep", paths=["/opt/grep"])', G, True),
         (GREP + 'host_executable(name="grep", paths=["/usr/bin/grep"])', f"/usr/bin/{G}", True),
         ('# of mine\n"""why"""\nprefix_rule(\n  pattern = ["grep"],  # all\n)', G, True),
-        ('prefix_rule(pattern=["bash"], decision="allow")', f"{G} | cat", False),
-        ('prefix_rule(pattern=["grep"], decision="never")', G, False),
         ('prefix_rule(pattern=[], decision="allow")', G, False),
         ('prefix_rule(pattern=["grep", []], decision="allow")', G, False),
         ('prefix_rule(pattern="grep", decision="allow")', G, False),
@@ -136,9 +133,7 @@ def test_statements_that_are_not_understood(text: str, unknown: tuple[int, ...])
         "prefix_rule(pattern=[\n",
         "(" * 10_000,
         "-" * 100_000 + "1",
-        "a" + ".a" * 60_000,
         "\0",
-        "x" + "()" * 50_000,
     ],
 )
 def test_hostile_files(text: str) -> None:
@@ -165,12 +160,10 @@ ONE = 'prefix_rule(pattern=["printenv"], decision="allow")'
         ("home/rules/other.rules", None, True),
         ("home/rules/default.txt", None, False),
         ("home/rules/more/x.rules", None, False),
-        ("home/x.rules", None, False),
         ("project/.codex/rules/x.rules", "trusted", True),
         ("project/.codex/rules/x.rules", "untrusted", False),
         ("project/.codex/rules/x.rules", None, False),
         ("project/sub/.codex/rules/x.rules", "trusted", True),
-        ("project/other/.codex/rules/x.rules", "trusted", False),
     ],
 )
 def test_places(tmp_path: Path, place: str, trust: str | None, is_read: bool) -> None:
@@ -286,11 +279,6 @@ def test_live_the_kernel_decides(
         held(110),
     ).sandbox
     assert (found.verdict, {finding.kind for finding in found.findings}) == (verdict, kinds)
-
-
-def test_readers_without_a_home_know_no_rules() -> None:
-    events = RolloutReader(THREAD).read(lines("printenv", ENV, 0))
-    assert [each.let_out_by for each in only(e.CallStarted, events)] == [""]
 
 
 def test_doctor_says_what_is_not_understood(tmp_path: Path) -> None:

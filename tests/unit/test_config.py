@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-import datetime
-import math
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from agentdash.config import Config, ConfigError, Setting, _convert, default_text, defaults, load, read
-from agentdash.config_problems import find_problems
+from agentdash.config import Config, ConfigError, default_text, load, read
 from agentdash.tui.keys import KEYS, KeymapError, keymap, remapped
 from tests.unit.test_cli import agentdash
 
 KEYS_BY_ID = {key.id: key.keys for key in KEYS if key.remappable}
 
 
-def settings(
-    tmp_path: Path, text: str, *, flags: dict[str, object] | None = None, **environ: str
-) -> dict[str, Setting]:
-    (tmp_path / "c.toml").write_text(text)
-    config, found = load(flags or {}, {"AGENTDASH_CONFIG": str(tmp_path / "c.toml"), **environ})
-    assert {s.name: s.value for s in found} == {name: getattr(config, name) for name in defaults()}
-    return {s.name: s for s in found}
-
-
 def test_precedence_of_flags_environment_and_file(tmp_path: Path) -> None:
-    text = '# mine\ncodex_home = "/file"\ntheme = "light"\n'
-    file = settings(tmp_path, text)
-    assert file["codex_home"] == ("codex_home", Path("/file"), "file", f"{tmp_path}/c.toml:2")
-    assert (file["theme"].source, file["theme"].where, file["ascii"].source) == (
-        "file",
-        f"{tmp_path}/c.toml:3",
-        "default",
-    )
-    assert settings(tmp_path, text, CODEX_HOME="/env")["codex_home"] == (
-        "codex_home",
-        Path("/env"),
-        "env",
-        "CODEX_HOME",
-    )
-    assert settings(tmp_path, text, flags={"codex_home": Path("/flag")}, CODEX_HOME="/env")[
-        "codex_home"
-    ].value == Path("/flag")
+    (tmp_path / "c.toml").write_text('# mine\ncodex_home = "/file"\ntheme = "light"\n')
+    environ = {"AGENTDASH_CONFIG": str(tmp_path / "c.toml")}
+    found = [
+        load(flags, environ | more)
+        for flags, more in (
+            ({}, {}),
+            ({}, {"CODEX_HOME": "/env"}),
+            ({"codex_home": Path("/flag")}, {"CODEX_HOME": "/env"}),
+        )
+    ]
+    assert [(str(each.codex_home), each.theme) for each in found] == [
+        ("/file", "light"),
+        ("/env", "light"),
+        ("/flag", "light"),
+    ]
 
 
 def test_defaults_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_CONFIG_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    assert load({}, {"AGENTDASH_CONFIG": ""})[0] == Config()
+    assert load({}, {"AGENTDASH_CONFIG": ""}) == Config()
     with pytest.raises(ConfigError, match="no such file"):
         load({}, {"AGENTDASH_CONFIG": str(tmp_path / "nothing")})
 
@@ -60,7 +45,7 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
     assert read(text, Path("x")) == {}
     options = re.sub(r"(?m)^#(?! )", "", text)
     given = read(options, Path("x"))
-    assert given.keys() == defaults().keys()
+    assert set(given) == set(Config.__struct_fields__)
     assert given["keys"] == KEYS_BY_ID
     assert remapped(given["keys"]) == remapped({})
 
@@ -74,32 +59,29 @@ def test_default_text_sets_nothing_and_lists_every_option() -> None:
         ('theem = "dark"', ["c.toml:1:9: theem: unknown option. Did you mean 'theme'?"]),
         (
             'ascii = "yes"\nsessions = -1\n',
-            [
-                'c.toml:1:9: ascii: expected true or false, got "yes"',
-                "c.toml:2:12: sessions: expected a whole number of at least 0, got -1",
-            ],
+            ["c.toml:1:9: ascii: Expected bool, got str", "c.toml:2:12: sessions: Expected int >= 0"],
         ),
-        ('theme = "pink"', ["c.toml:1:9: theme: expected one of colour-blind, dark, "]),
-        ('theme = "drak"', ["c.toml:1:9: theme: ... Did you mean 'dark'?"]),
-        ("socket_paths = [1]", ["c.toml:1:16: socket_paths: expected a path in quotes, got 1"]),
+        ('theme = "pink"', ["c.toml:1:9: theme: invalid value 'pink': choose from dark, light, "]),
+        ('theme = "drak"', ["c.toml:1:9: theme: invalid value 'drak'. Did you mean 'dark'?"]),
+        ("socket_paths = [1]", ["c.toml:1:16: socket_paths: Expected a path"]),
         ('record = "~no-such-user/x"', ["c.toml:1:10: record: no home directory ~no-such-user"]),
-        ("[keys]\ndown = 1", ["c.toml:2:8: keys.down: expected a text in quotes, got 1"]),
+        ("[keys]\ndown = 1", ["c.toml:1:7: keys: Expected str, got int"]),
         (
             'tmux = 1\n[notices]\npause = inf\nsound = 1\nbell = ["runing", "asleep-for-ever"]\n',
             [
-                "c.toml:1:8: tmux: expected true or false, got 1",
-                "c.toml:3:9: notices.pause: expected a number of at least 0 and at most 31,536,000, got ",
+                "c.toml:1:8: tmux: Expected bool, got int",
+                "c.toml:3:9: notices.pause: Expected float <= 31536000.0",
                 "c.toml:4:9: notices.sound: unknown option: choose from bell, terminal, desktop, pause",
-                "c.toml:5:8: notices.bell: ... Did you mean 'running'?",
-                "c.toml:5:8: notices.bell: expected one of running, ",
+                "c.toml:5:8: notices.bell: invalid value 'runing'. Did you mean 'running'?",
             ],
         ),
         ("[hosts.a]\nshs = 1\n", ["c.toml:2:7: hosts.a.shs: unknown option. Did you mean 'ssh'?"]),
         (
             "hosts = 1\nnotices = { pause = true }",
-            ["c.toml:1:9: hosts: expected a table, got 1", "c.toml:2:21: notices.pause: expected a number"],
+            ["c.toml:1:9: hosts: Expected object, got int", "c.toml:2:21: notices.pause: Expected float"],
         ),
-        ("notices.pause = true", ["c.toml:1:17: notices.pause: expected a number"]),
+        ("notices.pause = true", ["c.toml:1:17: notices.pause: Expected float, got bool"]),
+        ('# theme = "x"\n[colours]\n', ["c.toml:2:10: colours: unknown option: choose from codex_home, "]),
         ('"\\u001b[31m" = 1', ["c.toml:1:"]),
     ],
 )
@@ -108,9 +90,7 @@ def test_problems_have_their_line(text: str, messages: list[str]) -> None:
         read(text, Path("c.toml"))
     assert len(problem.value.lines) == len(messages)
     for line, message in zip(problem.value.lines, messages, strict=True):
-        start, _, end = message.partition("...")
-        assert line.startswith(start)
-        assert line.endswith(end)
+        assert line.startswith(message)
         assert "\x1b" not in line
 
 
@@ -120,7 +100,7 @@ def test_byte_order_mark_is_no_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"c\.toml:2:8: frob: unknown option"):
         load({}, {"AGENTDASH_CONFIG": str(file)})
     file.write_text('theme = "light"\n', "utf-8-sig")
-    assert load({}, {"AGENTDASH_CONFIG": str(file)})[0].theme == "light"
+    assert load({}, {"AGENTDASH_CONFIG": str(file)}).theme == "light"
 
 
 @pytest.mark.parametrize("variable", ["CODEX_HOME", "CLAUDE_CONFIG_DIR", "AGENTDASH_CONFIG"])
@@ -139,7 +119,7 @@ def test_sessions_zero_means_all() -> None:
         ({"fly": "x"}, "keys.fly: unknown action: choose from down, up"),
         ({"qit": "x"}, "keys.qit: unknown action. Did you mean 'quit'?"),
         ({"quit": ""}, "keys.quit: invalid key ''"),
-        ({"quit-now": "x"}, "ctrl+q cannot be remapped"),
+        ({"suspend": "x"}, "ctrl+z cannot be remapped"),
         ({"down": "ctrl+frob"}, "invalid key 'ctrl+frob'"),
         ({"down": "k"}, "keys.down: k is already assigned to `up`"),
         ({"why": "?"}, "? is already assigned to `help`"),
@@ -152,11 +132,11 @@ def test_invalid_keys(keys: dict[str, str], message: str) -> None:
 
 
 def test_keys_can_be_swapped() -> None:
-    assert keymap({"down": "k, f2", "up": "j", "why": "!", "mismatch": "w"}) == {
+    assert keymap({"down": "k, f2", "up": "j", "why": "!", "attention": "w"}) == {
         "down": "k,f2",
         "up": "j",
         "why": "exclamation_mark",
-        "mismatch": "w",
+        "attention": "w",
     }
 
 
@@ -184,36 +164,3 @@ def test_config_commands(tmp_path: Path) -> None:
     )
     file.write_text(agentdash("config", "default").stdout)
     assert agentdash("config", "check", str(file)).returncode == 0
-    assert "colour-blind" in agentdash("config", "show", "--theme", "colour-blind").stdout
-
-
-VALUES = [
-    True,
-    1,
-    -1,
-    0.5,
-    math.inf,
-    math.nan,
-    "x",
-    "dark",
-    [],
-    [1],
-    ["a"],
-    ["running"],
-    {},
-    {"a": 1},
-    {"a": "b"},
-    {"a": {}},
-    datetime.date(2026, 1, 1),
-]
-
-
-@pytest.mark.parametrize("name", defaults())
-@pytest.mark.parametrize("value", VALUES, ids=str)
-def test_problems_are_found_where_a_value_cannot_be_converted(name: str, value: object) -> None:
-    try:
-        _convert(name, value)
-        is_valid = True
-    except msgspec.ValidationError:
-        is_valid = False
-    assert (find_problems({name: value}, "", Config) == []) is is_valid

@@ -7,11 +7,8 @@ import tomllib
 import pytest
 from msgspec.structs import replace
 
-from agentdash.documents.worker import DenialReport, denial_report
-from agentdash.engine.denial_sums import CommonRemedy, common_remedies
-from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.model import events as e
-from agentdash.model.denials import LedgerEntry, PathFacts, PathKind, Remedy, stable_target
+from agentdash.model.denials import LedgerEntry, stable_target
 from agentdash.model.policy import Policy, PolicyRule
 from agentdash.model.states import State
 from agentdash.report.audit import audit
@@ -318,82 +315,3 @@ def test_a_policy_that_was_stated_later_is_no_measure() -> None:
     assert entry.remedy is not None
     assert entry.remedy.once is None  # it would replace roots that are not known
     assert [f.configured for f in found.sandbox.findings if f.kind == "denied-filesystem"] == ["not stated"]
-
-
-# ---------------------------------------------------------------- one set of remedies
-
-
-def denial(target: str, remedy: Remedy | None) -> DenialReport:
-    entry = LedgerEntry(
-        what="filesystem", operation="write", target=target, certainty="certain", quote="", first=1.0,
-        last=1.0, remedy=remedy,
-    )  # fmt: skip
-    return denial_report(entry)
-
-
-def joined(policy: Policy, facts: PathFacts, *paths: str) -> CommonRemedy:
-    """Return the one remedy for denied writes of these paths, under one policy."""
-    (common,) = common_remedies(
-        denial(path, filesystem_remedy(path, "write", policy, facts)) for path in paths
-    )
-    return common
-
-
-KINDS = {
-    "/srv/a": PathKind.DIRECTORY,
-    "/srv/b": PathKind.DIRECTORY,
-    "/home/dev": PathKind.HOME,
-    "/home/dev/.local": PathKind.DIRECTORY,
-    "/home/dev/.local/share": PathKind.DIRECTORY,
-    "/home/dev/.local/share/tool": PathKind.MISSING,
-    "/home/dev/.local/share/other": PathKind.MISSING,
-}
-
-
-def test_directories_to_be_created_are_named_beside_the_joined_roots() -> None:
-    share = "/home/dev/.local/share"
-    paths = ("/srv/a/x", f"{share}/tool/x", f"{share}/other/y", "/srv/a/z", "/srv/b/x")
-    common = joined(WORKSPACE, PathFacts(kinds=KINDS, workspaces=(CWD,)), *paths)
-    roots = tomllib.loads(common.remedy)["sandbox_workspace_write"]["writable_roots"]
-    assert roots == ["/srv/a", f"{share}/tool", f"{share}/other", "/srv/b"]
-    assert common.targets == list(paths)
-    assert (common.where or "").endswith(
-        f"; before that, `mkdir -p {share}/tool {share}/other`: Codex ignores a directory that does not exist"
-    )
-
-
-@pytest.mark.parametrize(("profile", "table"), [("build", "build"), (":workspace", "workspace-extended")])
-def test_paths_of_one_permission_profile_are_joined(profile: str, table: str) -> None:
-    policy = replace(WORKSPACE, profile=profile)
-    common = joined(policy, PathFacts(kinds=KINDS, workspaces=(CWD,)), "/srv/a/x", "/srv/b/y")
-    settings = tomllib.loads(common.remedy)["permissions"][table]
-    assert settings["filesystem"] == {"/srv/a": "write", "/srv/b": "write"}
-    assert settings.get("extends") == (":workspace" if profile == ":workspace" else None)
-
-
-def test_remedies_that_differ_in_more_are_not_joined() -> None:
-    facts = PathFacts(kinds=KINDS, workspaces=(CWD,))
-    other = replace(facts, codex_home="/srv/codex")
-    remedies = (
-        filesystem_remedy("/srv/a/x", "write", WORKSPACE, facts),
-        filesystem_remedy("/srv/a/x", "write", WORKSPACE, other),
-        filesystem_remedy("/srv/a/x", "write", replace(WORKSPACE, profile="build"), facts),
-        network_access_remedy(WORKSPACE, facts),
-        filesystem_remedy("/etc/x", "write", WORKSPACE, facts),
-    )
-    found = common_remedies(denial(f"/{number}", remedy) for number, remedy in enumerate(remedies))
-    assert sorted(target or "" for common in found for target in common.targets) == [
-        "/0", "/1", "/2", "/3", "/4",
-    ]  # fmt: skip
-    assert len(found) == 5
-
-
-def test_roots_that_are_not_known_are_added_to() -> None:
-    facts = PathFacts(kinds={"/srv/a": PathKind.DIRECTORY}, workspaces=(CWD,))
-    remedies = [
-        filesystem_remedy("/srv/a/x", "write", WORKSPACE, facts),
-        filesystem_remedy("/srv/b/x", "write", None, facts),
-    ]
-    (common,) = common_remedies(denial("/x", remedy) for remedy in remedies)
-    assert "add the path to its writable_roots" in (common.where or "")
-    assert "if that directory exists" not in (common.where or "")

@@ -85,7 +85,7 @@ def test_documents() -> None:
         for path in (ROOT / "agentdash" / folder).rglob("*.py")
     )
     assert {
-        name for text in sources for name in re.findall(r'schema: Literal\["agentdash\.([\w-]+)/1"\]', text)
+        name for text in sources for name in re.findall(r'schema: Literal\["agentdash\.([\w-]+)/\d"\]', text)
     } == set(DOCUMENTS)
 
 

@@ -14,7 +14,7 @@ from agentdash import __version__
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
-from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.process import Kernel
 from agentdash.report import diagnose
 from agentdash.report.diagnose import check_homes, check_hosts
 from agentdash.report.doctor import DoctorCheck
@@ -67,15 +67,6 @@ def test_unreadable_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda asked, _: asked != path)  # root may read everything
     (refused,) = diagnose._check_readable(list(CodexHome(home).rollouts()))
     assert (refused.level, str(path) in refused.detail) == ("warn", True)
-
-
-@pytest.mark.parametrize(
-    ("env", "levels"), [({}, []), ({"CODEX_SANDBOX_NETWORK_DISABLED": "1"}, ["warn"]), (None, [])]
-)
-def test_flags_of_a_tmux_server(env: dict[str, str] | None, levels: list[str]) -> None:
-    found = list(diagnose._check_server("default", Process(ProcessKey(9, 1.0), 1, "tmux: server", env=env)))
-    assert [check.level for check in found] == levels
-    assert all(check.advice for check in found)
 
 
 def test_status_file_is_needed_inside_of_a_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,18 +43,6 @@ def test_chosen_fields_are_those_of_the_whole_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_text", "fields"),
-    [
-        ("state", ("state",)),
-        (" why , findings ", ("why", "findings")),
-        ("sandbox.findings,sandbox,why,why", ("findings", "sandbox", "why")),
-    ],
-)
-def test_fields(given_text: str, fields: tuple[str, ...]) -> None:
-    assert parse_fields(given_text) == fields
-
-
-@pytest.mark.parametrize(
     ("given_text", "message"),
     [
         ("stat", "no field 'stat'. Did you mean 'state'"),
@@ -93,10 +81,3 @@ def test_each_field_of_each_schema_is_described(name: str) -> None:
         for field, properties in definition["properties"].items()
         if not properties.get("description")
     ] == []
-
-
-def test_descriptions_are_the_docstrings() -> None:
-    worker_fields = schema("status")["$defs"]["WorkerReport"]["properties"]
-    assert worker_fields["stalled_since"]["description"] == (
-        "Time since which a running worker has shown no activity; null if it is active."
-    )

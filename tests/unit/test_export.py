@@ -14,18 +14,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentdash.cli import app
-from agentdash.model import events as e
+from agentdash.model.findings import FINDING_KINDS
 from agentdash.replay.family import Family
 from agentdash.replay.streams import MergedStream, family_stream
-from agentdash.report.export_html import html
-from agentdash.report.export_markdown import block, cell, code, markdown
+from agentdash.report.export_html import page
+from agentdash.report.export_markdown import cell, code, markdown
 from agentdash.report.exports import TimelineReport
-from agentdash.report.redact import Redaction, _our_words, preview_lines
 from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 
 SPAWN = files("0.114.0", "spawn-leaked-flags")
-VOID = {"meta", "br"}
+ALLOWED = {
+    *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "h4", "h5", "h6", "p", "hr", "br"),
+    *("ul", "ol", "li", "pre", "code", "span", "table", "thead", "tbody", "tr", "th", "td", "blockquote"),
+    *("strong", "em", "a", "details", "summary", "ins", "del", "b"),
+}
 
 
 def report_of(*paths: Path, redact: bool = False) -> TimelineReport:
@@ -33,6 +36,10 @@ def report_of(*paths: Path, redact: bool = False) -> TimelineReport:
     return build_report(
         thread, family_stream(Family(thread, paths)), redact=redact, ended=True, progress=lambda _: None
     )
+
+
+def html(report: TimelineReport) -> str:
+    return page(markdown(report, "1"))
 
 
 def exported(target: Path | str, file: Path, *flags: str) -> Result:
@@ -99,8 +106,8 @@ def session(folder: Path, prompt: str, command: str, output: str, message: str, 
 def test_report_has_all_workers_states_and_findings() -> None:
     report = report_of(*SPAWN)
     assert len(report.workers) == 3
-    assert {timeline.states[-1].state for timeline in report.workers} == {"completed"}
-    assert {finding.kind for _, _, finding in report.findings} == {
+    assert {worker.state for worker in report.workers} == {"completed"}
+    assert {dated.finding.kind for dated in report.findings} == {
         "stale-network-flag",
         "foreign-sandbox-flag",
     }
@@ -111,35 +118,22 @@ def test_report_has_all_workers_states_and_findings() -> None:
 def test_no_report_begins_with_a_state_that_no_worker_had() -> None:
     """The first line of a rollout is its header: what its thread does is in the next ones."""
     report = report_of(*SPAWN)
-    assert [timeline.states[0].state for timeline in report.workers] == ["running"] * len(SPAWN)
-    for timeline in report.workers:
-        begins = [change.since for change in timeline.states]
+    for worker in report.workers:
+        states = [row for row in report.rows if row.kind == "state" and row.worker == worker.name]
+        assert states[0].note == "running"
+        begins = [row.at for row in states]
         assert begins == sorted(set(begins))
-    states = [row.note for row in report.rows if row.kind == "state"]
-    assert len(states) == sum(len(timeline.states) for timeline in report.workers)
-    assert "unknown" not in states
+        assert "unknown" not in {row.note for row in states}
 
 
 def test_report_states_what_it_was_made_of() -> None:
-    assert "from the session&#x27;s own files<" in html(report_of(*SPAWN), "1")
+    assert "from the session's own files<" in html(report_of(*SPAWN))
     stream = family_stream(Family(THREAD, SPAWN))
     recorded = MergedStream(stream.streams[:1], stream.streams[1:], recalls=True)
     report = build_report(THREAD, recorded, redact=False, ended=True, progress=lambda _: None)
     words = "from the session's own files, a recording and what was seen of it while it ran\n"
     assert words in markdown(report, "1")
     assert MergedStream((), stream.streams).sources == "a recording"
-
-
-def test_preview_shows_paths_with_blanks_whole(tmp_path: Path) -> None:
-    path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
-    content = files("0.169.0", "kanban-board")[0].read_text()
-    cwd = json.loads(content.partition("\n")[0])["payload"]["cwd"]
-    arguments = {"cmd": "cat '/srv/a b/c d.txt' /srv/e\\ f/g h"}
-    written = response("function_call", name="exec_command", call_id="p", arguments=json.dumps(arguments))
-    path.write_text(content.replace(cwd, "/srv/my big project") + written.decode() + "\n")
-    lines = [text.partition("x  ")[2] for text in preview_lines(report_of(path, redact=True))]
-    assert {"/srv/my big project", "/srv/a b/c d.txt", "/srv/e\\ f/g"} <= set(lines)
-    assert not {"/srv/my", "/srv/a", "/srv/e"} & set(lines)
 
 
 def test_workers_of_the_same_name_have_their_ids(tmp_path: Path) -> None:
@@ -149,7 +143,8 @@ def test_workers_of_the_same_name_have_their_ids(tmp_path: Path) -> None:
     second.write_bytes(first.read_bytes().replace(THREAD.encode(), other.encode()))
     report = report_of(first, second)
     assert {row.worker for row in report.rows} == {f"same ({THREAD[-6:]})", "same (abcdef)"}
-    assert report.title == f"same ({THREAD[-6:]})"
+    assert report.main
+    assert report.main.name == f"same ({THREAD[-6:]})"
 
 
 def test_answers_of_the_user_are_in_the_timeline(tmp_path: Path) -> None:
@@ -166,8 +161,8 @@ def test_answers_of_the_user_are_in_the_timeline(tmp_path: Path) -> None:
 def test_finding_row_follows_the_output_that_shows_it() -> None:
     report = report_of(*SPAWN)
     assert report.workers
-    for timeline in report.workers:
-        rows = [row for row in report.rows if row.worker == timeline.worker.name]
+    for worker in report.workers:
+        rows = [row for row in report.rows if row.worker == worker.name]
         first = next(i for i, row in enumerate(rows) if row.kind == "finding")
         assert rows[first - 1].kind == "output"
         assert "flag=1" in rows[first - 1].text
@@ -177,9 +172,7 @@ def test_finding_row_follows_the_output_that_shows_it() -> None:
     "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
 )
 def test_every_version_can_be_exported(path: Path) -> None:
-    report = report_of(path)
-    assert Page(html(report, "1")).tags >= {"table", "h1", "h2"}
-    assert "## Timeline" in markdown(report, "1")
+    assert Page(html(report_of(path))).tags >= {"table", "h1", "h2"}
 
 
 def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +181,7 @@ def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) 
     whole, report = report_of(*SPAWN), report_of(*SPAWN)
     assert len(report.rows) == 7
     assert report.omitted == whole.omitted > 10
-    assert f"{report.omitted} entries in the middle are left out" in html(report, "1")
+    assert f"{report.omitted} entries in the middle are left out" in html(report)
 
 
 # ---------------------------------------------------------------- escaping
@@ -204,37 +197,34 @@ def test_long_texts_say_how_much_is_left_out(tmp_path: Path) -> None:
         assert " characters left out …" in texts[kind]
 
 
-def test_patches_of_a_shell_are_patches(tmp_path: Path) -> None:
-    patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n"
-    report = report_of(session(tmp_path, prompt="go", command=patch, output="", message="done"))
-    assert [row.note for row in report.rows if row.kind == "call"] == ["patch"]
+def test_html_is_inert_and_loads_nothing(tmp_path: Path) -> None:
+    text = html(report_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)))
+    parsed = Page(text)
+    assert parsed.tags <= ALLOWED - {"a"}
+    assert parsed.attributes <= {"lang", "charset", "http-equiv", "name", "content", "class"}
+    assert "default-src 'none'" in text
+    assert not re.search(r"@import|url\(", text)
+    assert "<script>alert(1)</script>" in "".join(parsed.words)
 
 
-def test_html_escapes_everything_and_loads_nothing(tmp_path: Path) -> None:
-    text = html(report_of(session(tmp_path, HOSTILE, f"echo {HOSTILE}", HOSTILE, HOSTILE, HOSTILE)), "1")
-    page = Page(text)
-    assert page.tags <= {
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "h1",
-        "h2",
-        "p",
-        "table",
-        "tr",
-        "th",
-        "td",
-        "span",
-        "br",
-        "div",
-    } | {*("code", "pre", "time", "b", "i", "dl", "dt", "dd")}
-    assert page.attributes <= {"lang", "charset", "name", "content", "class", "style", "title"}
-    assert "<script" not in text
-    assert not re.search(r"(?:src|href|@import|url\()", text.replace(HOSTILE, "").replace("src=x", ""))
-    assert "<script>alert(1)</script>" in "".join(page.words)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "<details open onclick=x>",
+        "<details><summary><code><img src=x></code> ok</summary>",
+        "<details><summary><code>x</code> ok</summary><img src=x>",
+        "a <b onclick=x>b</b> c",
+        "![x](http://y)",
+        "[x](javascript:alert(1))",
+    ],
+)
+def test_page_lets_no_other_html_through(text: str) -> None:
+    """Whatever the Markdown has: the tags of a folded call alone."""
+    parsed = Page(page(f"# x\n\n{text}\n"))
+    assert parsed.tags <= ALLOWED - {"details", "b"}
+    assert not {name for name in parsed.attributes if name.startswith("on") or name == "src"}
+    assert "javascript" not in str(parsed.attributes)
 
 
 def test_markdown_has_all_foreign_text_in_code(tmp_path: Path) -> None:
@@ -257,18 +247,10 @@ def test_code_spans(text: str) -> None:
     )
 
 
-def test_block_fence_is_longer_than_its_content() -> None:
-    first, *_, last = block("a\n````\nb")
-    assert (first, last) == ("`````text", "`````")
-
-
 # ---------------------------------------------------------------- redaction
 
 SECRET = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=6, max_size=16).filter(
-    lambda word: (
-        word not in _our_words()
-        and not any(word in known for known in (THREAD, "mallory", "rollout", "session"))
-    )
+    lambda word: not any(word in known for known in (THREAD, "mallory", "rollout", "session"))
 )
 WORDS = st.lists(SECRET | st.just("日本語の秘密") | st.just("größe"), min_size=1, max_size=4).map(" ".join)
 PRINTED = st.one_of(
@@ -286,21 +268,14 @@ def test_redacted_export_has_no_word_of_messages_or_outputs(
     tmp_path: Path, prompt: str, output: str, message: str, error: str
 ) -> None:
     path = session(tmp_path, prompt, "touch it; env | grep CODEX", output, message, error)
-    secrets = {
-        word for text in (prompt, message, error, output) for word in re.findall(r"\w+", text)
-    } - _our_words()
-    secrets = {
-        word
-        for word in secrets
-        if len(word) >= 6 and word.casefold() not in _our_words() and word not in ("Could", "cannot")
-    }
-    plain = html(report_of(path), "1")
-    report = report_of(path, redact=True)
-    wordless = report_of(session(tmp_path, "-", "touch it; env | grep CODEX", "-", "-", "-"), redact=True)
-    for draw in (html, markdown):
-        own = draw(wordless, "1")  # has words of its own, also in its style
-        assert not [word for word in secrets if word in draw(report, "1") and word not in own]
+    words = {word for text in (prompt, message, error, output) for word in re.findall(r"\w{6,}", text)}
+    plain = markdown(report_of(path), "1")
     assert all(word in plain for word in re.findall(r"\w+", prompt))
+    report = markdown(report_of(path, redact=True), "1")
+    other = session(tmp_path, "-", "touch it; env | grep CODEX", "-", "-", "-")
+    own = markdown(report_of(other, redact=True), "1")  # has words of its own
+    findings = " ".join(info.meaning for info in FINDING_KINDS.values())
+    assert not [word for word in words if word in report and word not in own + findings + "CODEX_SANDBOX"]
 
 
 def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
@@ -317,24 +292,6 @@ def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
     assert "touch /srv/board.db" in text
     assert "blocked-sandbox" in text
     assert "denied-filesystem" in text
-
-
-def test_a_sentence_of_words_that_are_kept_is_omitted() -> None:
-    """Each of its words is in a sentence of agentdash or in a command; the latter are shown anyway."""
-    question = "Which database should I use, SQLite or one of the files"
-    redaction = Redaction()
-    said = e.MessageLogged(at=1.0, thread=THREAD, role="agent", text=f"{question} or yours")
-    run = e.CallStarted(at=1.0, thread=THREAD, call="c", tool="exec", kind="command", text="ls yours")
-    redaction.events([said, run])
-    assert redaction.text(f"asks: {question}") == "asks: [redacted]"
-    assert redaction.text(f"asks: {question} or yours") == "asks: [redacted] yours"
-    assert redaction.text("its turn is complete") == "its turn is complete"
-
-
-def test_a_word_that_is_cut_off_is_omitted() -> None:
-    redaction = Redaction()
-    redaction._learn("hunter2000 and more")
-    assert "hunt" not in redaction.text("it printed hunt…")
 
 
 def test_the_owner_of_a_home_is_omitted(tmp_path: Path) -> None:
@@ -369,7 +326,7 @@ def test_existing_file_is_overwritten_only_with_force(tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["no-such-thread", "--export", "x.html"], "neither a rollout file nor a thread"),
+        (["no-such-thread", "--export", "x.html"], "neither a session log nor a thread"),
         ([str(SPAWN[0]), "--export", "x.pdf"], "invalid suffix: choose from .html, .md"),
         ([str(SPAWN[0]), "--export", "/dev/null/x.html"], "Not a directory"),
         (["--export", "x.html"], "needs a THREAD or FILE"),

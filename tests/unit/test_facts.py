@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from agentdash.agents.screen_reader import read_screen
-from agentdash.demo.day import demo_events
 from agentdash.engine.judge.states import facts
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.denials import Denial
 from agentdash.model.fact import Fact, FactKind, ObjectForm
-from agentdash.model.fleet import Fleet
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Call
-from agentdash.model.worker import Worker
+from tests.unit.captures import FOLDERS, Capture, captures
 
-PANES = Path(__file__).parents[1] / "data" / "panes"
-CAPTURES = sorted(PANES.glob("*/*.txt"))
+CAPTURES = [
+    (folder.rpartition("-")[0], capture) for folder in FOLDERS for capture in captures(folder).values()
+]
 
 
-def read(path: Path) -> e.ScreenRead:
-    agent = path.parent.name.rpartition("-")[0]
-    reading = read_screen(agent, path.read_text().splitlines())
+def read(agent: str, capture: Capture) -> e.ScreenRead:
+    reading = read_screen(agent, capture.lines)
     return e.ScreenRead(
         at=1.0,
         key=PaneKey("default", "%1"),
@@ -43,14 +37,18 @@ def squeezed(text: str) -> str:
 
 
 def test_objects_of_prompts_are_on_the_screen() -> None:
-    prompts = [(path, reading) for path in CAPTURES if (reading := read(path)).state == "waiting-approval"]
+    prompts = [
+        (capture.text, reading)
+        for agent, capture in CAPTURES
+        if (reading := read(agent, capture)).state == "waiting-approval"
+    ]
     assert len(prompts) > 30
-    for path, reading in prompts:
+    for text, reading in prompts:
         fact = facts.shown(reading)
         assert fact.kind in (FactKind.RUN, FactKind.EDIT, FactKind.APPROVE)
-        assert fact.object, path
-        screen = squeezed(path.read_text())
-        assert all(squeezed(word) in screen for word in fact.object.split()), path
+        assert fact.object, text
+        screen = squeezed(text)
+        assert all(squeezed(word) in screen for word in fact.object.split()), text
     commands = [fact for _, reading in prompts if (fact := facts.shown(reading)).kind is FactKind.RUN]
     assert sum("touch shell-ran.txt" in fact.object for fact in commands) > 10
     assert {fact.form for fact in commands} == {ObjectForm.COMMAND}
@@ -58,7 +56,9 @@ def test_objects_of_prompts_are_on_the_screen() -> None:
 
 def test_questions_lose_the_marks_around_them() -> None:
     questions = [
-        facts.shown(reading) for path in CAPTURES if (reading := read(path)).state == State.WAITING_INPUT
+        facts.shown(reading)
+        for agent, capture in CAPTURES
+        if (reading := read(agent, capture)).state == State.WAITING_INPUT
     ]
     asked = [fact for fact in questions if fact.kind is FactKind.ASK]
     assert asked
@@ -119,24 +119,6 @@ def test_what_an_approval_is_for() -> None:
     assert facts.wants(escalated).text == "wants to leave the sandbox for git push (needs the network)"
     assert facts.wants(call("make")).text == "wants to run make"
     assert facts.wants(None).text == "wants an approval"
-
-
-def demo_workers() -> list[Worker]:
-    start, events = demo_events()
-    events.sort(key=lambda event: event.at)
-    found = []
-    for seconds in range(4, 120, 8):
-        fleet = reduce(Fleet(), [event for event in events if event.at <= start + seconds])
-        found += build_snapshot(fleet, start + seconds).workers
-    return found
-
-
-@pytest.mark.slow
-def test_every_worker_of_the_demo_that_needs_somebody_has_an_object() -> None:
-    waiting = [worker for worker in demo_workers() if worker.state.needs_you]
-    assert len(waiting) > 20
-    without = [worker.fact for worker in waiting if not worker.fact.object]
-    assert {fact.kind for fact in without} <= {FactKind.IDLE}
 
 
 def test_text_has_no_reason_twice() -> None:

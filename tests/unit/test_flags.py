@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentdash.engine.detect.process_status import restraints
+from agentdash.engine.detect import restraints
 from agentdash.model.observation import UNSET
 from agentdash.sandbox.flags import read_flags
 from agentdash.sandbox.flags.reader import consistent_hypotheses

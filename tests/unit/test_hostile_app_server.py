@@ -30,27 +30,11 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 Answer = Callable[[ServerConnection, dict[str, Any]], Awaitable[None]]
 
 
-async def drips(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    for byte in HANDSHAKE * 100:
-        writer.write(bytes((byte,)))
-        await asyncio.sleep(0.05)
-
-
 async def sends_an_endless_line(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 101 ")
     while True:
         writer.write(b"x" * 65_536)
         await writer.drain()
-
-
-async def sends_binary(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while True:
-        writer.write(os.urandom(65_536))
-        await writer.drain()
-
-
-async def closes(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.close()
 
 
 async def closes_in_the_handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -64,23 +48,7 @@ async def never_answers(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -
         pass
 
 
-async def accepts_wrongly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.read(4_096)
-    writer.write(HANDSHAKE + b"Sec-WebSocket-Accept: wrong\r\n\r\n" + b"\x81\x02{}" * 1_000)
-
-
-@pytest.mark.parametrize(
-    "behaviour",
-    [
-        drips,
-        sends_an_endless_line,
-        sends_binary,
-        closes,
-        closes_in_the_handshake,
-        never_answers,
-        accepts_wrongly,
-    ],
-)
+@pytest.mark.parametrize("behaviour", [sends_an_endless_line, closes_in_the_handshake, never_answers])
 async def test_no_websocket_is_a_failed_source(behaviour: Behaviour, tmp_path: Path) -> None:
     served: list[asyncio.Task[None]] = []
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from agentdash.agents.codex.home import CodexHome
 from agentdash.cli.export import export
 from agentdash.cli.family import playable
 from agentdash.config import Config
@@ -20,16 +18,14 @@ from agentdash.engine.hub import LatestValue
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
-from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetKnown, FleetReplaced, RecordingEnded, known_of
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, RecordingEnded, known_of
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark
-from agentdash.replay.journal import JournalReader, find_overlapping, find_parts, journal_streams
-from agentdash.replay.library.library import Library
-from agentdash.replay.library.query import Query
+from agentdash.replay.journal import JournalReader, find_overlapping, journal_streams, recordings
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.timeline_builder import build_report
@@ -136,16 +132,6 @@ async def test_recorded_events_restore_the_fleet(tmp_path: Path) -> None:
     assert restorable(reduce(Fleet(), without_journal(bench.read()))) == restorable(expected)
 
 
-async def test_screens_are_written_as_differences(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    await bench.record(STORY)
-    raw = b"\n".join(lines(next(tmp_path.iterdir())))
-    assert raw.count(b'"screen-changed"') == 2
-    assert [x.screen for x in without_journal(bench.read()) if isinstance(x, e.PaneDrawn)] == [
-        x.screen for x in STORY if isinstance(x, e.PaneDrawn)
-    ]
-
-
 async def test_no_rollout_content_and_no_repetition_is_recorded(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     await bench.record(STORY)
@@ -156,13 +142,6 @@ async def test_no_rollout_content_and_no_repetition_is_recorded(tmp_path: Path) 
         2,
         1,
     )
-
-
-async def test_files_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "state" / "journal"
-    await Bench(folder).record(STORY)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
 @pytest.mark.parametrize("at", range(7))
@@ -181,8 +160,10 @@ async def test_reading_from_the_middle_begins_with_what_was_known(tmp_path: Path
 async def test_parts_are_readable_alone_and_together(tmp_path: Path) -> None:
     bench = Bench(tmp_path, JournalLimits(part_bytes=1))
     await bench.record(*[[event] for event in STORY])
-    assert [part.number for part in find_parts(tmp_path)] == list(range(1, len(list(tmp_path.iterdir())) + 1))
-    assert len(list(find_parts(tmp_path))) > 5
+    (recording_,) = recordings(tmp_path)
+    numbers = [part.number for part in recording_.parts]
+    assert numbers == list(range(1, len(list(tmp_path.iterdir())) + 1))
+    assert len(numbers) > 5
     whole = without_journal(bench.read())
     assert [type(x) for x in whole if isinstance(x, e.PaneDrawn)] == [
         type(x) for x in STORY if isinstance(x, e.PaneDrawn)
@@ -205,29 +186,6 @@ async def test_end_of_recording_removes_processes_and_keeps_panes(tmp_path: Path
     assert (fleet.processes, fleet.locks.holders, fleet.locks.readable) == ({}, {}, False)
     assert list(fleet.panes) == [KEY]
     assert (fleet.sources["tmux"].ok, fleet.sources["journal"].detail) == (False, "the recording ends here")
-
-
-async def test_journal_being_written_has_no_end(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    await bench.record(STORY[:9])
-    modified = next(tmp_path.iterdir()).stat().st_mtime
-    assert reduce(Fleet(), bench.read(now=modified + 1)).panes
-
-
-async def test_simultaneous_recordings_are_read_one_after_the_other(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    await bench.record(STORY[:9])
-    (first,) = tmp_path.iterdir()
-    os.utime(first, (NOW + 3, NOW + 3))
-    first.rename(tmp_path / "journal-20261120T200000Z-1-0001.jsonl")
-    await bench.record(STORY)
-    os.utime(next(tmp_path.glob(f"*-{os.getpid()}-0001.jsonl")), (NOW + 9, NOW + 9))
-    events = bench.read(now=NOW + 100)
-    ended = next(i for i, x in enumerate(events) if isinstance(x, RecordingEnded))
-    assert all(x.at <= NOW + 3 for x in events[:ended])
-    (known,) = [x for x in events[ended:] if isinstance(x, FleetKnown)]
-    assert [pane.screen[2] for _, pane in known.panes] == ["changed"]
-    assert [x.screen[0] for x in events[ended:] if isinstance(x, e.PaneDrawn)] == ["a", "all"]
 
 
 async def test_prune_removes_old_parts_and_no_other_files(tmp_path: Path) -> None:
@@ -276,30 +234,6 @@ def test_screen_difference_of_changing_height() -> None:
     assert isinstance(packed[1], ScreenChanged)
     back = reader.read([b"{}", *(e.encode(event) for event in packed if event)])
     assert [x.screen for x in back if isinstance(x, e.PaneDrawn)] == screens
-
-
-async def test_player_shows_recorded_panes(tmp_path: Path) -> None:
-    """Also after seeking back; after the end of the recording panes stay as they were seen last."""
-    await Bench(tmp_path / "journal").record(STORY)
-    path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
-    path.write_bytes(
-        META + b"\n" + line("event_msg", {"type": "user_message", "message": "go"}, second=10) + b"\n"
-    )
-    with path.open("ab") as file:
-        file.write(line("event_msg", {"type": "agent_message", "message": "done"}, second=30) + b"\n")
-    os.utime(path, (BORN + 30, BORN + 30))
-    family = Family(THREAD, (path,))
-    player = Player(
-        family, VirtualClock(0), open_extra=journal_streams(tmp_path / "journal", family, NOW + 1e6)
-    )
-    player.index.read()
-    shown = []
-    for at in (NOW + 1.5, NOW + 3.5, NOW + 1.5, NOW + 5.5, BORN + 25):
-        player.seek_time(at)
-        (known,) = await player.poll(Fleet())
-        assert isinstance(known, FleetReplaced)
-        shown.append([pane.screen[2] if len(pane.screen) > 2 else "" for pane in known.fleet.panes.values()])
-    assert shown == [["c"], ["changed"], ["c"], ["it"], ["it"]]
 
 
 # ---------------------------------------------------------------- the end
@@ -363,10 +297,8 @@ async def recorded_player(folder: Path, family: Family, events: Iterable[e.Event
 async def ends_of(player: Player) -> tuple[float, dict[str, Worker]]:
     """Return the time of the end, and the workers there."""
     player.seek(1)
-    (known,) = await player.poll(Fleet())
-    assert isinstance(known, FleetReplaced)
     assert not player.playing
-    snapshot = build_snapshot(known.fleet, player._cursor.judged_at)
+    snapshot = build_snapshot(player.read().fleet, player._clock.now())
     return player.end, {worker.id: worker for worker in snapshot.workers}
 
 
@@ -378,13 +310,6 @@ async def test_killed_worker_is_dead_at_its_time(tmp_path: Path, after: float) -
     end, workers = await ends_of(await recorded_player(tmp_path, family, events))
     assert (workers[THREAD].state, workers[THREAD].assessment.since) == ("exited", BORN + after)
     assert after <= end - BORN <= after + 6
-
-
-async def test_worker_that_outlives_its_recording_is_exited_at_its_end(tmp_path: Path) -> None:
-    family = rollout(tmp_path, *asked(2), last=2)
-    end, workers = await ends_of(await recorded_player(tmp_path, family, [*LIVES, *others(30)]))
-    assert (workers[THREAD].state, workers[THREAD].assessment.since) == ("exited", BORN + 30)
-    assert end == BORN + 30
 
 
 async def test_recording_ends_with_the_last_turn(tmp_path: Path) -> None:
@@ -399,12 +324,11 @@ async def test_recording_ends_with_the_last_turn(tmp_path: Path) -> None:
     ]
     assert max(visible) == BORN + 8
     player.seek(0)
-    player.speed = 1.0
+    player.speed = 1e6
     player.toggle()
-    player._clock.set(now=BORN + 600)
     while player.playing:
-        player._play()
-    assert player._cursor.at == BORN + 8
+        player._play_on()
+    assert player.read().at == BORN + 8
 
 
 async def test_other_workers_are_not_recorded_any_more(tmp_path: Path) -> None:
@@ -425,30 +349,13 @@ async def test_export_has_the_family_alone_and_its_length(tmp_path: Path) -> Non
     await bench.record([*LIVES, *others(60)])
     stream = family_stream(family, journal_streams(bench.folder, family, NOW + 1e6)())
     report = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
-    assert [each.worker.id for each in report.workers] == [THREAD]
-    assert report.workers[0].worker.pane is not None
+    assert [each.id for each in report.workers] == [THREAD]
+    assert report.workers[0].pane is not None
     assert report.ended == BORN + 8
     stream = family_stream(family._replace(paths=()), journal_streams(bench.folder, family, NOW + 1e6)())
     alone = build_report(THREAD, stream, redact=False, ended=True, progress=lambda _: None)
-    assert str(OTHER) in {each.worker.id for each in alone.workers}
+    assert str(OTHER) in {each.id for each in alone.workers}
     assert alone.ended == BORN + 60
-
-
-async def test_seek_equals_stepping_with_a_recording(tmp_path: Path) -> None:
-    family = rollout(tmp_path, *asked(2), last=2)
-    player = await recorded_player(tmp_path, family, [*LIVES, *others(40), *died_at(BORN + 20)])
-    stepped = player.index.cursor(0)
-    steps = 0
-    while stepped.advance() is not None:
-        steps += 1
-        assert player.index.cursor(steps).fleet == stepped.fleet
-    assert steps == len(player.index.times) > 20
-
-
-async def test_rollout_alone_ends_at_its_last_line(tmp_path: Path) -> None:
-    family = rollout(tmp_path, *asked(2), last=2)
-    end, workers = await ends_of(await recorded_player(tmp_path, family, []))
-    assert (end, workers[THREAD].state, workers[THREAD].assessment.since) == (BORN + 2, "exited", BORN + 2)
 
 
 # ---------------------------------------------------------------- recordings without a thread
@@ -489,20 +396,6 @@ async def recording(folder: Path, events: Iterable[e.Event]) -> Path:
     return part
 
 
-@pytest.mark.parametrize("in_sight", [False, True])
-async def test_recording_is_listed(tmp_path: Path, in_sight: bool) -> None:
-    part = await recording(tmp_path / "journal", PANES_ALONE)
-    library = Library(CodexHome(tmp_path), VirtualClock(NOW + 100), recordings=tmp_path / "journal")
-    entries = list(library.entries())
-    (entry,) = library.fill(entries, lambda: [each.key for each in entries if in_sight])
-    assert (entry.title, entry.recording, entry.begun) == ("recording of claude", True, BORN)
-    assert entry.problem is None
-    assert entry.path == part
-    assert entry.took == 65
-    assert Query.parse("is:recording", NOW).matches(entry)
-    assert not Query.parse("!is:recording", NOW).matches(entry)
-
-
 @pytest.mark.parametrize("ending", [(), KILLED], ids=["lives", "killed"])
 async def test_recording_is_played_and_exported(tmp_path: Path, ending: list[e.Event]) -> None:
     """By its name and by its file; every state at its time; the end says what became of the worker."""
@@ -514,7 +407,7 @@ async def test_recording_is_played_and_exported(tmp_path: Path, ending: list[e.E
         shown = []
         for at in (BORN + 5, BORN + 30):
             player.seek_time(at)
-            (worker,) = build_snapshot(player._cursor.fleet, at).workers
+            (worker,) = build_snapshot(player.read().fleet, at).workers
             shown.append(str(worker.state))
         assert shown == ["running", "waiting-approval"]
         out = tmp_path / f"{len(target)}.md"

@@ -10,7 +10,7 @@ from agentdash.agents.codex.launcher_policy import read_launcher
 from agentdash.agents.launchers import read_launcher as read_any_launcher
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.link.process_tree import ProcessTree, find_launcher
-from agentdash.model.policy import Filesystem, Network
+from agentdash.model.policy import Filesystem
 from agentdash.model.process import Process, ProcessKey
 
 CWD = "/home/dev/project"
@@ -28,18 +28,10 @@ SEATBELT = (
     '"WRITABLE_ROOT_0")))\n'
 )
 BWRAP = (
-    "bwrap",
-    "--as-pid-1",
-    "--new-session",
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
+    *("bwrap", "--as-pid-1", "--new-session", "--ro-bind", "/", "/", "--dev", "/dev"),
     "--bind",
     CWD,
     CWD,
-    "--unshare-pid",
 )
 
 
@@ -58,12 +50,6 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, ProcessTree]:
     [
         (
             (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make"),
-            "codex-linux-sandbox",
-            "workspace, no network",
-            (CWD,),
-        ),
-        (
-            (HELPER, f"--permission-profile={PROFILE}", "--", "make"),
             "codex-linux-sandbox",
             "workspace, no network",
             (CWD,),
@@ -88,12 +74,6 @@ def chain(*argvs: tuple[str, ...]) -> tuple[Process, ProcessTree]:
             "workspace, network on",
             (CWD, "/srv/data"),
         ),
-        (
-            ("codex-linux-sandbox", "--sandbox-policy", '"read-only"'),
-            "codex-linux-sandbox",
-            "read-only, no network",
-            (),
-        ),
         ((*BWRAP, "--unshare-net", "--", "make"), "bwrap", "workspace, no network", (CWD,)),
         ((*BWRAP, "--", "make", "--unshare-net"), "bwrap", "workspace, network on", (CWD,)),
         (
@@ -117,19 +97,6 @@ def test_policy(argv: tuple[str, ...], by: str, brief: str, roots: tuple[str, ..
     assert (found.by, found.policy.brief(), found.policy.writable_roots) == (by, brief, roots)
 
 
-def test_helper_has_the_policy_of_the_chain() -> None:
-    helper = (HELPER, "--sandbox-policy-cwd", CWD, "--permission-profile", PROFILE, "--", "make")
-    inner = ("codex-linux-sandbox", *helper[1:-2], "--apply-seccomp-then-exec", "--", "make")
-    found = find_launcher(*chain(helper, BWRAP, inner))
-    assert found is not None
-    assert found.policy is not None
-    assert (found.by, found.policy.filesystem, found.policy.network) == (
-        "codex-linux-sandbox",
-        Filesystem.WORKSPACE,
-        Network.OFF,
-    )
-
-
 @pytest.mark.parametrize(
     "profile",
     ["", "{", '{"type":"managed"', "[1]", "null", '{"type":"of-2030"}', '{"type":"managed","file_system":3}'],
@@ -144,11 +111,6 @@ def test_launcher_in_a_command() -> None:
     found = find_launcher(*chain())
     assert found is not None
     assert (found.by, found.policy) == ("nothing", None)
-
-
-def test_command_without_ancestors() -> None:
-    command, _ = chain()
-    assert find_launcher(command, ProcessTree([command], {})) is None
 
 
 def test_launcher_is_identified_by_its_arguments() -> None:
@@ -183,9 +145,3 @@ def test_bubblewrap_of_anything(options: list[str], expected: str) -> None:
     assert launcher is not None
     assert launcher.policy is not None
     assert launcher.policy.brief() == expected
-
-
-def test_bubblewrap_with_its_options_in_a_file_has_no_known_policy() -> None:
-    launcher = read_any_launcher("bwrap", ["bwrap", "--args", "8", "--", "bash"])  # Gemini CLI 0.61.0
-    assert launcher is not None
-    assert launcher.policy is None

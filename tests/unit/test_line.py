@@ -8,15 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from agentdash.collect.clock import SystemClock
-from agentdash.model.engine_failure import EngineFailure
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.report import line
-from agentdash.store import line_file, status_file
+from agentdash.store import line_file
 from agentdash.store.status_file import Publisher
 
 NOW = 1_763_000_000.0
@@ -60,7 +57,7 @@ def published(home: Path, snapshot: Snapshot = FLEET) -> Publisher:
 
 
 def text_of(home: Path, now: float = NOW, *, tmux: bool = False) -> str:
-    return line.line_text(line.current_line(str(home.resolve()), now), now, tmux=tmux)
+    return line.current_line(str(home.resolve()), now)["tmux" if tmux else "plain"]
 
 
 def test_line_of_a_fleet(tmp_path: Path) -> None:
@@ -69,33 +66,6 @@ def test_line_of_a_fleet(tmp_path: Path) -> None:
     assert text_of(tmp_path / "home", tmux=True) == (
         "#[fg=red,bold]2 need you 14m#[default], 1 running, #[fg=magenta]1 mismatch#[default]"
     )
-
-
-@pytest.mark.parametrize(
-    ("workers", "shown"),
-    [
-        ((), "no workers"),
-        ((worker(1, State.COMPLETED), worker(2, State.COMPLETED)), "2 done"),
-        ((worker(1, State.WAITING_INPUT),), "1 needs you"),
-        ((worker(1, State.UNREACHABLE),), "1 unclear"),
-    ],
-)
-def test_small_fleets(tmp_path: Path, workers: tuple[Worker, ...], shown: str) -> None:
-    published(tmp_path / "home", Snapshot(NOW, workers))
-    assert text_of(tmp_path / "home") == shown
-
-
-def test_failure_of_the_engine_shows(tmp_path: Path) -> None:
-    failure = EngineFailure(at=NOW, step="judge", error="KeyError: x")
-    published(tmp_path / "home", replace(FLEET, failure=failure))
-    assert text_of(tmp_path / "home").endswith(", agentdash failed")
-
-
-def test_it_is_removed_with_the_status_file(tmp_path: Path, state: Path) -> None:
-    publisher = published(tmp_path / "home")
-    assert sorted(path.suffix for path in state.iterdir()) == [".json", ".line"]
-    publisher.withdraw()
-    assert list(state.iterdir()) == []
 
 
 def test_file_of_the_home_or_the_only_one(tmp_path: Path) -> None:
@@ -118,7 +88,13 @@ def test_old_file_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", b"agentdash.line/2\n", b"agentdash.line/1\nhome /\nwritten_at x\nboot \n"]
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"agentdash.line/1\n",
+        b"agentdash.line/2\nwritten_at x\nboot \nhome /\nplain \ntmux \n",
+    ],
 )
 def test_malformed_file_is_none(tmp_path: Path, content: bytes) -> None:
     publisher = published(tmp_path / "home")
@@ -134,10 +110,6 @@ def test_file_of_others_is_none(tmp_path: Path) -> None:
     path.unlink()
     os.mkfifo(path, 0o600)
     assert line_file.read_line_files() == []
-
-
-def test_constants_repeat_those_of_the_status_file() -> None:
-    assert line.TOO_OLD_S == status_file.TOO_OLD
 
 
 def test_home_of_the_config_file_is_left_to_the_slow_way(
@@ -166,17 +138,6 @@ def test_without_a_file_it_says_so(tmp_path: Path) -> None:
         assert done.stderr == (
             "agentdash: there is no status file: start `agentdash publish`, or the dashboard\n"
         )
-
-
-def test_both_ways_print_the_same(tmp_path: Path) -> None:
-    publisher = Publisher(tmp_path, SystemClock())
-    publisher.write(FLEET)
-    fast = run("-m", "agentdash", "line", "--tmux", home=tmp_path)
-    slow = run("-m", "agentdash", "line", "--tmux", "--codex-home", str(tmp_path), home=tmp_path)
-    assert (fast.returncode, fast.stderr) == (0, "")
-    assert "need you" in fast.stdout
-    words = [done.stdout.split(", ")[1:] for done in (fast, slow)]  # but for the age
-    assert words[0] == words[1]
 
 
 def test_it_imports_next_to_nothing(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from agentdash.cli.mcp_tools import MAX_ANSWER_CHARACTERS, _in_thread, _short
+from agentdash.cli.mcp_tools import MAX_ANSWER_CHARACTERS, _short
 from tests.unit.rollout_files import RECORDINGS
 
 pytestmark = pytest.mark.slow
@@ -109,7 +108,7 @@ async def test_answers(home: Path) -> None:
         _, text = await ask(client, "wait", target=BOARD, until=["running"], timeout_seconds=0)
         assert "timed-out" in text
         _, text = await ask(client, "check")
-        assert f"{BOARD} denied filesystem sqlite /home/dev/board/kanban.db" in text
+        assert f"{BOARD} denied: sqlite /home/dev/board/kanban.db" in text
         assert "stale-network-flag" in text
         _, text = await ask(client, "sessions", limit=2)
         assert len(json.loads(text)["sessions"]) == 2
@@ -154,20 +153,3 @@ def test_without_the_sdk_it_says_what_to_install(without_sdk: dict[str, str]) ->
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install '.[mcp]'" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_it_ends_with_its_client(home: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "agentdash", "mcp", "--no-tmux"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        env=environment(home),
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (0, b"")
-
-
-async def test_what_a_tool_freezes_may_be_collected() -> None:
-    """A command that ends freezes what it leaves: a server would keep the cycles of each answer."""
-    await _in_thread(gc.freeze)
-    assert gc.get_freeze_count() == 0

@@ -64,12 +64,6 @@ def test_equal_observations_under_two_policies_are_two_rows(memory: Memory) -> N
     assert {each.policy_since for each in found.observations} == {NOW - 60, None}
 
 
-def test_homes_and_threads_are_apart(memory: Memory, tmp_path: Path) -> None:
-    memory.save([ThreadMemory("t1", (SEEN,)), ThreadMemory("t2", (SEEN,))], [], NOW)
-    assert [found.thread for found in memory.threads(["t2"])] == ["t2"]
-    assert Memory(memory.path.parent, tmp_path / "other").threads(["t1", "t2"]) == []
-
-
 def test_an_older_fact_of_a_pane_does_not_replace_a_newer_one(memory: Memory) -> None:
     memory.save([], [PAST], NOW)
     memory.save([], [replace(PAST, seen=NOW - 1, state=State.RUNNING)], NOW)
@@ -92,15 +86,6 @@ def test_known_facts_are_not_written_again(memory: Memory) -> None:
         before = memory.path.stat().st_mtime_ns
         reader.save(known, [replace(worker, seen=NOW + 1) for worker in workers], NOW + 1)
         assert memory.path.stat().st_mtime_ns == before
-
-
-def test_the_oldest_rows_are_dropped_when_there_are_too_many(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agentdash.store.memory._MAX_PANES", 10)
-    many = [replace(PAST, pane=PaneKey("default", f"%{number}"), seen=NOW + number) for number in range(25)]
-    memory.save([], many, NOW)
-    assert [past.pane.id for past in memory.past_workers()] == [f"%{number}" for number in range(15, 25)]
 
 
 def test_facts_of_another_version_are_left_out(memory: Memory) -> None:

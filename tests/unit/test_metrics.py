@@ -1,25 +1,17 @@
-"""`agentdash metrics`: its text as Prometheus's own parser reads it, and the local server."""
+"""`agentdash metrics`: its text as Prometheus's own parser reads it."""
 
 from __future__ import annotations
 
 import asyncio
-import http.client
-import os
-import re
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
-import click
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from agentdash import __version__
-from agentdash.cli.metrics import _address, _is_local, metrics_text
+from agentdash.cli.metrics import metrics_text
 from agentdash.demo.play import demo_hub
 from agentdash.model.fleet import SourceHealth
 from agentdash.model.states import Group, State
@@ -115,71 +107,3 @@ async def test_numbers_agree_with_the_demo() -> None:
         for (name, labels), number in found.items()
         if name == "agentdash_workers" and ("state", "running") in labels
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [("127.0.0.1:9147", ("127.0.0.1", 9147)), ("localhost:0", ("127.0.0.1", 0)), ("[::1]:80", ("::1", 80))],
-)
-def test_address(text: str, address: tuple[str, int]) -> None:
-    assert _address(text) == address
-
-
-@pytest.mark.parametrize(
-    "text", ["", "9147", ":9147", "0.0.0.0:9147", "192.168.1.2:80", "127.0.0.1:", "127.0.0.1:99999", "a.b:1"]
-)
-def test_other_addresses_are_refused(text: str) -> None:
-    with pytest.raises(click.UsageError, match="give a loopback address and a port"):
-        _address(text)
-
-
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        (b"127.0.0.1:9147", True),
-        (b"[::1]:9147", True),
-        (b"[::1]", True),
-        (b"localhost:1", True),
-        (b"evil.example:9147", False),
-        (b"evil.example", False),
-    ],
-)
-def test_names_of_the_web_are_refused(host: bytes, local: bool) -> None:
-    assert _is_local(b"GET /metrics HTTP/1.1\r\nHost: " + host + b"\r\n\r\n") is local
-
-
-@pytest.mark.slow
-def test_server(tmp_path: Path) -> None:
-    environ = {
-        **os.environ,
-        "XDG_STATE_HOME": str(tmp_path),
-        "CODEX_HOME": str(tmp_path / "home"),
-        "TMUX": "",
-    }
-    command = [sys.executable, "-m", "agentdash", "metrics", "--no-tmux"]
-    once = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
-    assert value(parsed(once.stdout), "past_workers") == 0
-    with subprocess.Popen(
-        [*command, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True, env=environ
-    ) as server:
-        try:
-            assert server.stderr is not None
-            served = re.search(r"http://127.0.0.1:(\d+)/metrics", server.stderr.readline())
-            assert served
-            answers = [_get(int(served[1]), path) for path in ("/metrics", "/", "/metrics")]
-            assert [status for status, _ in answers] == [200, 404, 200]
-            found = parsed(answers[2][1])
-            assert value(found, "source_up", source="codex") == 0
-        finally:
-            server.terminate()
-            assert server.wait() == 143
-
-
-def _get(port: int, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()

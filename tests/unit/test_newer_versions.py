@@ -11,8 +11,8 @@ import pytest
 
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.config.argv import parse_options
+from agentdash.agents.codex.config.precedence import LAST_MEASURED
 from agentdash.agents.codex.config.reader import read_request
-from agentdash.agents.codex.config.versions import LAST_MEASURED
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot

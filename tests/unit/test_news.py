@@ -1,4 +1,4 @@
-"""`agentdash watch`: plain sentences for what changes."""
+"""`agentdash status --follow`: plain sentences for what changes."""
 
 from __future__ import annotations
 
@@ -44,14 +44,6 @@ def test_summary_comes_first() -> None:
         "2 workers: 1 needs you, 1 running",
         f"Push it (codex) waits for approval: {ASKS.fact.text}",
     ]
-
-
-def test_changes() -> None:
-    running, asks = Snapshot(1.0, workers=(RUNNING,)), Snapshot(2.0, workers=(ASKS,))
-    assert lines(running, asks) == [f"Push it (codex) waits for approval: {ASKS.fact.text}"]
-    assert lines(asks, asks) == []
-    assert lines(Snapshot(0.0), running) == ["new: Push it (codex) is running"]
-    assert lines(running, Snapshot(2.0)) == ["Push it (codex) has gone"]
 
 
 def test_work_is_no_news() -> None:

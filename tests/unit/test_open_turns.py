@@ -61,15 +61,12 @@ AFTER = [e.TurnStarted(thread=T, at=110.0, line=10), done(at=111.0)]
     ("events", "state", "words"),
     [
         ([*agent(), done(), status("busy")], State.RUNNING, "waits for 1 background agent"),
-        ([*agent(), *agent(OTHER), done(), status("busy")], State.RUNNING, "2 background agents"),
         ([*agent(ended=True), *agent(OTHER), done(), status("busy")], State.RUNNING, "1 background"),
         # the agent has ended, and the next turn not begun
         ([*agent(ended=True), done(), status("busy")], State.RUNNING, "status busy"),
         ([*agent(ended=True), done(), status("busy"), *AFTER], State.RUNNING, "status busy"),
-        ([*agent(), done(), status("busy"), *AFTER], State.RUNNING, "waits for 1 background agent"),
         # it compacts, or begins before its prompt is written
         ([done(), status("busy", since=105.0)], State.RUNNING, "status busy"),
-        ([done(), status("busy")], State.RUNNING, "status busy"),
         ([*agent(), done(), status("busy"), screen("completed", "answered")], State.RUNNING, "1 background"),
         ([status("busy"), screen("failed-provider", "failed")], State.RUNNING, ""),
         (
@@ -84,11 +81,6 @@ AFTER = [e.TurnStarted(thread=T, at=110.0, line=10), done(at=111.0)]
         ([*agent(), done(), status("idle", since=103.1)], State.COMPLETED, "complete"),
         # a file that neither the beginning nor the end of a later turn changed
         ([done(), status("busy", since=100.1), *AFTER], State.COMPLETED, "complete"),
-        (
-            [done(error="429", error_kind="rate_limit"), status("idle", since=103.1)],
-            State.FAILED_PROVIDER,
-            "429",
-        ),
     ],
 )
 def test_claude_code_by_its_status_file(events: Events, state: State, words: str) -> None:
@@ -123,7 +115,6 @@ def codex() -> list[e.Event]:
     ("read", "kind"),
     [
         (("running", "reconnecting", "• Reconnecting... 5/8"), FactKind.PROVIDER),
-        (("running", "exec-reconnecting", "ERROR: Reconnecting... 2/5"), FactKind.PROVIDER),
         (("failed-provider", "failed", "■ overloaded"), FactKind.WORK),
         (("interrupted", "interrupted", "■ Conversation interrupted"), FactKind.WORK),
     ],
@@ -142,13 +133,10 @@ def test_codex_by_its_rollout(read: tuple[str, str, str], kind: FactKind) -> Non
     [
         ("opencode", Chat(by="x", turn="open"), ("completed", "finished"), State.RUNNING),
         ("opencode", Chat(by="x", turn="open", since=99.0), ("failed-provider", "failed"), State.RUNNING),
-        ("copilot", Chat(by="x", turn="open"), ("waiting-input", "idle"), State.RUNNING),
         ("copilot", Chat(by="x", turn="open"), ("waiting-input", "question"), State.WAITING_INPUT),
         ("gemini", Chat(by="x", turn="open"), ("waiting-approval", "approval"), State.WAITING_APPROVAL),
         ("opencode", Chat(by="x", turn="open"), ("running", "retrying"), State.RUNNING),
         ("opencode", Chat(by="x", turn="open", since=90.0), ("completed", "finished"), State.COMPLETED),
-        ("opencode", Chat(by="x", turn="ended"), ("completed", "finished"), State.COMPLETED),
-        ("opencode", None, ("running", "retrying"), State.RUNNING),
         ("opencode", None, ("failed-provider", "failed"), State.FAILED_PROVIDER),
         # its chat has no line for a turn that is cancelled or fails
         ("qwen", Chat(by="x", turn="open"), ("interrupted", "interrupted"), State.INTERRUPTED),
@@ -159,9 +147,7 @@ def test_other_clis_by_their_logs(cli: str, chat: Chat | None, read: tuple[str, 
     assert seen(log, screen(*read, agent=cli), agent=cli).state is state
 
 
-@pytest.mark.parametrize(
-    ("started", "goes_on"), [(101.2, True), (102.8, True), (99.0, False), (130.0, False)]
-)
+@pytest.mark.parametrize(("started", "goes_on"), [(101.2, True), (99.0, False), (130.0, False)])
 def test_a_background_command_goes_on_while_what_it_started_lives(started: float, goes_on: bool) -> None:
     """Other commands of the session may be alive."""
     left = [
@@ -178,8 +164,6 @@ def test_a_background_command_goes_on_while_what_it_started_lives(started: float
     ("title", "name"),
     [
         ("Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA", "1:api"),
-        ("Gi=1;AA", "1:api"),
-        ("✳ Claude Code", "✳ Claude Code"),
         ("Go; fix a=1", "Go; fix a=1"),
     ],
 )

@@ -66,21 +66,15 @@ class Case(NamedTuple):
 
 OVERRULED = {
     "-s": Case("-s workspace-write", READ_ONLY, FIRST, requirements=ONLY_READ),
-    "--sandbox=": Case("--sandbox=workspace-write", READ_ONLY, FIRST, requirements=ONLY_READ),
-    "-c mode": Case("-c sandbox_mode=workspace-write", READ_ONLY, FIRST, requirements=ONLY_READ),
     "-c quoted": Case(
         "-c 'sandbox_mode=\"workspace-write\"'", READ_ONLY, f"{REQUIREMENTS}:2", requirements="\n" + ONLY_READ
     ),
     "full access": Case("--yolo", READ_ONLY, FIRST, ("files", "network", "approval"),
                         requirements=NOT_FULL + ONLY_ASK),
     "user": Case("", READ_ONLY, FIRST, requirements=ONLY_READ, user=MODE),
-    "project": Case("", READ_ONLY, FIRST, requirements=ONLY_READ, project=MODE),
     "profile": Case("-p x", READ_ONLY, FIRST, requirements=ONLY_READ, profile=MODE),
     "user below project": Case("", READ_ONLY, "", user=MODE, project='sandbox_mode = "read-only"\n'),
     "-a": Case("-a never", PROFILE, FIRST, ("approval",), requirements=ONLY_ASK),
-    "-c approval": Case(
-        "-c approval_policy=never", PROFILE, FIRST, ("approval",), requirements=ONLY_ASK
-    ),
     "user approval": Case(
         "", PROFILE, FIRST, ("approval",), requirements=ONLY_ASK, user='approval_policy = "never"\n'
     ),
@@ -95,10 +89,6 @@ OVERRULED = {
         "-s workspace-write -c sandbox_workspace_write.network_access=true", PROFILE, FIRST,
         ("network",), requirements=FORCED.format(":workspace"),
     ),
-    "-c network alone": Case(
-        "-c sandbox_workspace_write.network_access=true", READ_ONLY, FIRST, ("network",),
-        requirements=ONLY_READ,
-    ),
     "managed network": Case(
         "-s workspace-write -c sandbox_workspace_write.network_access=true", WORKSPACE, f"{MANAGED}:2",
         ("network",), managed="[sandbox_workspace_write]\nnetwork_access = false\n",
@@ -110,9 +100,6 @@ OVERRULED = {
     "-c permissions": Case(
         "-c 'default_permissions=\":workspace\"'", replace(READ_ONLY, profile=":read-only"), FIRST,
         requirements=ONE,
-    ),
-    "modes below permissions": Case(
-        "-c 'default_permissions=\":workspace\"'", READ_ONLY, FIRST, requirements=ONLY_READ
     ),
     "this host": Case(
         "-s workspace-write", READ_ONLY, FIRST,
@@ -129,7 +116,6 @@ AS_ASKED = {
         "-s workspace-write", WORKSPACE, "",
         requirements=ON_HOST.format("no.such.host"),
     ),
-    "another Codex": Case("--remote ws://h:1 -s workspace-write", READ_ONLY, "", requirements=ONLY_READ),
 }  # fmt: skip
 CASES = [pytest.param(case, id=name) for name, case in (OVERRULED | AS_ASKED).items()]
 
@@ -188,11 +174,10 @@ def test_the_setting_that_decides_is_named(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("version", ["0.169.0", "0.175.0"])
-def test_other_versions_name_it_too(case: Case, version: str, tmp_path: Path) -> None:
-    found = list(request_findings(told(case.told), (asked(case, tmp_path, version),)))
+def test_a_newer_version_names_it_too(case: Case, tmp_path: Path) -> None:
+    found = list(request_findings(told(case.told), (asked(case, tmp_path, "0.175.0"),)))
     assert bool(found) is bool(case.winner)
-    assert all(("(by the rules of 0.171)" in each.message) is (version == "0.175.0") for each in found)
+    assert all("(by the rules of 0.171)" in each.message for each in found)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -27,7 +27,7 @@ from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, enco
 from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock, parse_time
-from agentdash.replay.cursor import Cursor, last_time, skim
+from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family, find_family
 from agentdash.replay.index import Mark, StreamIndex
 from agentdash.replay.player import Player
@@ -88,10 +88,11 @@ def test_seek_equals_stepping(folder: Path, data: st.DataObject) -> None:
 
 def closed(family) -> Snapshot:
     """Return the snapshot at the end."""
-    player = Player(family, VirtualClock(0))
+    clock = VirtualClock(0)
+    player = Player(family, clock)
     player.index.read()
     player.seek(1)
-    return build_snapshot(player._cursor.fleet, player._cursor.judged_at)
+    return build_snapshot(player.read().fleet, clock.now())
 
 
 def by_id(snapshot: Snapshot) -> dict[str, Worker]:
@@ -225,10 +226,10 @@ async def test_play_to_end_and_restart() -> None:
         await running.wait_for(lambda: not player.playing)
         assert player.share == 1
         assert clock.now() > player.end
-        player.request(player.toggle)
-        player.request(player.toggle)
+        player.toggle()
+        player.toggle()
         await running.snapshot_with(lambda s: len(s.workers) == 1)
-        player.request(lambda: player.seek(1))
+        player.seek(1)
         assert (await running.snapshot_with(lambda s: len(s.workers) == 3)).workers == end.workers
 
 
@@ -240,14 +241,14 @@ async def test_highest_speed_emits_every_visible_step(monkeypatch: pytest.Monkey
     running = asyncio.create_task(
         player.stream(lambda events: emitted.extend(e.at for e in events), LatestValue(Fleet()))
     )
-    async with asyncio.timeout(20):
-        while player.playing:  # noqa: ASYNC110 - the player has no event for this
-            await asyncio.sleep(0)
-    running.cancel()
-    await asyncio.wait([running])
     steps = [
         at for at, mark in zip(player.index.times, player.index.marks, strict=True) if mark & Mark.VISIBLE
     ]
+    async with asyncio.timeout(20):
+        while len(emitted) <= len(steps):  # noqa: ASYNC110 - the player has no event for this
+            await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
     assert emitted[1:-1] == steps[1:]
 
 
@@ -290,7 +291,7 @@ async def test_growing_session_goes_live(tmp_path: Path) -> None:
             file.write(last[20:])
         await running.snapshot_with(lambda s: s.workers[0].state == "completed")
         assert player.live
-        await player.request(lambda: player.seek_mark(Mark.VISIBLE, -1))
+        player.seek_mark(Mark.VISIBLE, -1)
         assert (player.live, player.playing) == (False, False)
 
 
@@ -298,13 +299,13 @@ async def test_closed_session_is_resumed(tmp_path: Path) -> None:
     source = next((RECORDINGS / "0.169.0" / "killed-mid-command").iterdir())
     lines = source.read_bytes().splitlines(keepends=True)
     growing = tmp_path / source.name
-    growing.write_bytes(b"".join(lines[:-1]))
+    growing.write_bytes(b"".join(lines[:-2]))
     clock = VirtualClock(0)
     player = Player(find_family(NO_HOME, str(growing)), clock, speed=64.0)
     async with RunningPlayer(player, clock) as running:
         await running.snapshot_with(lambda s: bool(s.workers) and s.workers[0].state == "exited")
         with growing.open("ab") as file:
-            file.write(lines[-1])
+            file.write(b"".join(lines[-2:]))
         await running.snapshot_with(lambda s: s.workers[0].state == "running")
 
 
@@ -314,9 +315,9 @@ async def test_seek_finding() -> None:
     async with RunningPlayer(player, clock) as running:
         snapshot = await running.snapshot_with(lambda s: sum(w.mismatch for w in s.workers) == 3)
         assert not player.playing
-        await player.request(lambda: player.seek_finding(4))
+        player.seek_finding(4)
         await running.wait_for(lambda: bool(player.notice))
-        assert snapshot.workers == build_snapshot(player._cursor.fleet, 0).workers
+        assert snapshot.workers == build_snapshot(player.read().fleet, 0).workers
 
 
 # ---------------------------------------------------------------- big files
@@ -330,33 +331,17 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_unindexed_position_is_skimmed_then_exact(big: Path) -> None:
+def test_seeks_wait_for_the_index(big: Path) -> None:
     player = Player(find_family(NO_HOME, str(big)), VirtualClock(0))
     player.seek(0.8)
-    assert not player.exact
-    assert player.share == pytest.approx(0.8, abs=0.02)
-    assert player._cursor.stream.offset < big.stat().st_size
-    skimmed = build_snapshot(player._cursor.fleet, 0).workers[0]
-    assert skimmed.notes[0].startswith("only head and tail")
-    assert not player.seek_mark(Mark.TURN, 1)
-    assert player.seek_mark(Mark.VISIBLE, 1)
-    at = player._cursor.at
+    assert player.is_waiting
+    assert player.position == 1
     player.index.read()
-    player._apply_index()
-    assert player.exact
-    exact = build_snapshot(player._cursor.fleet, 0).workers[0]
-    assert player._cursor.at == at
-    assert exact.notes == ()
-    assert [call.text for call in exact.calls[:5]] == [call.text for call in skimmed.calls[:5]]
-
-
-@pytest.mark.slow
-def test_skim_and_last_time_of_a_big_file(big: Path) -> None:
-    index = index_of(find_family(NO_HOME, str(big)), apart=60.0)
-    assert index.times[-1] <= last_time(big) <= index.times[-1] + 1
-    for number in (1, len(index.times) // 3, len(index.times) - 5):
-        cursor = skim(family_stream(find_family(NO_HOME, str(big))), index.times[number])
-        assert cursor.at == index.times[number]
+    player._play_on()
+    assert not player.is_waiting
+    assert player.share == pytest.approx(0.8, abs=0.02)
+    assert player.read().at == player.index.times[player.position - 1]
+    assert build_snapshot(player.read().fleet, 0).workers[0].notes == ()
 
 
 @pytest.mark.slow

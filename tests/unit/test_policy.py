@@ -48,27 +48,13 @@ def test_recorded_versions_have_equal_policies(version: str) -> None:
     assert workspace is not None
     assert online is not None
     assert full is not None
-    assert (read.filesystem, read.network, read.brief()) == (
-        Filesystem.READ_ONLY,
-        Network.OFF,
+    assert [policy.brief() for policy in (read, workspace, online, full)] == [
         "read-only, no network",
-    )
-    assert (workspace.filesystem, workspace.network, workspace.brief()) == (
-        Filesystem.WORKSPACE,
-        Network.OFF,
         "workspace, no network",
-    )
-    assert (online.filesystem, online.network, online.brief()) == (
-        Filesystem.WORKSPACE,
-        Network.ON,
         "workspace, network on",
-    )
-    assert (full.filesystem, full.network, full.enforced_by, full.brief()) == (
-        Filesystem.UNRESTRICTED,
-        Network.ON,
-        "nobody",
         "full access",
-    )
+    ]
+    assert full.enforced_by == "nobody"
     assert read.writable_roots == ()
     assert set(workspace.writable_roots) - {"/home/dev/.codex/memories"} == {CWD, "/tmp", TMPDIR}
     assert online.writable_roots == workspace.writable_roots
@@ -92,11 +78,6 @@ def test_paths_writable_in_a_recorded_workspace(version: str) -> None:
     assert protected is (int(version.split(".")[1]) < 125)  # only profiles have an entry for .git
 
 
-def test_repeated_entries_are_one() -> None:
-    """0.169 repeats the entries of protected paths at the first turn after a `/review`."""
-    assert managed(ENTRY, ENTRY) == managed(ENTRY)
-
-
 def test_profile_outranks_legacy_policy() -> None:
     both = managed(ENTRY, sandbox_policy={"type": "danger-full-access"})
     assert both.filesystem is Filesystem.READ_ONLY
@@ -113,14 +94,8 @@ def test_profile_outranks_legacy_policy() -> None:
             "all files, no network",
             "external",
         ),
-        (
-            {"sandbox_policy": {"type": "external-sandbox", "network_access": "enabled"}},
-            "full access",
-            "external",
-        ),
         ({"sandbox_policy": {"type": "moon-base"}}, "files unknown, network unknown", "codex"),
         ({"permission_profile": {"type": "disabled"}}, "full access", "nobody"),
-        ({"permission_profile": {"type": "external", "network": "enabled"}}, "full access", "external"),
         (
             {
                 "permission_profile": {
@@ -144,17 +119,6 @@ def test_profile_outranks_legacy_policy() -> None:
             "nobody",
         ),
         (
-            {
-                "permission_profile": {
-                    "type": "managed",
-                    "file_system": {"type": "cloud"},
-                    "network": "enabled",
-                }
-            },
-            "files unknown, network on",
-            "codex",
-        ),
-        (
             {"permission_profile": {"type": "managed", "network": "sometimes"}},
             "files unknown, network unknown",
             "codex",
@@ -167,10 +131,6 @@ def test_policy_formats_of_other_versions(payload: dict[str, Any], brief: str, e
     found = from_turn({"cwd": CWD, **payload})
     assert found is not None
     assert (found.brief(), found.enforced_by) == (brief, enforced_by)
-
-
-def test_payload_without_policy() -> None:
-    assert from_turn({"cwd": CWD, "model": "m"}) is None
 
 
 def test_legacy_workspace_without_temporary_directories() -> None:
@@ -203,19 +163,11 @@ def test_policy_with_hidden_paths_is_custom(access: str) -> None:
     assert not found.may_write(f"{CWD}/a.pem")
 
 
-def test_writable_root_is_unrestricted_unless_entries_restrict_it() -> None:
-    assert managed(special("write", "root")).filesystem is Filesystem.UNRESTRICTED
-    assert managed(special("write", "root"), entry("read", "/etc")).filesystem is Filesystem.CUSTOM
-
-
 @pytest.mark.parametrize(
     "strange",
     [
         entry("append", CWD),
-        special("write", "moon"),
-        {"access": "write"},
         {"path": {"type": "special"}, "access": "write"},
-        "root",
         None,
     ],
 )
@@ -312,11 +264,3 @@ def test_environment_context_in_tags_and_in_plain_text(text: str) -> None:
         ),
         approval="on-request",
     )
-
-
-def test_environment_context_of_present_versions_has_no_policy() -> None:
-    text = (
-        "<environment_context>\n  <cwd>/p</cwd>\n"
-        "  <filesystem><permission_profile type='disabled'/></filesystem>\n</environment_context>"
-    )
-    assert from_environment_context(text) == (None, "/p")

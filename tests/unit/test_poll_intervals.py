@@ -25,6 +25,9 @@ class DrawingSensor(TmuxSensor):
         self.panes = panes
         self.polls = 0
 
+    def has_news(self) -> bool:
+        return True
+
     async def poll(self, at: float) -> list[e.Event]:
         self.polls += 1
         if self.polls == 2:

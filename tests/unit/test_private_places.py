@@ -53,12 +53,10 @@ TMP = mount(3, "/tmp")
 @pytest.mark.parametrize(
     ("mounts", "kinds", "lost"),
     [
-        ((READ_ONLY_ROOT, WORK, TMP), [], ""),
         ((tmpfs(1, "/"), WORK, TMP), [], "/, /home/dev"),  # `:minimal`, `:root = deny` (0.169, 0.171)
         ((tmpfs(1, "/", fstype="overlay"), WORK, TMP), [], "/, /home/dev"),
         ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/home/dev"), mount(5, CWD)), [], "/home/dev"),
         ((READ_ONLY_ROOT, WORK, TMP, tmpfs(4, "/dev"), tmpfs(5, "/dev/shm"), tmpfs(6, "/proc")), [], ""),
-        ((mount(1, "/"), WORK, TMP), ["filesystem-wider"], ""),
         (
             (tmpfs(1, "/", private=False), WORK, TMP),
             ["filesystem-wider"],
@@ -123,12 +121,6 @@ def given(*roots: str) -> Policy:
     ("above", "own", "roots", "is_wider"),
     [
         ({}, {"TMPDIR": "/tmp/claude-0"}, ("/tmp/claude-0",), False),
-        (
-            {"CLAUDE_CODE_TMPDIR": "/home/dev/scratch"},
-            {"TMPDIR": "/tmp/claude-0", "CLAUDE_CODE_TMPDIR": "/home/dev/scratch/claude-0"},
-            ("/home/dev/scratch/claude-0", "/tmp/claude-0"),
-            False,
-        ),
         (  # by settings.json, which the environment of its process does not show
             {},
             {"TMPDIR": "/tmp/claude-0", "CLAUDE_CODE_TMPDIR": "/home/dev/scratch/claude-0"},
@@ -147,7 +139,6 @@ def given(*roots: str) -> Policy:
             ("/home/dev", "/tmp/claude-0"),
             True,
         ),
-        ({}, {"TMPDIR": "/tmp/claude-0"}, ("/home/dev/scratch/claude-0", "/tmp/claude-0"), True),
         ({}, {"TMPDIR": "/tmp/claude-0"}, ("/home/dev", "/tmp/claude-0"), True),
     ],
 )
@@ -187,26 +178,6 @@ def test_one_directory_that_the_policy_does_not_name_is_the_temporary_one() -> N
     assert with_tmpdir(both, TOLD, ("/tmp/link",)) == both
 
 
-# ---------------------------------------------------------------- a mediated network
-
-
-@pytest.mark.parametrize("flag", ["1", None])
-def test_mediated_network_is_neither_open_nor_unmarked(flag: str | None) -> None:
-    """`network_proxy`, and `transparent_tcp` with its TUN in a namespace of the command's own (0.171)."""
-    env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1", "HOME": "/home/dev"}
-    if flag:
-        env["CODEX_NETWORK_PROXY_ACTIVE"] = flag
-    found = worker(
-        begun(policy=replace(WORKSPACE, network=Network.MEDIATED)),
-        called(),
-        e.HostSeen(at=90, platform="linux", kernel=HOST),
-        process(50, started=90.0, agent="codex"),
-        process(77, 50, started=104.0, kernel=SANDBOXED, env=env),
-        held(110),
-    ).sandbox
-    assert (found.verdict, found.findings) == ("match", ())
-
-
 # ---------------------------------------------------------------- homes
 
 
@@ -237,11 +208,8 @@ PRINTED = (
     ("cwd", "target", "script", "before", "path"),
     [
         ("/home/ann/proj", "/home/ann/notes", "touch /home/ann/notes", (), "/x/rollout"),
-        ("/root/proj", "/root/notes", "touch /root/notes", (), "/x/rollout"),
-        ("/Users/ann/proj", "/Users/ann/notes", "touch ../notes", (), "/x/rollout"),
         ("/mnt/c/Users/ann/p", "/mnt/c/Users/ann/notes", "touch ../notes", (), "/x/rollout"),
         ("/srv/people/ann/proj", "/srv/people/ann/notes", "touch ../notes", (), "/x/rollout"),
-        ("/srv/people/ann/a/b", "/srv/people/ann/notes", "touch ../../notes", (), "/x/rollout"),
         ("/data/x", "/srv/people/ann/notes", "touch /srv/people/ann/notes", PRINTED, "/x/rollout"),
         ("/data/x", "/srv/people/ann/notes", "touch ~/notes", (), "/x/rollout"),
         ("/data/x", "/srv/people/ann/notes", 'touch "$HOME/notes"', (), "/x/rollout"),
@@ -298,9 +266,7 @@ def test_git_directory_of_a_linked_worktree() -> None:
         ("git", "git init /x", True),
         ("git *", "git init /x", True),
         ("git init:*", "git init /x", True),
-        ("git push *", "git init /x", False),
         ("gi", "git init /x", False),
-        ("*", "git init /x", False),
     ],
 )
 def test_excluded_command_that_ran_inside(excluded: str, script: str, is_named: bool) -> None:

@@ -26,41 +26,28 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(out: io.StringIO, times: list[float]) -> str:
+def shown(out: io.StringIO, times: list[float], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seconds = iter([0.0, *times])
-    with Progress("files", len(times), 100_000_000 * len(times), out, lambda: next(seconds)) as progress:
+    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("sys.stderr", out)
+    with Progress(100_000_000 * len(times)) as progress:
         for _ in times:
             progress.add(100_000_000)
-    return out.getvalue()
+    return out.getvalue().split("\r\x1b[K")
 
 
-def test_progress_shows_rate_and_time_left() -> None:
-    lines = shown(Terminal(), [0.1, 1.0, 1.05, 2.0]).split("\r\x1b[K")
-    assert lines == [
+def test_progress_shows_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(Terminal(), [0.1, 1.0, 1.05, 2.0], monkeypatch) == [
         "",
-        "2 of 4 files, 200 of 400 MB, 200 MB/s, 1 s left",
-        "4 of 4 files, 400 of 400 MB, 200 MB/s, 0 s left",
+        "2 files, 200 of 400 MB, 1 s left",
+        "4 files, 400 of 400 MB, 0 s left",
         "",
     ]
 
 
-def test_progress_of_bytes_only() -> None:
-    out, seconds = Terminal(), iter([0.0, 1.0])
-    with Progress("", 0, 300_000_000, out, lambda: next(seconds)) as progress:
-        progress.reach(100_000_000)
-    assert out.getvalue() == "\r\x1b[K100 of 300 MB, 100 MB/s, 2 s left\r\x1b[K"
-
-
-def test_progress_without_a_total() -> None:
-    out, seconds = Terminal(), iter([0.0, 1.0])
-    with Progress("files", 0, 0, out, lambda: next(seconds)) as progress:
-        progress.add(100_000_000)
-    assert out.getvalue() == "\r\x1b[K1 files, 100 MB, 100 MB/s\r\x1b[K"
-
-
-def test_no_progress_without_a_terminal_or_for_fast_operations() -> None:
-    assert shown(io.StringIO(), [1.0, 2.0]) == ""
-    assert shown(Terminal(), [0.1, 0.2]) == ""
+def test_no_progress_without_a_terminal_or_for_fast_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(io.StringIO(), [1.0, 2.0], monkeypatch) == [""]
+    assert shown(Terminal(), [0.1, 0.2], monkeypatch) == [""]
 
 
 @pytest.mark.slow

@@ -86,17 +86,13 @@ async def live(home: CodexHome) -> dict[str, Reading]:
     return {worker.id: of_worker(worker) for worker in snapshot.workers if worker.kind == "codex-thread"}
 
 
-def listed(home: CodexHome) -> dict[str, Reading]:
+def listed(home: CodexHome) -> dict[str, tuple[str, str, frozenset[str], bool]]:
+    """Return what the library shows: of denials, whether there are any."""
     library = Library(home, SystemClock())
     rows = {entry.key: entry for entry in library.entries()}
     rows |= {entry.key: entry for entry in library.fill(list(rows.values()), tuple)}
     return {
-        row.id: Reading(
-            str(row.state),
-            str(row.verdict),
-            frozenset(row.findings),
-            frozenset((each.target, each.count, each.is_open) for each in row.denials),
-        )
+        row.id: (str(row.state), str(row.verdict), frozenset(row.findings), row.denied)
         for row in rows.values()
         if not row.helper
     }
@@ -116,10 +112,11 @@ def replayed(home: CodexHome) -> dict[str, Reading]:
     """Return what players show at the end."""
     ends: dict[str, Reading] = {}
     for family in families(home):
-        player = Player(family, VirtualClock(0))
+        clock = VirtualClock(0)
+        player = Player(family, clock)
         player.index.read()
         player.seek(1)
-        snapshot = build_snapshot(player._cursor.fleet, player._cursor.judged_at)
+        snapshot = build_snapshot(player.read().fleet, clock.now())
         ends |= {worker.id: of_worker(worker) for worker in snapshot.workers}
     return ends
 
@@ -129,7 +126,7 @@ def exported(home: CodexHome) -> dict[str, Reading]:
         build_report(family.thread, family_stream(family), redact=False, ended=True, progress=lambda _: None)
         for family in families(home)
     ]
-    return {each.worker.id: of_worker(each.worker) for report in reports for each in report.workers}
+    return {each.id: of_worker(each) for report in reports for each in report.workers}
 
 
 async def assert_agreement(home: CodexHome) -> dict[str, Reading]:
@@ -137,7 +134,8 @@ async def assert_agreement(home: CodexHome) -> dict[str, Reading]:
     readings = checked(home)
     assert readings
     assert await live(home) == readings
-    assert listed(home) == readings
+    in_brief = {thread: (*each[:3], bool(each.denials)) for thread, each in readings.items()}
+    assert listed(home) == in_brief
     assert replayed(home) == readings
     assert exported(home) == readings
     return readings

@@ -114,7 +114,7 @@ def test_all_lists_agree_about_what_was_seen(home: CodexHome, tmp_path: Path) ->
             ended=True,
             progress=lambda _: None,
         )
-        (exported,) = (each.worker for each in report.workers)
+        (exported,) = report.workers
         return [
             {finding.kind for finding in checked.findings},
             set(row.findings),

@@ -1,64 +1,37 @@
-"""Redaction: every text field of events and workers is walked with canaries."""
+"""Redaction: every text field of a report is walked with canaries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec import inspect
+from msgspec.structs import replace
 
 from agentdash.model import events as e
+from agentdash.model.findings import FINDING_KINDS, FindingKind
 from agentdash.model.fleet import FleetKnown
 from agentdash.model.secrets import mask_fields
-from agentdash.model.text_uses import TEXTS, TextUse
-from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.redact import Redaction, Replacements, Scrubber, texts_of
+from agentdash.model.worker import Snapshot
+from agentdash.report.exports import TimelineReport, TimelineRow
+from agentdash.report.redact import Replacements, Scrubber, redacted, texts_of
 from agentdash.report.schemas import DOCUMENTS
 from tests.unit.planted_secrets import LONG, leaks
 
-KEPT_OF_WORKER = {
-    "calls.denials.nested",
-    "calls.denials.program",
-    "id",
-    "agent.name",
-    "agent.version",
-    "parent",
-    "children",
-    "below",
-    "cwd",
-    "model",
-    "calls.cwd",
-    "calls.escalation.prefix_rule",
-    "calls.id",
-    "calls.let_out_by",
-    "calls.script",
-    "calls.session",
-    "calls.shell",
-    "calls.text",
-    "calls.tool",
-    "moments.call",
-    "pane.command",
-    "pane.key.id",
-    "sandbox.got.network_flag",
-    "sandbox.got.sandbox_flag",
-    "tokens.by_model.model",
-    "tokens.by_model.tier",
+KEPT = {
+    *("thread", "sources", "rows.worker", "rows.note"),
+    *("findings.worker", "findings.finding.evidence.rule"),
+    *("findings.finding.fields.expected", "findings.finding.fields.actual"),
+    *("calls.worker", "calls.call.id", "calls.call.tool", "calls.call.cwd"),
+    *("calls.call.text", "calls.call.script", "calls.call.escalation.prefix_rule"),
+    *("calls.call.changes.path", "calls.call.changes.moved_to"),
+    *("workers.id", "workers.name", "workers.agent.name", "workers.agent.version"),
+    *("workers.cwd", "workers.model", "workers.tokens.by_model.model", "workers.tokens.by_model.tier"),
 }
-"""Text fields of a worker that a redacted report shows: identifiers, paths, commands (the canary call is
-one)."""
-KEPT_BELOW = (
-    "policies.",
-    "sandbox.requested.policy.",
-    "sandbox.requested.given.",
-    "sandbox.configured.",
-    "sandbox.applied_policy.",
-    "sandbox.predicted_denials",
-)
-"""Structs of a worker that are shown whole: policies, and paths that a policy would deny."""
+"""Text fields of a report that a redacted one shows, besides policies: identifiers, paths, commands."""
 
 
 class Canaries:
@@ -106,141 +79,38 @@ class Canaries:
         return {self.paths[canary] for canary in re.findall(r"canary\d{3}", text)}
 
 
-PLAIN_NAMES = frozenset(
-    """
-    agent approval arguments argv by call calls child clients command commit connection cwd device
-    effort env error_kind exe exposed fact flags forked_from fstype holders home host how id labels
-    limits lost may_ask model names network_flag nickname originator pane parent path platform point
-    prefix_rule profile provider pushed quote reaches recalled repositories requests reviewer role
-    rollouts root roots rule rules_of sandbox_flag server session shell source sources state terminal
-    thread tier tool troubles turn unreadable unwritable version waiting_for what window words worker
-    workers
-    """.split()  # noqa: SIM905 - eighty lines otherwise
+def test_every_text_of_a_report_is_left_out_or_meant_to_be_shown() -> None:
+    canaries = Canaries()
+    report = canaries.make(TimelineReport)
+    (call,) = report.calls
+    report.calls = [replace(call, call=replace(call.call, kind="command"))]
+    row = report.rows[0]
+    report.rows = [replace(row, kind=kind) for kind in ("prompt", "message", "output", "call", "turn")]
+    shown = canaries.found_in(redacted(report))
+    assert len(canaries.paths) > 150
+    assert {path for path in shown if not path.startswith("workers.sandbox.configured.")} == KEPT
+    other = replace(call, call=replace(call.call, kind="question"))
+    question = canaries.found_in(redacted(replace(report, rows=[], calls=[other])))
+    assert shown - question == {"calls.call.text", "calls.call.script", "rows.worker", "rows.note"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "note", "text"),
+    [
+        ("command", "asks to leave the sandbox", "the text"),
+        ("state", "the note", ""),
+        ("policy", "the note", "the text"),
+        ("finding", "network-cut", FINDING_KINDS[FindingKind.NETWORK_CUT].meaning),
+        ("output", "the note", "[left out]"),
+    ],
 )
-"""Text fields that are kept: identifiers, kinds, versions, paths, command lines of processes."""
+def test_rows_are_redacted_by_their_kind(kind: str, note: str, text: str) -> None:
+    row = TimelineRow(1.0, "w", kind, "the text", "network-cut" if kind == "finding" else "the note")
+    report = replace(Canaries().make(TimelineReport), rows=[row])
+    assert redacted(report).rows == [replace(row, text=text, note=note)]
 
 
-def text_fields(struct: type[msgspec.Struct]) -> set[str]:
-    """Return the fields of a struct that hold text themselves, not in a struct below."""
-    info = inspect.type_info(struct)
-    assert isinstance(info, inspect.StructType)
-    return {
-        field.name for field in info.fields if any(isinstance(t, inspect.StrType) for t in leaves(field.type))
-    }
-
-
-def leaves(found: inspect.Type) -> Iterator[inspect.Type]:
-    match found:
-        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
-            for item in types:
-                yield from leaves(item)
-        case inspect.VarTupleType(item_type=item):
-            yield from leaves(item)
-        case inspect.DictType(key_type=key, value_type=value):
-            yield from (*leaves(key), *leaves(value))
-        case _:
-            yield found
-
-
-def reachable_structs() -> set[type[msgspec.Struct]]:
-    """Return every struct that an event can contain, and the events."""
-    found: set[type[msgspec.Struct]] = set()
-    waiting: list[type[msgspec.Struct]] = [*e.EVENTS, FleetKnown]
-    while waiting:
-        struct = waiting.pop()
-        if struct in found:
-            continue
-        found.add(struct)
-        info = inspect.type_info(struct)
-        assert isinstance(info, inspect.StructType)
-        below = (leaf for field in info.fields for leaf in leaves(field.type))
-        waiting += [leaf.cls for leaf in below if isinstance(leaf, inspect.StructType)]
-    return found
-
-
-def test_every_text_field_has_a_use() -> None:
-    fields = {(struct, name) for struct in reachable_structs() for name in text_fields(struct)}
-    listed = {(struct, name) for struct, uses in TEXTS.items() for name in uses}
-    assert len(fields) > 100
-    assert {field for field in fields - listed if field[1] not in PLAIN_NAMES} == set()
-    assert listed <= fields
-    assert {name for _, name in fields - listed} == PLAIN_NAMES
-
-
-def uses(struct: type[msgspec.Struct], path: str = "") -> Iterator[tuple[str, TextUse]]:
-    """Yield the path and the use of every text field in a struct and below."""
-    for name in text_fields(struct):
-        yield f"{path}{name}", TEXTS.get(struct, {}).get(name, TextUse.PLAIN)
-    info = inspect.type_info(struct)
-    assert isinstance(info, inspect.StructType)
-    for field in info.fields:
-        for below in nested(field.type):
-            yield from uses(below, f"{path}{field.name}.")
-
-
-def nested(found: inspect.Type) -> Iterator[type[msgspec.Struct]]:
-    match found:
-        case inspect.UnionType(types=types) | inspect.TupleType(item_types=types):
-            for item in types:
-                yield from nested(item)
-        case inspect.VarTupleType(item_type=item) | inspect.DictType(value_type=item):
-            yield from nested(item)
-        case inspect.StructType(cls=cls):
-            yield cls
-
-
-@pytest.mark.parametrize("event_type", e.EVENTS, ids=lambda event: event.__name__)
-def test_redacted_event_keeps_the_texts_of_its_uses(event_type: type[e.Event]) -> None:
-    canaries = Canaries()
-    event = canaries.make(event_type)
-    if isinstance(event, e.CallStarted):
-        event = msgspec.structs.replace(event, kind="question")
-    (redacted,) = Redaction().events([event])
-    removed = {TextUse.QUOTED, TextUse.NAME, TextUse.DROPPED}
-    expected = {path for path, use in uses(event_type) if use not in removed}
-    assert canaries.found_in(redacted) == expected & set(canaries.paths.values())
-
-
-@pytest.mark.parametrize("event_type", [*e.EVENTS, FleetKnown], ids=lambda event: event.__name__)
-def test_words_of_an_event_are_removed_from_texts(event_type: type[e.Event]) -> None:
-    canaries = Canaries()
-    event = canaries.make(event_type)
-    if isinstance(event, e.CallStarted):
-        event = msgspec.structs.replace(event, kind="question")
-    redaction = Redaction()
-    redaction.events([event])
-    shown = redaction.text(" ".join(canaries.paths))
-    learned = {TextUse.QUOTED, TextUse.NAME, TextUse.SCREEN}
-    expected = {path for path, use in uses(event_type) if use in learned} & set(canaries.paths.values())
-    assert {canaries.paths[canary] for canary in canaries.paths if canary not in shown} == expected
-
-
-def test_command_is_kept_with_its_words() -> None:
-    canaries = Canaries()
-    call = msgspec.structs.replace(canaries.make(e.CallStarted), kind="command")
-    redaction = Redaction()
-    (redacted,) = redaction.events(
-        [
-            call,
-        ]
-    )
-    assert canaries.found_in(redacted) == set(canaries.paths.values()) - {"escalation.reason"}
-    redaction.events([e.MessageLogged(at=1.0, thread="t", role="user", text=f"run {call.text} secretly")])
-    assert redaction.text(f"{call.text} secretly") == f"{call.text} [redacted]"
-
-
-def test_every_text_of_a_worker_is_redacted_or_meant_to_be_shown() -> None:
-    canaries = Canaries()
-    worker = canaries.make(Worker)
-    redaction = Redaction()
-    text = " ".join(canaries.paths)
-    redaction.events([e.MessageLogged(at=1.0, thread="t", role="agent", text=text)])
-    shown = canaries.found_in(redaction.worker(worker))
-    assert len(canaries.paths) > 60
-    assert {path for path in shown if not path.startswith(KEPT_BELOW)} == KEPT_OF_WORKER
-
-
-STRUCTS = [*e.EVENTS, FleetKnown, Snapshot, *TEXTS, *DOCUMENTS.values()]
+STRUCTS = [*e.EVENTS, FleetKnown, Snapshot, *DOCUMENTS.values()]
 
 
 @pytest.mark.parametrize("struct", dict.fromkeys(STRUCTS), ids=lambda struct: struct.__name__)
@@ -295,12 +165,12 @@ def test_secrets_of_users_are_masked_before_the_users_are_replaced(
 
 def test_home_of_a_process_and_of_the_host_are_learned() -> None:
     canaries = Canaries()
-    host = msgspec.structs.replace(canaries.make(e.HostSeen), home="/data/u/7")
+    host = replace(canaries.make(e.HostSeen), home="/data/u/7")
     seen = canaries.make(e.ProcessSeen)
-    process = msgspec.structs.replace(seen.process, env={"HOME": "/data/u/8"})
-    redaction = Redaction()
-    redaction.events([host, msgspec.structs.replace(seen, process=process)])
-    assert redaction.scrubber.text("ls /data/u/7/x /data/u/8 /data/u/9") == "ls ~/x ~ /data/u/9"
+    scrubber = Scrubber()
+    scrubber.learn(host)
+    scrubber.learn(replace(seen, process=replace(seen.process, env={"HOME": "/data/u/8"})))
+    assert scrubber.text("ls /data/u/7/x /data/u/8 /data/u/9") == "ls ~/x ~ /data/u/9"
 
 
 def test_replacements_come_first_and_longest_first() -> None:
@@ -311,18 +181,6 @@ def test_replacements_come_first_and_longest_first() -> None:
     text = "/home/mallory/acme/api/a /home/mallory/acme2 /home/mallory/acme phoenix PhoenixBird"
     assert scrubber.text(text) == r"/y/a ~/acme2 /x P\1 PhoenixBird"
     assert scrubber.replaced("/home/mallory/acme ~") == "/x ~"
-
-
-def test_no_text_of_a_worker_names_its_machine() -> None:
-    """Each text of a worker once holds a home, a user and a host."""
-    marks = "/data/u/mallory/x build7 "
-    canaries = Canaries(prefix=marks)
-    worker = canaries.make(Worker)
-    redaction = Redaction(Scrubber(homes=["/data/u/mallory"], hosts=["build7"]))
-    text = msgspec.json.encode(redaction.worker(worker)).decode()
-    assert "~/x [host]" in text
-    assert "mallory" not in text
-    assert "build7" not in text
 
 
 def test_texts_of_a_value_are_found_in_all_collections() -> None:

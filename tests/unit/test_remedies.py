@@ -121,7 +121,7 @@ WIDE = (
 
 
 @pytest.mark.parametrize("path", WIDE)
-@pytest.mark.parametrize("operation", ["create", "write", "delete"])
+@pytest.mark.parametrize("operation", ["create", "delete"])
 def test_wide_places_get_words(path: str, operation: Operation) -> None:
     remedy = file_remedy(path, operation)
     assert remedy is not None
@@ -130,31 +130,20 @@ def test_wide_places_get_words(path: str, operation: Operation) -> None:
 
 
 @pytest.mark.parametrize(
-    "facts",
+    ("path", "facts", "words"),
     [
-        PathFacts(homes=("/srv/people/alice",)),
-        PathFacts(kinds={"/srv/people/alice": PathKind.HOME}),
+        ("/srv/people/alice/x", PathFacts(homes=("/srv/people/alice",)), "is a home directory"),
+        ("/srv/people/alice/x", PathFacts(kinds={"/srv/people/alice": PathKind.HOME}), "is a home"),
+        ("/srv/people/alice/.config/x", PathFacts(homes=("/srv/people/alice",)), "shared by many programs"),
+        ("/srv/people/x", PathFacts(homes=("/srv/people/alice",)), "contains home directories"),
+        ("/data/big/x", PathFacts(kinds={"/data/big": PathKind.MOUNT}), "is a whole disk"),
+        ("/data/big/x", PathFacts(kinds={"/data/big": PathKind.LINK}), "is a symbolic link"),
     ],
 )
-@pytest.mark.parametrize("path", ["/srv/people/alice/notes.txt", "/srv/people/alice/.config/x"])
-def test_home_lies_anywhere(facts: PathFacts, path: str) -> None:
+def test_places_that_must_not_be_opened(path: str, facts: PathFacts, words: str) -> None:
     remedy = file_remedy(path, facts=facts)
     assert remedy is not None
-    assert remedy.once is None
-
-
-@pytest.mark.parametrize("path", ["/srv/people/x", "/srv/people/team.txt"])
-def test_parent_of_a_home_is_too_wide(path: str) -> None:
-    remedy = file_remedy(path, facts=PathFacts(homes=("/srv/people/alice",)))
-    assert remedy is not None
-    assert "contains home directories" in remedy.text
-
-
-@pytest.mark.parametrize("kind", [PathKind.MOUNT, PathKind.LINK])
-def test_disks_and_links_get_words(kind: PathKind) -> None:
-    remedy = file_remedy("/data/big/x", facts=PathFacts(kinds={"/data/big": kind}))
-    assert remedy is not None
-    assert remedy.once is None
+    assert (remedy.once, words in remedy.text) == (None, True)
 
 
 def test_missing_directory_below_a_shared_one_is_created_first() -> None:
@@ -334,12 +323,9 @@ def test_domains_for_the_proxy() -> None:
         ("docker ps | cat", None),
         ("docker ps; echo rc=$?", None),
         ("docker ps > log", None),
-        ("X= docker ps", None),
         ("docker -H $name ps", None),
         ("bash -c 'docker ps'", None),
-        ("docker ps", ["docker", "ps"]),
         ("tmux new-window -d 'make all'", None),  # with further arguments it runs anything
-        ("/usr/bin/tmux ls", None),
     ],
 )
 def test_socket_gets_a_rule_where_codex_never_asks(script: str, words: list[str] | None) -> None:
@@ -399,14 +385,6 @@ async def test_paths_of_threads_of_this_machine_only(tmp_path: Path, here: bool)
     assert await source.poll(fleet) == []
 
 
-def test_ledger_and_finding_have_the_remedy() -> None:
-    command = "echo x > /data/board/kanban.db"
-    output = "bash: /data/board/kanban.db: Read-only file system"
-    found = worker(begun(), called(text=command), ended(output=output, exit_code=1))
-    (entry,) = found.sandbox.denials
-    assert settings_once(entry.remedy) == {"sandbox_workspace_write": {"writable_roots": ["/data/board"]}}
-
-
 def test_profile_that_only_the_request_states() -> None:
     """Codex 0.138 to 0.150 apply profiles, and their logs do not name them."""
     asked = Requested(given=changed(WORKSPACE, profile="dev"))
@@ -424,13 +402,6 @@ def test_profile_that_only_the_request_states() -> None:
 @pytest.mark.parametrize("name", sorted(AGENTS))
 def test_only_lists_that_exist_are_named(name: str) -> None:
     denial = Denial(what="filesystem", operation="write", certainty="likely", quote="EROFS", nested=name)
-    assert (remedy_for(denial, WORKSPACE, PathFacts()) is not None) == (name in state_paths())
-
-
-def test_cli_of_an_agent_that_names_no_file_has_a_list_of_what_it_needs() -> None:
-    denial = Denial(
-        what="filesystem", operation="sqlite", certainty="likely", quote="unable to open", nested="opencode"
-    )
     remedy = remedy_for(denial, WORKSPACE, PathFacts())
-    assert remedy is not None
-    assert "`agentdash check --worker opencode`" in remedy.text
+    assert (remedy is not None) == (name in state_paths())
+    assert remedy is None or f"`agentdash check --worker {name}`" in remedy.text

@@ -9,12 +9,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agentdash.collect.remote import documents
 from agentdash.collect.remote.documents import SchemaError, parse_change
 from agentdash.demo.day import demo_events
-from agentdash.documents.change import ChangeReport
 from agentdash.documents.read_worker import read_worker
-from agentdash.documents.worker import WorkerReport, worker_report
+from agentdash.documents.worker import ChangeReport, WorkerReport, worker_report
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.remote_rows import unreachable
 from agentdash.engine.snapshot import build_snapshot
@@ -159,7 +157,6 @@ def test_what_a_later_version_adds_is_said(workers: list[Worker]) -> None:
         "state of another version",
         "verdict of another version",
         "finding of another version",
-        "finding of another version",
     ]
 
 
@@ -188,15 +185,6 @@ def test_another_schema_names_the_side_to_update(schema: str, where: str) -> Non
 def test_what_is_no_document_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_change(text)
-
-
-def test_a_line_without_anything_to_clean_is_taken_as_it_is(workers: list[Worker]) -> None:
-    """Cleaning all texts of plain lines changes nothing."""
-    lines = [line(worker_report(worker)) for worker in workers]
-    plain = [each for each in lines if documents._is_plain(each)]
-    assert len(plain) > 10
-    for each in plain:
-        assert parse_change(each) == documents.clean_document(parse_change(each), documents._MAX_ITEMS)
 
 
 @pytest.mark.parametrize(

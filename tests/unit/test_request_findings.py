@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import auto_approved
@@ -62,118 +63,116 @@ def only(found: Thread, *requests: Requested) -> Finding:
     return finding
 
 
-def test_what_was_asked_for_is_no_finding() -> None:
-    assert kinds(thread((6.0, READ_ONLY)), asked(READ_ONLY)) == []
+MANAGED = "/etc/codex/requirements.toml"
+SCREEN = replace(asked(READ_ONLY), is_fixed=False)
+EXPLAINED = given(SCREEN, FULL, RequestLayer.MANAGED, MANAGED)
+TYPED = replace(asked(READ_ONLY), changed_files=("/c",))
+WIDER = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write")))
+ADDED = RequestOrigin(RequestField.WRITABLE_ROOTS, RequestLayer.ARGV, "--add-dir /srv")
+ADD_DIR = replace(asked(WIDER), origins=(ADDED,))
+ASKED_FOR, NOT_GIVEN = list[str](), ["requested-not-configured"]
+
+
+@pytest.mark.parametrize(
+    ("told", "request_", "expected"),
+    [
+        ([(6.0, READ_ONLY)], asked(READ_ONLY), ASKED_FOR),
+        ([(6.0, FULL)], asked(READ_ONLY), NOT_GIVEN),
+        pytest.param([(2.0, FULL)], asked(READ_ONLY), ASKED_FOR, id="stated before the process"),
+        pytest.param([(2.0, FULL), (6.0, FULL)], asked(READ_ONLY), NOT_GIVEN, id="stated again"),
+        pytest.param([(6.0, FULL)], Requested(policy=READ_ONLY, since=5.0), ASKED_FOR, id="from nowhere"),
+        pytest.param([(6.0, Policy())], asked(READ_ONLY), ASKED_FOR, id="unknown"),
+        pytest.param([(6.0, FULL)], asked(Policy()), ASKED_FOR, id="unknown wish"),
+        pytest.param([(6.0, FULL)], SCREEN, ASKED_FOR, id="perhaps chosen on the screen"),
+        pytest.param([(6.0, FULL)], EXPLAINED, NOT_GIVEN, id="and explained by a setting"),
+        pytest.param([(6.0, FULL)], TYPED, NOT_GIVEN, id="typed, whatever was written since"),
+        pytest.param(
+            [(6.0, FULL)],
+            replace(asked(READ_ONLY, RequestLayer.USER, file="/c"), changed_files=("/c",)),
+            ASKED_FOR,
+            id="in a file that was written since",
+        ),
+        ([(6.0, WORKSPACE)], ADD_DIR, NOT_GIVEN),
+        ([(6.0, WIDER)], ADD_DIR, ASKED_FOR),
+    ],
+)
+def test_what_is_compared(told: list[tuple[float, Policy]], request_: Requested, expected: list[str]) -> None:
+    assert kinds(thread(*told), request_) == expected
 
 
 def test_wider_and_narrower() -> None:
-    wider, narrower = (
-        only(thread((6.0, FULL)), asked(READ_ONLY)),
-        only(thread((6.0, READ_ONLY)), asked(FULL)),
-    )
+    wider = only(thread((6.0, FULL)), asked(READ_ONLY))
+    narrower = only(thread((6.0, READ_ONLY)), asked(FULL))
     assert (wider.direction, wider.severity) == ("wider", "danger")
     assert (narrower.direction, narrower.severity) == ("narrower", "warning")
-    assert "the rules of this version, or some of its settings, are not." in wider.message
     assert [(field.name, field.expected, field.actual) for field in wider.fields] == [
         ("files", "read-only", "unrestricted"),
         ("network", "off", "on"),
     ]
+    assert only(thread((6.0, WORKSPACE)), ADD_DIR).fields[0].actual == "workspace, not /srv"
 
 
-def test_winning_line_is_quoted() -> None:
-    request = given(asked(READ_ONLY), FULL, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
-    assert "Decided by /etc/codex/requirements.toml:3: -s x." in only(thread((6.0, FULL)), request).message
-
-
-def test_winner_that_leads_elsewhere_is_none() -> None:
-    request = given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
-    assert "No setting that was read explains it" in only(thread((6.0, FULL)), request).message
-
-
-def test_policy_before_the_process_is_not_compared() -> None:
-    assert kinds(thread((2.0, FULL)), asked(READ_ONLY)) == []
-
-
-def test_same_policy_stated_again_is_compared() -> None:
-    assert kinds(thread((2.0, FULL), (6.0, FULL)), asked(READ_ONLY)) == ["requested-not-configured"]
-
-
-def test_nothing_asked_is_not_compared() -> None:
-    assert kinds(thread((6.0, FULL)), Requested(policy=READ_ONLY, since=5.0)) == []
-    assert kinds(thread((6.0, FULL)), Requested()) == []
-
-
-def test_unknown_values_are_not_compared() -> None:
-    assert kinds(thread((6.0, Policy())), asked(READ_ONLY)) == []
-    assert kinds(thread((6.0, FULL)), asked(Policy())) == []
-
-
-def test_user_may_have_chosen_another_policy_on_the_screen() -> None:
-    request = replace(asked(READ_ONLY), is_fixed=False)
-    assert kinds(thread((6.0, FULL)), request) == []
-    explained = given(request, FULL, RequestLayer.MANAGED, "/etc/codex/requirements.toml")
-    assert kinds(thread((6.0, FULL)), explained) == ["requested-not-configured"]
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (asked(READ_ONLY), "the rules of this version, or some of its settings, are not."),
+        (given(asked(READ_ONLY), FULL, RequestLayer.MANAGED, MANAGED), f"Decided by {MANAGED}:3: -s x."),
+        (
+            given(asked(READ_ONLY), WORKSPACE, RequestLayer.MANAGED, MANAGED),
+            "No setting that was read explains it",
+        ),
+        (given(TYPED, FULL, RequestLayer.USER, "/c"), "written since its start: /c."),
+    ],
+)
+def test_what_decided_is_named(request_: Requested, words: str) -> None:
+    assert words in only(thread((6.0, FULL)), request_).message
 
 
 def test_later_choice_on_the_screen_is_a_request() -> None:
-    found, request = thread((6.0, READ_ONLY), (9.0, FULL)), replace(asked(READ_ONLY), is_fixed=False)
-    assert kinds(found, request) == []
-    newest = newest_request(found, (request,))
+    found = thread((6.0, READ_ONLY), (9.0, FULL))
+    assert kinds(found, SCREEN) == []
+    newest = newest_request(found, (SCREEN,))
     assert newest is not None
     assert (newest.policy.filesystem, newest.since) == (Filesystem.UNRESTRICTED, 9.0)
     assert {origin.layer for origin in newest.origins} == {RequestLayer.THREAD}
-    assert newest_request(thread((6.0, READ_ONLY)), (request,)) is request
+    assert newest_request(thread((6.0, READ_ONLY)), (SCREEN,)) is SCREEN
 
 
-def test_file_that_was_written_later_decides_nothing() -> None:
-    request = replace(asked(READ_ONLY, RequestLayer.USER, file="/c"), changed_files=("/c",))
-    assert kinds(thread((6.0, FULL)), request) == []
-    typed = replace(asked(READ_ONLY), changed_files=("/c",))
-    assert kinds(thread((6.0, FULL)), typed) == ["requested-not-configured"]
-    explained = given(typed, FULL, RequestLayer.USER, "/c")
-    assert "written since its start: /c." in only(thread((6.0, FULL)), explained).message
+# ---------------------------------------------------------------- resumed threads, and roles
 
 
-def test_directory_that_was_asked_for() -> None:
-    wanted = replace(WORKSPACE, rules=(*WORKSPACE.rules, PolicyRule("/srv", "write")))
-    origin = RequestOrigin(RequestField.WRITABLE_ROOTS, RequestLayer.ARGV, "--add-dir /srv")
-    request = replace(asked(wanted), origins=(origin,))
-    assert only(thread((6.0, WORKSPACE)), request).fields[0].actual == "workspace, not /srv"
-    assert kinds(thread((6.0, wanted)), request) == []
-
-
-def resumed(policy: Policy = WORKSPACE, **changes: object) -> Requested:
+def resumed(policy: Policy, **changes: object) -> Requested:
     request = asked(policy, RequestLayer.USER, since=20.0, file="/h/config.toml")
-    return replace(request, resumes=True, files_written=0.5, **changes)
+    return replace(request, **({"resumes": True, "files_written": 0.5} | changes))
 
 
-def test_resumed_thread_loses_its_policy() -> None:
-    found = thread((6.0, READ_ONLY), (21.0, FULL))
-    finding = only(found, asked(READ_ONLY), resumed(FULL))
-    assert (finding.kind, finding.direction) == (FindingKind.RESUME_DROPPED_POLICY, "wider")
-    assert "/h/config.toml:3" in finding.message
-    assert {field.reference for field in finding.fields} == {"before"}
-
-
-def test_resumed_thread_of_which_the_first_process_was_not_seen() -> None:
-    found = thread((6.0, READ_ONLY), (21.0, FULL))
-    assert kinds(found, resumed(FULL)) == ["resume-dropped-policy"]
-    assert kinds(found, replace(resumed(FULL), files_written=10.0)) == []
-
-
-def test_policy_that_the_resuming_command_asks_for() -> None:
-    typed = replace(asked(FULL, since=20.0), resumes=True)
-    assert kinds(thread((6.0, READ_ONLY), (21.0, FULL)), asked(READ_ONLY), typed) == []
-
-
-def test_configuration_that_was_changed_between() -> None:
-    first = asked(READ_ONLY, RequestLayer.USER, file="/h/config.toml")
-    assert kinds(thread((6.0, READ_ONLY), (21.0, FULL)), first, resumed(FULL)) == []
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param((asked(READ_ONLY), resumed(FULL)), ["resume-dropped-policy"], id="typed, and lost"),
+        pytest.param((resumed(FULL),), ["resume-dropped-policy"], id="of a process that was not seen"),
+        pytest.param((resumed(FULL, files_written=10.0),), [], id="perhaps of the configuration"),
+        pytest.param(
+            (asked(READ_ONLY), replace(asked(FULL, since=20.0), resumes=True)), [], id="asked for again"
+        ),
+        pytest.param(
+            (asked(READ_ONLY, RequestLayer.USER, file="/h/config.toml"), resumed(FULL)),
+            [],
+            id="the configuration was changed",
+        ),
+    ],
+)
+def test_resumed_thread_that_loses_its_policy(requests: tuple[Requested, ...], expected: list[str]) -> None:
+    found = list(request_findings(thread((6.0, READ_ONLY), (21.0, FULL)), requests))
+    assert [finding.kind.value for finding in found] == expected
+    for finding in found:
+        assert (finding.direction, "/h/config.toml:3" in finding.message) == ("wider", True)
+        assert {field.reference for field in finding.fields} == {"before"}
 
 
 def test_role_that_has_the_policy_of_its_parent() -> None:
     above = thread((2.0, WORKSPACE))
-    parent = ParentPolicy(id="p", policies=above.policies, observations=())
+    parent = ParentPolicy(policies=above.policies, observations=())
     request = asked(READ_ONLY, RequestLayer.ROLE, file="/h/agents/tester.toml")
     (finding,) = request_findings(thread((6.0, WORKSPACE)), (request,), parent)
     assert finding.kind == FindingKind.ROLE_POLICY_IGNORED

@@ -19,22 +19,12 @@ def started(*lines: bytes) -> e.CallStarted:
     ("name", "arguments", "kind", "text"),
     [
         ("shell", {"command": ["bash", "-lc", "cargo test"]}, "command", "cargo test"),
-        ("shell", {"command": ["git", "log", "--format=%h %s"]}, "command", "git log '--format=%h %s'"),
         ("shell", {"command": ["powershell.exe", "-NoProfile", "-Command", "dir"]}, "command", "dir"),
-        ("container.exec", {"command": ["/bin/zsh", "-c", "ls"]}, "command", "ls"),
         ("shell_command", {"command": "npm test\nnpm run lint"}, "command", "npm test npm run lint"),
         ("exec_command", {"cmd": "make -j4"}, "command", "make -j4"),
-        ("write_stdin", {"session_id": 7, "chars": ""}, "poll", "session 7"),
         ("write_stdin", {"session_id": 7, "chars": "yes\n"}, "poll", "session 7: yes"),
         ("wait", {"cell_id": "3"}, "poll", "cell 3"),
-        ("wait", {"ids": ["a", "b"]}, "wait", "a b"),
         ("wait_agent", {"targets": ["a"]}, "wait", "a"),
-        (
-            "apply_patch",
-            {"input": "*** Begin Patch\n*** Add File: a.py\n+x\n*** Delete File: b.py\n*** End Patch"},
-            "patch",
-            "add a.py, delete b.py",
-        ),
         (
             "shell",
             {"command": ["apply_patch", "*** Begin Patch\n*** Update File: c.py\n*** End Patch"]},
@@ -59,7 +49,6 @@ def started(*lines: bytes) -> e.CallStarted:
             "permission",
             'to fetch {"network":{"enabled":true}}',
         ),
-        ("spawn_agent", {"message": "build it"}, "spawn", "build it"),
         ("spawn_agent", {"items": [{"type": "text", "text": "test it"}]}, "spawn", "test it"),
         (
             "spawn_agent",
@@ -76,7 +65,6 @@ def started(*lines: bytes) -> e.CallStarted:
         ),
         ("view_image", {"path": "/p/x.png"}, "other", "/p/x.png"),
         ("docs__search", {"q": "x"}, "other", '{"q":"x"}'),
-        ("later_tool", {"q": ["x"]}, "other", '{"q":["x"]}'),
         ("shell", "{not json", "command", "{not json"),
     ],
 )
@@ -89,10 +77,8 @@ def test_kind_and_text_of_a_tool_call(name: str, arguments: Any, kind: str, text
     ("name", "namespace", "tool"),
     [
         ("docs__search", None, "docs.search"),
-        ("mcp__docs__search", None, "docs.search"),
         ("search", "mcp__docs__", "docs.search"),
         ("spawn_agent", "multi_agent_v1", "spawn_agent"),
-        ("spawn_agent", "collaboration", "spawn_agent"),
         ("sleep", "clock", "clock.sleep"),
     ],
 )
@@ -107,8 +93,6 @@ def test_tool_names(name: str, namespace: str | None, tool: str) -> None:
             {"with_escalated_permissions": True, "justification": "to push"},
             e.Escalation("escalated", "to push"),
         ),
-        ({"with_escalated_permissions": False, "justification": "to push"}, None),
-        ({"sandbox_permissions": "use_default"}, None),
         (
             {
                 "sandbox_permissions": "require_escalated",
@@ -184,9 +168,6 @@ DENIED = (
             ("ended", None, "a\nb"),
         ),
         ({"content": "fine", "success": True}, ("ended", None, "fine")),
-        (None, ("ended", None, "")),
-        (("Success. Updated the following files:\n"
-         "A a.py\n"), ("ended", None, "Success. Updated the following files:\nA a.py\n")),
         (
             ('{"output":"command timed out after 1000 milliseconds\\n","metadata":{"exit_code":124,'
             '"duration_seconds":1.0}}'),
@@ -195,7 +176,6 @@ DENIED = (
         (("Exit code: 124\nWall time: 1 seconds\nOutput:\ncommand timed out after 1000 "
          "milliseconds\n"), ("timed-out", 124, None)),
         ("exec command rejected by user", ("refused-by-user", None, "exec command rejected by user")),
-        ("patch rejected by user", ("refused-by-user", None, "patch rejected by user")),
         (('exec_command failed for `ls`: CreateProcess { message: "Rejected(\\"rejected by '
          'user\\")" }'), ("refused-by-user", None, None)),
         ("`rm -rf /` rejected: blocked by policy", ("refused-by-policy", None, None)),
@@ -203,16 +183,10 @@ DENIED = (
         (NEVER, ("refused-by-approval", None, NEVER)),
         ((f'exec_command failed: CreateProcess '
          f'{{ message: "Rejected(\\"{NEVER}\\")" }}'), ("refused-by-approval", None, None)),
-        (("approval required by policy, but AskForApproval is set "
-         "to Never"), ("refused-by-approval", None, None)),
         ("This action was rejected due to unacceptable risk.", ("refused-by-approval", None, None)),
         (DENIED, ("denied", 1, "a\nb\n")),
-        ("Command denied by sandbox: nope", ("denied", None, None)),
-        (("failed in sandbox MacosSeatbelt with execution error: command was killed by "
-         "a signal"), ("failed", None, None)),
         ("exec_command failed: No such file or directory", ("failed", None, None)),
         ("Wall time: 6.3 seconds\naborted by user", ("aborted", None, "aborted by user")),
-        ("aborted by user after 2.1s", ("aborted", None, None)),
         ("the user said: rejected by user", ("ended", None, None)),
         ("Exit code: 0\nWall time: 0 seconds\nOutput:\nrejected by user", ("ended", 0, "rejected by user")),
     ],

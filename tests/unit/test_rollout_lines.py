@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -231,24 +232,17 @@ def turn(turn_id: str, *, second: float = 1.0) -> bytes:
     return line("event_msg", {"type": "task_started", "turn_id": turn_id}, second=second)
 
 
-def test_copied_history_ends_at_a_newer_turn_id() -> None:
-    assert fork(turn(PARENTS_TURN), command("old"), turn(OWN_TURN), command("new")) == ["new"]
-
-
-def test_copied_history_with_old_timestamps() -> None:
-    assert fork(command("old", second=-90), command("older", second=-80), command("new", second=3)) == ["new"]
-
-
-def test_copied_history_without_turn_ids_ends_with_a_pause() -> None:
-    assert fork(
-        command("old", second=1.001),
-        command("old too", second=1.002),
-        command("new", second=9),
-        command("next", second=9.5),
-    ) == [
-        "new",
-        "next",
-    ]
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (turn(PARENTS_TURN), command("old"), turn(OWN_TURN), command("new")),
+        (command("old", second=-90), command("older", second=-80), command("new", second=3)),
+        (command("old", second=1.001), command("old too", second=1.002), command("new", second=9)),
+    ],
+    ids=["newer turn id", "old times", "pause"],
+)
+def test_end_of_a_copied_history(lines: Sequence[bytes]) -> None:
+    assert fork(*lines) == ["new"]
 
 
 def test_copied_history_ends_at_the_ordinal_of_the_header() -> None:
@@ -303,11 +297,6 @@ def test_sources_and_helpers(fields: dict[str, Any], source: str | None, helper:
 # ---------------------------------------------------------------- turns, settings, tokens
 
 
-def test_old_names_of_turn_events() -> None:
-    events = read(event("turn_started", turn_id="t"), event("turn_complete", turn_id="t"))
-    assert [type(event) for event in events] == [e.TurnStarted, e.TurnEnded]
-
-
 def test_error_event_is_the_error_of_its_turn() -> None:
     error = event("error", message="usage limit", codex_error_info="usage_limit_exceeded")
     done = event("task_complete", turn_id="t", last_agent_message=None)
@@ -353,15 +342,6 @@ def test_settings_of_another_thread_are_ignored() -> None:
     assert found.policy.filesystem is Filesystem.UNRESTRICTED
 
 
-def test_thread_name() -> None:
-    assert [
-        event.name
-        for event in only(
-            e.ThreadNamed, read(event("thread_name_updated", thread_id=THREAD, thread_name="the\nbuild"))
-        )
-    ] == ["the build"]
-
-
 @pytest.mark.parametrize(
     ("limits", "used", "resets"),
     [
@@ -392,19 +372,16 @@ def test_tokens_are_emitted_when_they_change() -> None:
             "model_context_window": 99,
         },
     )
-    record = line(
-        "token_usage_record", {"usage": {"total_tokens": 4}, "thread_token_usage": {"total_tokens": 9}}
-    )
-    more = line(
-        "token_usage_record", {"usage": {"total_tokens": 5}, "thread_token_usage": {"total_tokens": 14}}
-    )
-    assert [
-        (t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, record, count, more))
-    ] == [(9, 4, 99), (14, 5, 99)]
+    more = event("token_count", info={"total_token_usage": {"total_tokens": 14}})
+    assert [(t.total, t.context, t.window) for t in only(e.TokensCounted, read(count, count, more))] == [
+        (9, 4, 99),
+        (14, 4, 99),
+    ]
 
 
 def test_silent_kinds() -> None:
     silent = (
+        line("token_usage_record", {"usage": {"total_tokens": 4}}),
         line("world_state", {"full": True, "state": {}}),
         line("compacted", {"message": "x" * 100}),
         response("reasoning", summary=[], encrypted_content="gAAA"),

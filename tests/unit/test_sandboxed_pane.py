@@ -77,8 +77,6 @@ def test_exit_after_denial_names_path_process_and_remedy() -> None:
     "line",
     [
         "EROFS: read-only file system, mkdir '/home/dev/.local'",
-        "Error: EROFS: read-only file system, open '/home/dev/.qwen/output-language.md'",
-        "[Errno 30] Read-only file system: '/home/dev/.aider'",
         "error: could not lock config file /home/dev/.gitconfig: Permission denied",
     ],
 )
@@ -86,11 +84,6 @@ def test_denials_of_other_workers(line: str) -> None:
     found = ran("", line, ' syscall: "mkdir",', "   errno: -30,", '    code: "EROFS"', "", "Bun v1.3.14")
     assert found.state is State.BLOCKED_SANDBOX
     assert "/home/dev/." in found.assessment.why
-
-
-def test_wrapped_path_is_joined() -> None:
-    line = WORDS[2]
-    assert LOG in ran(line[:40], line[40:], width=40).assessment.why
 
 
 def test_denial_text_without_a_sandbox_is_an_exit() -> None:
@@ -161,20 +154,6 @@ def test_unreachable_provider_without_network_is_blocked() -> None:
     assert retrying(SANDBOXED, "Rate limit reached [retrying attempt #2]").state is State.FAILED_PROVIDER
 
 
-def test_prose_about_denials_is_no_block() -> None:
-    one = process(11, 10, started=85.0, agent="opencode", kernel=ONLINE)
-    prose = e.PaneDrawn(
-        at=111, key=PANE, screen=("The error was: Read-only file system, so I wrote to /tmp instead.",)
-    )
-    reading = e.ScreenRead(
-        at=111, key=PANE, agent="opencode", state="completed", rule="opencode.finished", text="x"
-    )
-    assert (
-        worker(HOST_SEEN, pane(), process(10, started=80.0), one, polled(110), prose, reading).state
-        is State.COMPLETED
-    )
-
-
 GEMINI = PathAccess("/home/dev/.gemini", "settings and sessions", WriteAccess("read-only-mount"), needed=True)
 
 
@@ -204,15 +183,6 @@ def test_standstill_with_a_denied_state_path_is_blocked() -> None:
     assert silent(GEMINI, at=130, kernel=HOST).state is State.UNKNOWN
     assert silent(replace(GEMINI, needed=False), at=130).state is State.UNKNOWN
     assert silent(at=130).state is State.UNKNOWN
-
-
-def test_remedy_is_the_refused_directory() -> None:
-    data = PathAccess(
-        "/home/dev/.local/share/opencode", "sessions", WriteAccess("read-only-mount"), needed=True
-    )
-    found = silent(data, at=130), ran("EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'")
-    expected = [f"{OUTSIDE}, or let that sandbox write /home/dev/.local/share/opencode"]
-    assert [remedy_texts(each) for each in found] == [expected, expected]
 
 
 def test_silent_exit_with_a_denied_state_path_is_blocked() -> None:

@@ -43,10 +43,8 @@ def label(text: str, words: str) -> ScreenLabel | None:
         (HEADER, "read-only", (READ, Network.UNKNOWN, ())),
         (HEADER, "danger-full-access", (ALL, Network.ON, ())),
         (HEADER, "workspace-write [workdir, /tmp, $TMPDIR, /x y]", (WORK, Network.OFF, ("/tmp", "/x y"))),
-        (HEADER, "workspace-write [workdir] (network access enabled)", (WORK, Network.ON, ())),
         (STATUS, "Read Only (on-request)", (READ, Network.UNKNOWN, ())),
         (STATUS, "Workspace [/var/tmp] (Ask for approval)", (WORK, Network.OFF, ("/var/tmp",))),
-        (STATUS, "No Sandbox (Ask for approval)", (ALL, Network.ON, ())),
         (STATUS, "Custom (danger-full-access, on-request)", (ALL, Network.ON, ())),
         (STATUS, "Custom (workspace with network access, Ask for approval)", (WORK, Network.ON, ())),
     ],
@@ -69,7 +67,6 @@ def test_wrapped_header() -> None:
     "text",
     [
         HEADER.format("something-new"),
-        HEADER.format("read-only-ish"),
         HEADER.format("read-only").replace("session id", "session"),
         HEADER.format("read-only").replace("--------", "", 1),
         STATUS.format("Read Only (on-request)").replace("Session:", "Sessions:"),
@@ -90,7 +87,6 @@ def kinds(words: str, *policies: object, text: str = HEADER, at: float = 15.0) -
 def test_what_no_policy_of_the_thread_is() -> None:
     assert kinds("workspace-write [workdir, /var/tmp]", (10.0, WORKSPACE)) == ["label-wrong"]
     assert kinds("danger-full-access", (10.0, READ_ONLY)) == ["label-wrong"]
-    assert kinds("workspace-write [workdir] (network access enabled)", (10.0, WORKSPACE)) == ["label-wrong"]
 
 
 def test_what_the_thread_has_or_had() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections import Counter
@@ -21,24 +20,17 @@ from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rule
 from agentdash.model.states import State
 from agentdash.report.elements import document_json
 from agentdash.report.explain import print_screen, screen_report
+from tests.unit.captures import FOLDERS, PANES, captures
 
-PANES = Path(__file__).parent.parent / "data" / "panes"
-FOLDERS = sorted(path.name for path in PANES.glob("*-[0-9]*"))
 NEEDS_YOU = ("waiting-", "failed-", "blocked-")
 
 
-def facts(folder: str) -> dict[str, dict[str, Any]]:
-    known: dict[str, dict[str, Any]] = json.loads((PANES / folder / "panes.json").read_text("utf-8"))
-    assert known
-    return known
-
-
 def screen(folder: str, name: str) -> list[str]:
-    return (PANES / folder / f"{name}.txt").read_text("utf-8").split("\n")
+    return captures(folder)[name].lines
 
 
 def read(folder: str, name: str, agent: str | None = None, **other: Any) -> ScreenReading:
-    pane = facts(folder)[name]
+    pane = captures(folder)[name].facts
     known = {"title": pane["title"], "cursor_visible": pane["cursor"], **other}
     return read_screen(agent or pane.get("agent") or folder.partition("-")[0], screen(folder, name), **known)
 
@@ -60,7 +52,7 @@ def word(reading: ScreenReading) -> str:
 def test_state_and_rule_of_real_screens(folder: str) -> None:
     golden: dict[str, list[str]] = tomllib.loads((PANES / "golden.toml").read_text("utf-8"))[folder]
     expected = {name: said for said, names in golden.items() for name in names}
-    assert {name: word(read(folder, name)) for name in facts(folder)} == expected
+    assert {name: word(read(folder, name)) for name in captures(folder)} == expected
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -68,7 +60,7 @@ def test_every_capture_has_one_golden_entry(folder: str) -> None:
     golden = tomllib.loads((PANES / "golden.toml").read_text("utf-8"))[folder]
     named = Counter(name for names in golden.values() for name in names)
     assert set(named.values()) == {1}
-    assert set(named) == {path.stem for path in (PANES / folder).glob("*.txt")} == set(facts(folder))
+    assert set(named) == set(captures(folder))
 
 
 def test_every_tested_version_has_captures_and_every_capture_a_tested_version() -> None:
@@ -134,7 +126,7 @@ def test_question_is_quoted() -> None:
 def test_reading_is_independent_of_the_position(folder: str) -> None:
     """Main-screen programs start anywhere, alternate-screen ones leave room; only copy mode and pagers use
     the top."""
-    for name, pane in facts(folder).items():
+    for name, (_, pane) in captures(folder).items():
         lines = screen(folder, name)
         reading = read(folder, name)
         assert (
@@ -169,13 +161,12 @@ def test_pane_size_bounds_the_screen() -> None:
 
 
 def test_number_of_lookalikes() -> None:
-    assert set(facts("negative")) == {path.stem for path in (PANES / "negative").glob("*.txt")}
-    assert len(facts("negative")) >= 60
+    assert len(captures("negative")) >= 60
 
 
-@pytest.mark.parametrize("name", sorted(facts("negative")))
+@pytest.mark.parametrize("name", sorted(captures("negative")))
 def test_lookalikes_do_not_need_attention(name: str) -> None:
-    own = facts("negative")[name]["agent"]
+    own = captures("negative")[name].facts["agent"]
     states = {(own, read("negative", name).state)}
     if not name.startswith("wrong-agent"):
         states |= {(agent, read("negative", name, agent).state) for agent in package_rules() if agent != own}
@@ -193,7 +184,7 @@ def test_rules_of_other_agents_do_not_match() -> None:
     wrong = {
         (agent, folder, name, reading.rule)
         for folder in FOLDERS
-        for name in facts(folder)
+        for name in captures(folder)
         for agent in package_rules()
         if not folder.startswith((agent, origin_of(agent) or agent))
         and origin_of(folder.partition("-")[0]) != agent
@@ -204,7 +195,7 @@ def test_rules_of_other_agents_do_not_match() -> None:
 
 
 @pytest.mark.parametrize(
-    "half", [name for name in facts("negative") if re.match(r"half-(?:question|options|cut)", name)]
+    "half", [name for name in captures("negative") if re.match(r"half-(?:question|options|cut)", name)]
 )
 def test_half_a_menu_is_partial(half: str) -> None:
     reading = read("negative", half)
@@ -219,7 +210,7 @@ def test_half_a_menu_is_partial(half: str) -> None:
 
 @pytest.mark.parametrize("folder", ["opencode-1.18.33", "kilo-7.7.7"])
 def test_an_empty_input_box_is_no_question_where_its_end_is_out_of_sight(folder: str) -> None:
-    starts = [name for name in facts(folder) if "Ask anything" in "\n".join(screen(folder, name))]
+    starts = [name for name in captures(folder) if "Ask anything" in "\n".join(screen(folder, name))]
     assert starts
     for name in starts:
         lines = screen(folder, name)
@@ -234,7 +225,7 @@ def test_an_empty_input_box_is_no_question_where_its_end_is_out_of_sight(folder:
 
 @pytest.mark.parametrize(
     "view",
-    [name for name in facts("negative") if re.match(r"pager|editor|transcript|copy-mode|.*-picker", name)],
+    [name for name in captures("negative") if re.match(r"pager|editor|transcript|copy-mode|.*-picker", name)],
 )
 def test_views_freeze_the_reading(view: str) -> None:
     reading = read("negative", view)
@@ -431,6 +422,6 @@ COMMAND_ON_SCREEN = "touch shell-ran.txt; sleep 12; echo shell-finished"
 )
 def test_work_shows_the_command_that_runs(capture: str, shown: str) -> None:
     agent = capture.partition("-")[0]
-    screen = (PANES / f"{capture}.txt").read_text().split("\n")
-    reading = read_screen(agent, screen, cursor_visible=False if agent == "aider" else None)
+    lines = screen(*capture.split("/"))
+    reading = read_screen(agent, lines, cursor_visible=False if agent == "aider" else None)
     assert (reading.state, reading.object) == ("running", shown)

@@ -10,8 +10,8 @@ import pytest
 from agentdash.agents.screen_reader import read_screen
 from agentdash.agents.screen_rules import RulesProblem, load_rules
 from agentdash.model.pane import ScreenUsage
+from tests.unit.captures import captures
 
-PANES = Path(__file__).parent.parent / "data" / "panes"
 NOTHING = ScreenUsage()
 STATED: dict[str, set[ScreenUsage]] = {
     "cline-3.0.65": {
@@ -45,9 +45,7 @@ STATED: dict[str, set[ScreenUsage]] = {
 
 def usages(folder: str) -> Counter[ScreenUsage | None]:
     agent = folder.partition("-")[0]
-    files = sorted((PANES / folder).glob("*.txt"))
-    assert files
-    return Counter(read_screen(agent, file.read_text("utf-8").splitlines()).usage for file in files)
+    return Counter(read_screen(agent, capture.lines).usage for capture in captures(folder).values())
 
 
 @pytest.mark.parametrize("folder", STATED)
@@ -59,18 +57,18 @@ def test_screens_with_a_box_state_what_was_recorded_and_nothing_else(folder: str
 
 @pytest.mark.parametrize("name", ["approve-command", "question"])
 def test_a_dialog_hides_the_line(name: str) -> None:
-    screen = (PANES / "opencode-1.18.33" / f"{name}.txt").read_text("utf-8").splitlines()
+    screen = captures("opencode-1.18.33")[name].lines
     assert read_screen("opencode", screen).usage is None
 
 
 def test_quoted_figures_above_the_box_are_not_read() -> None:
-    screen = (PANES / "copilot-1.0.102" / "finished.txt").read_text("utf-8").splitlines()
+    screen = captures("copilot-1.0.102")["finished"].lines
     quoted = [" mock (9,999) $12.00 ", " workspace  41.2K (15%)  ctrl+p commands", *screen]
     assert read_screen("copilot", quoted).usage == ScreenUsage(model="gpt-4.1")
 
 
 def test_opencode_states_its_cost_beside_the_context() -> None:
-    screen = (PANES / "opencode-1.18.33" / "finished.txt").read_text("utf-8")
+    screen = captures("opencode-1.18.33")["finished"].text
     screen = screen.replace("1.2K (1%)  ctrl", "81.2K (41%) · $0.37  ctrl")
     usage = read_screen("opencode", screen.splitlines()).usage
     assert usage == ScreenUsage(model="Fake Model Fake", context=81_200, percent=41.0, cost=0.37)

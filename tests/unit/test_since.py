@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,6 @@ from agentdash.report.since import (
     SinceRow,
     play_since,
     since_lines,
-    since_markdown,
     since_report,
 )
 from tests.unit.rollout_files import BORN, RECORDINGS, THREAD, line
@@ -45,7 +42,7 @@ from tests.unit.test_library import META
 
 NOW = 1_795_204_900.0
 """After all recordings of 0.169.0."""
-NOTHING = Played(Snapshot(NOW), Snapshot(NOW), {}, [])
+NOTHING = Played(Snapshot(NOW), {}, [])
 
 
 @pytest.fixture
@@ -122,25 +119,6 @@ def test_each_failed_provider_and_each_end_is_reported(home: Path) -> None:
     assert {scenario[worker] for worker in rows(report, "refused")} == {"escalation-refused"}
     assert "killed-mid-command" in {scenario[worker] for worker in rows(report, "ended")}
     assert "workspace-write-network" in {scenario[worker] for worker in rows(report, "done")}
-
-
-def test_only_what_came_after(home: Path) -> None:
-    """Nothing of a moment before the begin is reported, and everything after it is."""
-    everything = report_of(home, NOW - 86_400).rows
-    middle = 1_795_204_795.0
-    after = report_of(home, middle).rows
-    assert after
-    at = "2026-11-20T19:59:55"
-    assert {row.at >= at for row in after if row.at} == {True}
-    late = {(row.kind, row.worker) for row in everything if row.at and row.at >= at}
-    assert late <= {(row.kind, row.worker) for row in after}
-
-
-def test_files_that_were_not_written_since_are_not_read(home: Path) -> None:
-    for path in home.rglob("*.jsonl"):
-        os.utime(path, (NOW - 500, NOW - 500))
-    assert report_of(home, NOW - 400).rows == []
-    assert len(report_of(home, NOW - 600).rows) > 10
 
 
 def test_unreadable_file_is_a_problem(home: Path) -> None:
@@ -268,27 +246,10 @@ def test_text_fits(home: Path) -> None:
     assert more == len(report.rows) - len(printed[1:-1])
 
 
-def test_times_have_a_date_where_they_are_of_several_days(home: Path) -> None:
-    day, week, year = (since_lines(report_of(home, NOW - days * 86_400), 200)[:2] for days in (1, 7, 400))
-    assert re.match(r"since \w{3} \d\d:\d\d, 24 h 00 min: ", day[0])
-    assert re.match(r"since \d{4}-\d\d-\d\d \d\d:\d\d, 7 days: ", week[0])
-    assert re.match(r"since \d{4}-\d\d-\d\d \d\d:\d\d, 400 days: ", year[0])
-    assert re.match(r"[\w-]+ +\d\d:\d\d ", day[1])
-    assert re.match(r"[\w-]+ +\d\d-\d\d \d\d:\d\d ", week[1])
-
-
-def test_markdown_fits(home: Path) -> None:
-    text = since_markdown(report_of(home, NOW - 86_400))
-    assert text.count("\n") <= MAX_LINES
-    assert text.startswith("## since ")
-
-
 def test_hostile_texts_stay_in_their_cells() -> None:
     worker = replace(waiting((NOW - 500, NOW - 400)), name="a`b|c\x1b[31m" * 20)
     report = since_report(NOTHING, [Snapshot(NOW, (worker,))], NOW - 1_000, NOW)
     assert max(map(cell_len, since_lines(report, 100))) <= 100
-    (bullet,) = (text for text in since_markdown(report).splitlines() if text.startswith("- "))
-    assert "``" in bullet
 
 
 def test_commands_lead_to_the_moment(home: Path) -> None:
@@ -305,12 +266,6 @@ def test_commands_lead_to_the_moment(home: Path) -> None:
         assert abs(at - datetime.fromisoformat(row.at).timestamp()) < 1
         checked += 1
     assert checked == len(report.rows)
-
-
-def test_command_of_a_worker_elsewhere_names_its_host() -> None:
-    away = replace(waiting((NOW - 500, NOW - 400)), id=f"my-build-host:{THREAD}", host="my-build-host")
-    (row,) = since_report(NOTHING, [Snapshot(NOW, (away,))], NOW - 1_000, NOW).rows
-    assert row.replay.startswith("agentdash replay my-build-host:01a1fa8b-2cba --at")
 
 
 # ---------------------------------------------------------------- the command
@@ -333,16 +288,8 @@ def test_spans(text: str, seconds: float) -> None:
     assert _begin(text, NOW) == NOW - seconds
 
 
-def test_time_of_day_is_the_last_one() -> None:
-    now = time.time()
-    for hour in (0, 7, 22, 23):
-        begin = _begin(f"{hour}:30", now)
-        assert now - 86_400 <= begin <= now
-        assert time.localtime(begin)[3:5] == (hour, 30)
-
-
 @pytest.mark.parametrize(
-    ("text", "why"), [("yesterdayish", "is no time"), ("2099-01-01", "is in the future")]
+    ("text", "why"), [("yesterdayish", "is not a time"), ("2099-01-01", "is in the future")]
 )
 def test_no_time(text: str, why: str) -> None:
     with pytest.raises(click.UsageError, match=why):
@@ -360,5 +307,3 @@ def test_command(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(document["rows"]) > MAX_LINES
     headed = ("since Fri 00:00, ", "since 2026-11-20 00:00, ")  # within a week, and later
     assert CliRunner().invoke(since, given).stdout.startswith(headed)
-    assert CliRunner().invoke(since, [*given, "--md"]).stdout.startswith("## since")
-    assert CliRunner().invoke(since, [*given, "--md", "--json"]).exit_code == 2

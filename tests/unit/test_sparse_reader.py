@@ -16,7 +16,7 @@ from agentdash.agents.codex.home import open_lines
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.session_logs import SessionLog
 from agentdash.engine.reduce.fleet import reduce, reduce_log
-from agentdash.model.events import CallEnded, CallsLeftOut, PolicySet, ThreadEvent
+from agentdash.model.events import CallEnded, CallsLeftOut, ThreadEvent
 from agentdash.model.fleet import Fleet
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.thread import Thread
@@ -68,7 +68,7 @@ OUTPUTS = (
 def full(log: SessionLog, lines: Sequence[bytes]) -> Fleet:
     """Return the fleet of all lines."""
     seen = file_audit._file_seen(log)
-    return reduce(Fleet(), [seen, *RolloutReader(log.thread, counts_tokens=False).read(lines)])
+    return reduce(Fleet(), [seen, *RolloutReader(log.thread).read(lines)])
 
 
 def audited(fleet: Fleet) -> bytes:
@@ -329,35 +329,3 @@ def test_a_call_that_names_what_was_denied_is_read(monkeypatch: pytest.MonkeyPat
     later = [*plain(2), *plain(3, "touch /srv/board.db", ""), *plain(4)]
     found = events_of(monkeypatch, [meta(), line("turn_context", WORKSPACE), *denied, *later])
     assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_1", "call_3"]
-
-
-def test_an_item_with_a_malformed_time_is_stated() -> None:
-    lines = [meta(), line("turn_context", WORKSPACE)]
-    for started in (1_700_000_000_000, "soon"):
-        number = len(lines)
-        start, output = plain(number)
-        ended = item("CommandExecution", id=f"call_{number}", exit_code=0, aggregated_output="")
-        lines += [start, ended.replace(b'"item":', f'"started_at_ms":{json.dumps(started)},"item":'.encode())]
-        lines.append(output)
-    assert sparse(lines).threads[THREAD].skipped == full(LOG, lines).threads[THREAD].skipped != ()
-
-
-def test_a_denial_counts_whatever_the_order_of_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, output = plain(
-        1, "touch /srv/board.db", "touch: cannot touch '/srv/board.db': Read-only file system\n"
-    )
-    record = json.loads(output)
-    record["payload"] = dict(reversed(record["payload"].items()))
-    lines = [meta(), line("turn_context", WORKSPACE), start, json.dumps(record).encode()]
-    found = events_of(monkeypatch, [*lines, *plain(2), *plain(3, "touch /srv/board.db", "")])
-    assert [each.call for each in found if isinstance(each, CallEnded)] == ["call_1", "call_3"]
-
-
-def test_settings_that_are_repeated_between_plain_calls_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = [line("turn_context", WORKSPACE, second=second) for second in (1, 2, 3)]
-    lines = [meta(), settings[0], *plain(1), settings[1], *plain(2), settings[2]]
-    found = events_of(monkeypatch, lines)
-    (left_out,) = [each for each in found if isinstance(each, CallsLeftOut)]
-    stated = [each.at for each in found if isinstance(each, PolicySet)]
-    assert (left_out.count, len(left_out.policy_at), len(stated)) == (2, 1, 2)
-    assert stated[0] < left_out.policy_at[0] < stated[1]

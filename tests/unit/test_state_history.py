@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentdash.engine.judge.states.state_history import MAX_STATE_PERIODS, SETTLING_S, STARTUP_GRACE_S
+from agentdash.engine.judge.states.state_history import MAX_STATE_PERIODS, STARTUP_GRACE_S
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
-from agentdash.model.pane import Pane
 from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
@@ -82,13 +81,6 @@ def test_history_of_a_turn_with_an_approval() -> None:
     ]
 
 
-def test_periods_have_reasons() -> None:
-    assert [s.why for s in worker(begun(), done(at=108)).history] == [
-        "turn open, waiting for the model",
-        "its turn is complete",
-    ]
-
-
 def test_reset_file_states_its_history_again() -> None:
     """Large files are read at head and tail first, and then whole."""
     tail = [*begun(at=500.0), done(at=510)]
@@ -109,17 +101,6 @@ def test_history_is_bounded() -> None:
     assert states(found)[-1] == ("completed", 1995, None)
 
 
-def test_history_of_a_pane_ends_when_it_is_linked() -> None:
-    tui = [
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD),
-        *polled(96),
-    ]
-    assert set(fleet(tui).histories) == {str(PANE)}
-    assert set(fleet(tui, begun(), held(104, 11)).histories) == {T}
-
-
 def test_thread_is_shown_from_its_first_turn() -> None:
     """Its header is read some milliseconds before its turn: until then the pane is the worker."""
     tui = [
@@ -135,16 +116,6 @@ def test_thread_is_shown_from_its_first_turn() -> None:
     assert shown(100.2, tui, header, held(100.1, 11)) == [("pane", "unknown")]  # within the grace
     assert shown(104, tui, header, held(100.1, 11)) == [("codex-thread", "waiting-input")]
     assert states(at(102, tui, header, polled(100.1), turn)) == [("running", 100, None)]
-
-
-def test_thread_without_turn_is_shown_after_the_grace() -> None:
-    header = begun(at=100)[0]
-    assert shown(100.2, header) == [
-        ("codex-thread", "unknown")
-    ]  # without passes over processes no other source can add anything
-    assert shown(104, header, polled(100.1)) == [("codex-thread", "unknown")]
-    assert shown(50, header, polled(40)) == [("codex-thread", "unknown")]  # a wrong clock hides no worker
-    assert shown(104, header, polled(104)) == [("codex-thread", "exited")]
 
 
 LIFE: list[e.Event] = [
@@ -202,27 +173,9 @@ def test_a_single_snapshot_has_the_newest_state() -> None:
     assert (alone.workers[0].state, alone.workers[0].assessment.since) == (State.COMPLETED, 103)
 
 
-def test_settling_state_is_due() -> None:
-    story = (begun(), done(at=103), held(103.2))
-    assert build_snapshot(fleet(*story), 103.5).due == 103 + SETTLING_S
-    settled = build_snapshot(fleet(*story), 103 + SETTLING_S)
-    assert (settled.workers[0].state, settled.due) == (State.COMPLETED, None)
-
-
 @pytest.mark.parametrize("state", ["waiting-input", "waiting-approval", "failed-provider"])
 def test_blockers_are_shown_at_once(state: str) -> None:
     assert at(105.01, opencode(), read("running", 101), read(state, 105)).state == state
-
-
-def test_note_of_tmux_on_a_dead_pane_is_no_state_change() -> None:
-    """tmux draws it some time after the pane has died, and sometimes again."""
-    ends = [e.PaneSeen(at=120.0, pane=Pane(PANE, "work", "1:api", 10, "node", dead=True, dead_signal=9))]
-    late = e.PaneDrawn(at=121.2, key=PANE, screen=("Pane is dead (signal 9)",))
-    story = (opencode(), read("failed-provider", 110), ends)
-    assert at(120.1, *story).state is State.FAILED_PROVIDER
-    assert at(121.1, *story).state is State.EXITED
-    found = at(121.3, *story, late)
-    assert (found.state, found.assessment.since) == (State.EXITED, 120.0)
 
 
 def test_blank_screen_within_grace_is_no_change() -> None:
@@ -286,9 +239,6 @@ def test_sign_of_life_ends_stalling(life: e.Event) -> None:
 def test_waiting_worker_has_not_stalled() -> None:
     assert at(9000, running(), ended(), done(at=103)).stalled is None
     assert at(9000, begun(), called(kind="question"), held(110)).stalled is None
-
-
-def test_worker_waiting_for_children_has_not_stalled() -> None:
     assert at(9000, begun(), called(kind="wait"), held(110)).stalled is None
 
 

@@ -19,7 +19,7 @@ import pytest
 from websockets.asyncio.server import Server, ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from agentdash.agents.codex import app_server, status_feed
+from agentdash.agents.codex import app_server
 from agentdash.agents.codex.app_server import ALLOWED_METHODS, ServerState
 from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.model.events import Event, SourceSeen, StatusPushed
@@ -312,7 +312,7 @@ async def test_only_allowed_methods_and_no_responses_are_sent(
 
 @pytest.mark.parametrize(
     "method",
-    ["thread/resume", "thread/start", "turn/start", "turn/interrupt", "thread/unsubscribe", "", "Initialize"],
+    ["thread/resume", "turn/start", "thread/unsubscribe", "Initialize"],
 )
 async def test_other_methods_cannot_be_sent(
     method: str, server: AppServer, tmp_path: Path, clock: Clock
@@ -372,24 +372,15 @@ async def test_nothing_is_reported_without_a_server(server: AppServer, tmp_path:
         "hello",
         b"\xff\xfe\x00",
         "[" * 100_000,
-        "[]",
         '{"method": 7}',
-        '{"id": 1',
         json.dumps({"method": "thread/status/changed", "params": {"threadId": "\x1b[2J", "status": IDLE}}),
-        json.dumps({"method": "thread/status/changed", "params": {"threadId": MAIN + "\n", "status": IDLE}}),
         json.dumps(
-            {"method": "thread/status/changed", "params": {"threadId": MAIN, "status": {"type": "dreaming"}}}
+            {"method": "thread/status/changed", "params": {"threadId": MAIN, "status": {"type": "?"}}}
         ),
         json.dumps(
             {
                 "method": "thread/status/changed",
                 "params": {"threadId": MAIN, "status": {**BUSY, "activeFlags": ["\x1b[31m"]}},
-            }
-        ),
-        json.dumps(
-            {
-                "method": "thread/status/changed",
-                "params": {"threadId": MAIN, "status": {**BUSY, "activeFlags": ["a" * 1_000]}},
             }
         ),
         json.dumps({"method": "thread/started"}),
@@ -409,23 +400,6 @@ async def test_malformed_messages_are_counted(
         await recorder.expect(status(MAIN, "active", "waitingOnApproval", pushed=True))
 
 
-async def test_oversized_message_ends_the_connection_only(
-    server: AppServer, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(status_feed, "_MAX_MESSAGE_BYTES", 10_000)
-    server.threads = {MAIN: thread(MAIN, IDLE)}
-    async with running(feed_of(tmp_path, clock)) as recorder:
-        await recorder.expect(source(), status(MAIN, "idle"))
-        await server.push("thread/started", thread={**thread(CHILD, IDLE), "preview": "x" * 20_000})
-        async with asyncio.timeout(10):
-            await server.wait_for(lambda: server.connections == 2 and server.listening)
-        lost = recorder.events[0]
-        assert isinstance(lost, SourceSeen)
-        assert "1009 (message too big)" in lost.detail
-        recorder.events.pop(0)
-        await recorder.expect(source(), status(MAIN, "idle"))
-
-
 async def test_silent_server_is_a_problem_and_retried(
     server: AppServer, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,23 +413,6 @@ async def test_silent_server_is_a_problem_and_retried(
         await recorder.expect(source())
         assert feed.problem is None
     assert server.connections >= 2
-
-
-async def test_other_server_behind_the_socket_is_a_problem(
-    server: AppServer, tmp_path: Path, clock: Clock
-) -> None:
-    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
-        writer.close()
-
-    await server.die()
-    server._place.unlink()
-    async with await asyncio.start_unix_server(greet, server._place):
-        load_thread(tmp_path)
-        [health] = await feed_of(tmp_path, clock).poll(5.0)
-    assert health == SourceSeen(
-        at=5.0, name="codex feed", ok=False, detail="app-server: did not receive a valid HTTP response"
-    )
 
 
 async def test_nothing_is_sent_to_an_unproven_listener(
@@ -530,14 +487,6 @@ async def test_poll_closes_its_connection(server: AppServer, tmp_path: Path, clo
     await server.wait_for(lambda: not server.listening)
     assert server.close_codes == [1000]
     assert set(server.methods()) <= ALLOWED_METHODS
-
-
-async def test_poll_returns_what_arrived_in_time(server: AppServer, tmp_path: Path, clock: Clock) -> None:
-    server.silent = {"thread/read"}
-    server.threads = {MAIN: thread(MAIN, IDLE)}
-    assert await feed_of(tmp_path, clock).poll(77.0, timeout=0.2) == [
-        SourceSeen(at=77.0, name="codex feed", ok=False, detail="the app-server does not answer")
-    ]
 
 
 def test_websockets_is_imported_only_with_a_server(tmp_path: Path) -> None:

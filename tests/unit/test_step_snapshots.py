@@ -47,8 +47,8 @@ def assert_as_by_whole_snapshots(
 
 def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
     paths = sorted((RECORDINGS / "0.169.0" / "full-access").glob("*.jsonl"))
-    (timeline,) = report(paths, redact=False, ended=False).workers
-    assert timeline.worker.state is State.COMPLETED
+    (worker,) = report(paths, redact=False, ended=False).workers
+    assert worker.state is State.COMPLETED
 
 
 def test_families_are_there() -> None:

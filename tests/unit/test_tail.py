@@ -7,12 +7,12 @@ import errno
 import os
 import random
 import resource
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-import watchfiles
 import zstandard
 
 from agentdash.collect.tail import follower as follower_module
@@ -344,16 +344,18 @@ async def apply_until(
 def file_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How this system delivers file events: by watchfiles, none, or an error."""
 
-    async def silence(*args: object, **kwargs: object) -> AsyncIterator[set[tuple[int, str]]]:
-        await asyncio.Event().wait()
-        yield set()
+    class Silence:
+        def watch(self, debounce: int, step: int, timeout: int, stop: threading.Event) -> str:
+            stop.wait()
+            return "stop"
 
-    async def exhausted(*args: object, **kwargs: object) -> AsyncIterator[set[tuple[int, str]]]:
-        raise OSError("OS file watch limit reached.")
-        yield set()
+    def notify(roots: Sequence[str]) -> Silence:
+        if request.param == "no-watches":
+            raise OSError("OS file watch limit reached.")
+        return Silence()
 
     if request.param != "watchfiles":
-        monkeypatch.setattr(watchfiles, "awatch", silence if request.param == "silence" else exhausted)
+        monkeypatch.setattr(watch_module, "_notify", notify)
         monkeypatch.setattr(follower_module, "_SWEEP_INTERVAL_S", 0.1)
         monkeypatch.setattr(follower_module, "_SWEEP_WITHOUT_EVENTS_INTERVAL_S", 0.1)
     return str(request.param)

@@ -12,48 +12,14 @@ from markdown_it import MarkdownIt
 
 from agentdash.model.conversation import Conversation, ConversationTurn, Message
 from agentdash.replay.conversation import ConversationFile
-from agentdash.report.export_html import html, talk_html
+from agentdash.report.export_html import page
 from agentdash.report.export_markdown import markdown, quoted, talk_markdown
 from agentdash.report.exports import TalkReport, ThreadTalk
 from tests.live.change_cases import DATA
 from tests.unit.rollout_files import RECORDINGS, VERSIONS, response
-from tests.unit.test_export import HOSTILE, Page, exported, report_of, session
+from tests.unit.test_export import ALLOWED, HOSTILE, Page, exported, html, report_of, session
 
 (LOG,) = (DATA / "codex-0.169.0").glob("*.jsonl")
-ALLOWED = {
-    *(
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "section",
-        "div",
-        "pre",
-        "code",
-    ),
-    *(
-        "time",
-        "span",
-        "details",
-        "summary",
-        "ins",
-        "del",
-        "b",
-        "ul",
-        "ol",
-        "li",
-        "strong",
-        "em",
-        "blockquote",
-    ),
-    *("table", "thead", "tbody", "tr", "th", "td", "hr", "br", "a", "h4", "h5", "h6"),
-}
 BROWSER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
 """Renders as a forge does, which then removes some tags; here none may be active at all."""
 
@@ -105,29 +71,14 @@ def test_spellings(tmp_path: Path) -> None:
     assert not file.exists()
 
 
-def test_families_have_all_their_threads(tmp_path: Path) -> None:
-    first, *children = sorted((RECORDINGS / "0.169.0" / "spawn").glob("*.jsonl"))
-    text = talk(tmp_path, first)
-    assert len(children) == 2
-    assert all(child.stem[-36:] in text for child in children)
-    assert text.index(first.stem[-36:]) < min(text.index(child.stem[-36:]) for child in children)
-
-
-@pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
-def test_any_file_name_will_do(tmp_path: Path, log: Path) -> None:
-    attached = tmp_path / "session (1).jsonl"
-    attached.write_bytes(log.read_bytes())
-    assert talk(tmp_path, attached) == talk(tmp_path, log, "x.md", "--talk")
-
-
 @pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
 def test_every_cli_has_a_conversation(tmp_path: Path, log: Path) -> None:
-    page = Page(talk(tmp_path, log, "talk.html"))
-    words = " ".join(page.words)
-    assert page.tags <= ALLOWED
+    parsed = Page(talk(tmp_path, log, "talk.html"))
+    words = " ".join(parsed.words)
+    assert parsed.tags <= ALLOWED
     assert "change files" in words
     assert "two <b>three</b>" in words
-    assert {"ins", "del", "details", "li"} <= page.tags
+    assert {"ins", "del", "details", "li"} <= parsed.tags
 
 
 def test_hostile_texts_are_inert(tmp_path: Path) -> None:
@@ -140,7 +91,7 @@ def test_hostile_texts_are_inert(tmp_path: Path) -> None:
     assert not {name for name in rendered.attributes if name.startswith("on") or name == "src"}
     assert "alert(1)" in " ".join(rendered.words)
     report = report_of(log)
-    assert Page(html(report, "1")).tags <= ALLOWED | {"i", "dl", "dt", "dd"}
+    assert Page(html(report)).tags <= ALLOWED
     changed = Page(BROWSER.render(markdown(report, "1")))
     assert changed.tags <= ALLOWED
     assert "src" not in changed.attributes
@@ -189,23 +140,23 @@ def test_no_text_becomes_html_or_an_image(text: str) -> None:
     message = Message(at=1.0, role="agent", text=text)
     conversation = Conversation(thread="t", turns=(ConversationTurn(number=1, at=1.0, entries=(message,)),))
     report = TalkReport([ThreadTalk(worker=None, conversation=conversation)])
-    assert Page(talk_html(report, "1")).tags <= ALLOWED
-    assert not Page(BROWSER.render(talk_markdown(report, "1"))).tags & {"img", "b", "script", "x"}
+    document = talk_markdown(report, "1")
+    assert Page(page(document)).tags <= ALLOWED
+    assert not Page(BROWSER.render(document)).tags & {"img", "b", "script", "x"}
 
 
 # ---------------------------------------------------------------- reports
 
 
 def test_reports_have_changes_and_commands(tmp_path: Path) -> None:
-    text, page = talk(tmp_path, LOG, "x.md"), Page(talk(tmp_path, LOG, "x.html"))
+    text = talk(tmp_path, LOG, "x.md")
     assert "- `moved.txt → docs/moved.txt` updated +1 -1, 09:56:01" in text
     assert "  +line three and a half" in text
     assert "`touch /usr/local/denied; sleep 0.3; exit 3` | exit 3 | 0.44 s | `touch: cannot touch" in text
     assert r"cat app.py \| head -3" in text
     assert "Files that commands wrote by themselves are not listed." in text
-    words = " ".join(page.words)
-    assert "15,001 tokens, no price" in words
-    assert page.words.index("blocked sandbox") < page.words.index("Workers")
+    assert "15,001 tokens, no price" in text
+    assert text.index("**blocked-sandbox**") < text.index("## Workers")
 
 
 def test_redacted_reports_have_paths_and_counts_but_no_diffs(tmp_path: Path) -> None:
@@ -236,6 +187,4 @@ def test_denied_calls_are_those_of_the_ledger(version: str) -> None:
 
 @pytest.mark.parametrize("log", sorted(DATA.glob("*/*.jsonl")), ids=lambda log: log.parent.name)
 def test_report_and_conversation_have_the_same_calls(log: Path) -> None:
-    (timeline,) = report_of(log).workers
-    assert timeline.conversation is not None
-    assert list(timeline.conversation.calls) == list(ConversationFile(log).read().calls)
+    assert [dated.call for dated in report_of(log).calls] == list(ConversationFile(log).read().calls)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
-from agentdash.cli.targets import AmbiguousTargetError, find_workers, with_server_of
+from agentdash.cli import fleet_access
+from agentdash.cli.fleet_access import find, with_server_of
 from agentdash.config import Config
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.states import State
@@ -20,8 +22,13 @@ def worker(name: str, key: PaneKey | None = None) -> Worker:
     return Worker(name, "pane", name, Agent("codex"), Assessment(State.RUNNING, None, ""), pane=pane)
 
 
-def ids(snapshot: Snapshot, target: str, own: str | None = None) -> list[str]:
-    return [found.id for found in find_workers(snapshot, target, own).workers]
+@pytest.fixture(autouse=True)
+def _outside_of_tmux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_access, "own_server", lambda: None)
+
+
+def ids(snapshot: Snapshot, target: str) -> list[str]:
+    return [found.id for found in find(snapshot, target).workers]
 
 
 @pytest.mark.parametrize("target", ["%4", "work:%4", "-L work %4"])
@@ -34,18 +41,21 @@ def test_full_form_of_the_default_server() -> None:
     assert (ids(both, "default:%4"), ids(both, "work:%4")) == (["a"], ["b"])
 
 
-def test_pane_of_several_servers_is_the_callers_own_or_ambiguous() -> None:
+def test_pane_of_several_servers_is_the_callers_own_or_ambiguous(monkeypatch: pytest.MonkeyPatch) -> None:
     both = Snapshot(1.0, (worker("a", HERE), worker("b", OTHER)))
-    assert (ids(both, "%4", "-L work"), ids(both, "%4", "default")) == (["b"], ["a"])
-    with pytest.raises(AmbiguousTargetError, match=r"choose from default:%4, work:%4$"):
+    with pytest.raises(click.UsageError, match=r"choose from default:%4, work:%4$"):
         ids(both, "%4")
+    for server, expected in (("-L work", ["b"]), ("default", ["a"])):
+        monkeypatch.setattr(fleet_access, "own_server", lambda server=server: server)
+        assert ids(both, "%4") == expected
 
 
-def test_own_pane_without_a_worker_is_not_that_of_another_server() -> None:
+def test_own_pane_without_a_worker_is_not_that_of_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = Snapshot(1.0, (worker("b", OTHER),), idle_panes=(HERE,))
-    found = find_workers(snapshot, "%4", "default")
-    assert (found.workers, found.pane) == ((), HERE)
     assert ids(snapshot, "%4") == ["b"]
+    monkeypatch.setattr(fleet_access, "own_server", lambda: "default")
+    found = find(snapshot, "%4")
+    assert (found.workers, found.pane) == ((), HERE)
 
 
 def test_past_pane_is_its_thread_or_its_last_worker() -> None:
@@ -53,7 +63,7 @@ def test_past_pane_is_its_thread_or_its_last_worker() -> None:
     past = (PastPane(HERE, "t1"), PastPane(OTHER, "-L work %4", shown=ended))
     snapshot = Snapshot(1.0, (worker("t1"),), past=past)
     assert ids(snapshot, "default:%4") == ["t1"]
-    found = find_workers(snapshot, "work:%4")
+    found = find(snapshot, "work:%4")
     assert (found.workers, found.has_ended) == ((ended,), True)
 
 

@@ -125,15 +125,6 @@ def test_a_name_counts_as_of_now(home: Path, look: Callable[[], Fleet]) -> None:
     assert look().threads == read(home).threads
 
 
-def test_two_files_of_one_thread_are_read_each_time(home: Path, look: Callable[[], Fleet]) -> None:
-    (path,) = add(home, "0.169.0/killed-mid-command/rollout-*.jsonl")
-    archive = home / "archived_sessions"
-    archive.mkdir()
-    shutil.copy(path, archive)
-    time.sleep(0.12)
-    assert look().threads == look().threads == read(home).threads
-
-
 def test_nothing_with_a_secret_is_written(
     home: Path, tmp_path: Path, look: Callable[[], Fleet], read_threads: list[str]
 ) -> None:

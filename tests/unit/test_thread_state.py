@@ -33,12 +33,6 @@ from tests.unit.story import (
 )
 
 
-def test_running_while_the_model_thinks() -> None:
-    found = worker(begun(), held(110))
-    assert (found.state, found.assessment.since) == (State.RUNNING, 100.0)
-    assert {x.rule for x in found.assessment.evidence} == {"turn-open", "owner-alive"}
-
-
 def test_owner_without_a_lock_is_evidence_of_its_process() -> None:
     """Codex through 0.147 has no writer locks: its rollout is held open."""
     seen = e.FileSeen(thread=T, at=100, path="/r.jsonl", size=1, modified=100)
@@ -61,18 +55,6 @@ def test_running_names_the_process_of_the_call() -> None:
     assert found.state is State.RUNNING
     assert found.assessment.why == "`pytest -q` is running (pid 77)"
     assert found.pids == (77,)
-
-
-def test_open_question_waits_for_input() -> None:
-    found = worker(begun(), called(text="Which branch?", kind="question"), held(110))
-    assert found.state is State.WAITING_INPUT
-    assert "Which branch?" in found.assessment.why
-
-
-def test_exited_during_a_command() -> None:
-    found = worker(begun(), called(text="sleep 30"), polled(110))
-    assert found.state is State.EXITED
-    assert "sleep 30" in found.assessment.why
 
 
 @pytest.mark.parametrize(
@@ -158,15 +140,6 @@ DATABASE = "sqlite3.OperationalError: unable to open database file"
 BOARD = "sqlite3 ~/board/kanban.db 'update t'"
 
 
-def test_denied_last_command_blocks() -> None:
-    found = worker(begun(), called(text=BOARD), ended(output=DATABASE, exit_code=1), done(), polled(110))
-    assert found.state is State.BLOCKED_SANDBOX
-    assert "/home/dev/board/kanban.db" in found.assessment.why
-    (finding,) = found.sandbox.findings
-    assert finding.remedy is not None
-    assert finding.remedy.text == '[sandbox_workspace_write]\nwritable_roots = ["/home/dev/board"]'
-
-
 def hand_off(call: str, output: str, *, at: float) -> list[e.Event]:
     """A call of an MCP server's tool, with its answer."""
     started = e.CallStarted(
@@ -186,18 +159,6 @@ def test_denied_hand_off_by_an_mcp_server_blocks_and_no_root_of_the_sandbox_is_i
     assert found.assessment.why.startswith("its last MCP call was likely denied /srv/x")
     (finding,), (entry,) = found.sandbox.findings, found.sandbox.denials
     assert finding.remedy is entry.remedy is MCP_SERVER
-
-
-@pytest.mark.parametrize("outcome", ["refused-by-user", "refused-by-policy", "refused-by-approval"])
-def test_refused_last_command(outcome: e.Outcome) -> None:
-    story = (
-        begun(),
-        called(ask=True),
-        ended(output="rejected", exit_code=None, outcome=outcome),
-        done("Tried."),
-        polled(110),
-    )
-    assert worker(*story).state is State.FAILED_PERMISSION
 
 
 @pytest.mark.parametrize("size", [0, 20_000], ids=["created", "first line in part"])
@@ -293,11 +254,6 @@ def test_half_visible_menu_is_unknown() -> None:
     assert (found.state, "out of sight" in found.assessment.why) == (State.UNKNOWN, True)
 
 
-def test_unchanged_reading_keeps_its_time() -> None:
-    readings = [shows("running", "working", at=at, text=f"{at - 108:.0f}s") for at in (111, 119)]
-    assert worker(opencode(), readings).assessment.since == 111
-
-
 def opencode(*, gone: bool = False) -> list[e.Event]:
     """OpenCode in a pane, perhaps gone again."""
     story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="opencode"), *polled(110)]
@@ -306,46 +262,35 @@ def opencode(*, gone: bool = False) -> list[e.Event]:
     return story
 
 
-def test_pane_worker_without_reading_is_unknown() -> None:
-    found = worker(opencode())
-    assert (found.kind, found.agent.name, found.state) == ("pane", "opencode", State.UNKNOWN)
+ZOMBIE = process(10, started=80.0, zombie=True, exit_code=4)
+LOST = e.SourceSeen(at=130, name="tmux", ok=False, detail="no server running on /tmp/tmux-0/default")
 
 
-def test_worker_that_left_its_pane_is_exited() -> None:
-    found = worker(opencode(gone=True))
-    assert (found.state, found.assessment.since) == (State.EXITED, 120)
+@pytest.mark.parametrize(
+    ("story", "state", "why"),
+    [
+        ([opencode()], State.UNKNOWN, "nothing that it shows is understood here"),
+        ([opencode(gone=True)], State.EXITED, "opencode (pid 11) is gone from the pane"),
+        ([opencode(), pane(dead=True, dead_status=3)], State.EXITED, "exit code 3"),
+        ([opencode(), pane(dead=True)], State.EXITED, "exit code unknown"),
+        ([opencode(), pane(dead=True), ZOMBIE], State.EXITED, "exit code 4"),
+        ([opencode(), LOST], State.UNREACHABLE, "no server running"),
+    ],
+)
+def test_pane_without_a_reading(story: list[e.Event | list[e.Event]], state: State, why: str) -> None:
+    found = worker(*story)
+    assert (found.state, why in found.assessment.why) == (state, True)
 
 
-def test_dead_pane() -> None:
-    found = worker(opencode(), pane(dead=True, dead_status=3))
-    assert (found.state, found.assessment.why) == (State.EXITED, "exit code 3")
-
-
-def test_dead_pane_takes_the_exit_code_of_its_zombie() -> None:
-    zombie = process(10, started=80.0, zombie=True, exit_code=4)
-    assert worker(opencode(), pane(dead=True)).assessment.why == "exit code unknown"
-    assert worker(opencode(), pane(dead=True), zombie).assessment.why == "exit code 4"
-
-
-def test_lost_tmux_server() -> None:
-    lost = e.SourceSeen(at=130, name="tmux", ok=False, detail="no server running on /tmp/tmux-0/default")
-    assert worker(opencode(), lost).state is State.UNREACHABLE
-
-
-@pytest.mark.parametrize(("server", "source"), [("-L lab", "tmux lab"), ("/tmp/x/lab", "tmux /tmp/x/lab")])
-def test_lost_tmux_server_with_a_name(server: str, source: str) -> None:
-    key = PaneKey(server, "%1")
+def test_lost_tmux_server_with_a_name() -> None:
     story = opencode()
-    story[0] = e.PaneSeen(at=90.0, pane=Pane(key, "work", "1:api", 10, "node"))
-    lost = e.SourceSeen(at=130, name=source, ok=False, detail="no server running")
+    story[0] = e.PaneSeen(at=90.0, pane=Pane(PaneKey("-L lab", "%1"), "work", "1:api", 10, "node"))
+    lost = e.SourceSeen(at=130, name="tmux lab", ok=False, detail="no server running")
     assert [w.state for w in snapshot_after(story, lost).workers] == [State.UNREACHABLE]
 
 
-def test_shell_is_no_worker() -> None:
+def test_shell_and_removed_pane_are_no_workers() -> None:
     assert snapshot_after(pane(), process(10, started=80.0), polled(110)).workers == ()
-
-
-def test_removed_pane_is_not_shown() -> None:
     assert snapshot_after(opencode(), e.PaneGone(at=130, key=PANE)).workers == ()
 
 
@@ -356,22 +301,13 @@ def against(found: Worker) -> list[tuple[str, str]]:
     return [(x.source, x.rule) for x in found.assessment.evidence if not x.agrees]
 
 
-def test_idle_screen_is_evidence_against_an_open_turn() -> None:
-    found = worker(in_a_pane(), read("completed"))
-    assert (found.state, against(found)) == (State.RUNNING, [("screen", "codex.rule")])
-
-
-def test_active_feed_is_evidence_against_a_finished_turn() -> None:
-    found = worker(begun(), done(), pushed(), held(110))
-    assert (found.state, against(found)) == (State.COMPLETED, [("codex feed", "status-pushed")])
-    idle = e.StatusPushed(at=105, thread=T, status="idle")
-    assert against(worker(begun(), idle, held(110))) == [("codex feed", "status-pushed")]
-
-
-def test_agreeing_sources_are_attached() -> None:
-    found = worker(in_a_pane(), read("running"), pushed())
-    assert against(found) == []
-    assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in found.assessment.evidence}
+def test_other_sources_are_evidence_for_or_against() -> None:
+    idle_screen, active_feed = worker(in_a_pane(), read("completed")), worker(begun(), done(), pushed())
+    assert (idle_screen.state, against(idle_screen)) == (State.RUNNING, [("screen", "codex.rule")])
+    assert (active_feed.state, against(active_feed)) == (State.COMPLETED, [("codex feed", "status-pushed")])
+    agreed = worker(in_a_pane(), read("running"), pushed())
+    assert against(agreed) == []
+    assert {"rollout", "lock", "screen", "codex feed"} == {x.source for x in agreed.assessment.evidence}
 
 
 @pytest.mark.parametrize(
@@ -380,7 +316,6 @@ def test_agreeing_sources_are_attached() -> None:
         "touch /home/dev/x || true",
         "touch /home/dev/x 2>&1 | tail -3",
         "touch /home/dev/x; echo rc=$?",
-        "touch /home/dev/x; touch y",
     ],
 )
 def test_exit_code_of_another_command_does_not_hide_a_denial(script: str) -> None:
@@ -416,11 +351,6 @@ def test_pane_stopped_during_retries(after: str | None) -> None:
     assert worker(opencode(), failed, worked).state is State.INTERRUPTED
 
 
-def test_aborted_turn_mentions_a_long_silence() -> None:
-    aborted = e.TurnEnded(thread=T, at=150, line=9, how="aborted", reason="interrupted")
-    assert "had not answered for 50 s" in worker(begun(), aborted, polled(160)).assessment.why
-
-
 def test_background_terminal_outlives_its_turn() -> None:
     env = {"CODEX_THREAD_ID": T, "CODEX_TOOL_CALL_ID": "c1"}
     server = process(77, 50, started=101.5, env=env, argv=("make", "serve"))
@@ -438,21 +368,6 @@ def test_background_terminal_outlives_its_turn() -> None:
         "its turn is complete; `make serve` goes on in the background",
     )
     assert against(found) == [("process", "command-alive")]
-
-
-def test_turn_continues_in_the_daemon_without_tui() -> None:
-    daemon = process(50, started=70.0, argv=("codex", "app-server", "--managed-daemon"))
-    quit_ = [e.ProcessGone(at=120, key=process(11, 10, started=95.0).process.key), *held(121, 50)]
-    found = worker(
-        daemon,
-        begun(),
-        pane(),
-        process(10, started=80.0),
-        process(11, 10, started=95.0, agent="codex", cwd=CWD),
-        held(104, 50),
-        quit_,
-    )
-    assert (found.kind, found.state, found.pane) == ("codex-thread", State.RUNNING, None)
 
 
 def test_half_visible_menu_yields_to_other_sources() -> None:
@@ -499,26 +414,6 @@ def test_what_a_program_goes_on_without_does_not_block() -> None:
     assert worker(*failed).state is State.BLOCKED_SANDBOX
 
 
-@pytest.mark.parametrize(
-    ("script", "output"),
-    [
-        (
-            "pip install cowsay 2>&1 | tail -2",
-            "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<x>: Failed "
-            "to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/x/\n"
-            "ERROR: No matching distribution found for cowsay",
-        ),
-        (
-            "curl -so /srv/a.html https://a.example; echo rc=$?",
-            "Warning: Failed to open the file /srv/a.html: Read-only file system\nrc=23",
-        ),
-    ],
-)
-def test_a_warning_of_what_failed_blocks(script: str, output: str) -> None:
-    events = [*begun(), called(text=script), ended(output=output), done(), held(110)]
-    assert worker(*events).state is State.BLOCKED_SANDBOX
-
-
 # ---------------------------------------------------------------- one state each
 
 
@@ -527,6 +422,7 @@ HALF = e.MessageLogged(thread=T, at=104, line=7, role="agent", text="half")
 ABORTED = e.TurnEnded(thread=T, at=104, line=9, how="aborted", reason="interrupted")
 DENIED = "touch: cannot touch '/home/dev/x': Read-only file system\n"
 UNREADABLE = e.FileSeen(thread=T, at=100, path="/x", size=1, modified=100, unreadable="Permission denied")
+REJECTED = ended(output="rejected", exit_code=None, outcome="refused-by-user")
 CLOSED_FEED = e.SourceSeen(at=106, name="codex feed", ok=False, detail="closed")
 READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
 
@@ -547,7 +443,9 @@ READ_LATER = e.ProcessesCounted(at=110, files_at=100.5)
                 held(110),
             ],
         ),
+        (State.WAITING_INPUT, [begun(), called(text="Which branch?", kind="question"), held(110)]),
         # how a turn ends
+        (State.FAILED_PERMISSION, [begun(), called(ask=True), REJECTED, done(), polled(110)]),
         (State.COMPLETED, [begun(), called(), ended(), done(), polled(110)]),
         (State.INTERRUPTED, [begun(), called(), ABORTED, polled(110)]),
         (State.COMPLETED, [begun(version="0.160.0"), called(), ended(), done(None), polled(110)]),

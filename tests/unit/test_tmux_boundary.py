@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -15,7 +17,6 @@ from tests.unit.story import (
     HOST,
     SANDBOXED,
     WORKSPACE,
-    T,
     begun,
     called,
     ended,
@@ -32,37 +33,39 @@ ONLINE = replace(WORKSPACE, network=Network.ON)
     [
         ("tmux new-window -d 'make'", ("new-window", None)),
         ("cd x && tmux -L lab split-window -h", ("split-window", "-L lab")),
-        ("/usr/bin/tmux -Llab neww", ("neww", "-L lab")),
         ("tmux -S /tmp/s -f /dev/null new -d", ("new", "/tmp/s")),
         ("tmux send-keys -t work:1 'rm x' Enter", ("send-keys", None)),
-        ("tmux run-shell 'touch /x'", ("run-shell", None)),
         ("tmux list-panes -a", None),
         ("tmux", None),
         ("echo tmux new-window", None),
         ("grep -rn 'tmux new-window' .", None),
-        ("make", None),
     ],
 )
 def test_parse_tmux_request(command: str, asked: tuple[str, str | None] | None) -> None:
     assert parse_tmux_request(command) == asked
 
 
-def opened(
+KEY = PaneKey("default", "%9")
+
+
+def asked_tmux(
     policy: Policy, command: str, *, started: float = 101.5, kernel: Kernel = HOST, server: Kernel = HOST
-) -> list[str]:
-    """The kinds of a thread whose command asked tmux for something; a pane's process started at a time."""
-    key = PaneKey("default", "%9")
-    story = (
-        begun(policy=policy),
+) -> list[e.Event]:
+    """A thread whose command asked tmux for something; a pane's process started at a time."""
+    return [
+        *begun(policy=policy),
         called(text=command),
         ended(exit_code=0),
         e.HostSeen(at=90, platform="linux", kernel=HOST),
         e.ProcessSeen(at=90, process=Process(ProcessKey(30, 80.0), 1, "tmux: server", kernel=server)),
-        e.PaneSeen(at=102, pane=Pane(key, "work", "1:x", 31, "make", server_pid=30)),
+        e.PaneSeen(at=102, pane=Pane(KEY, "work", "1:x", 31, "make", server_pid=30)),
         process(31, 30, started=started, kernel=kernel),
-        polled(110),
-    )
-    return [f.kind for f in worker(*story).sandbox.findings]
+        *polled(110),
+    ]
+
+
+def opened(policy: Policy, command: str, **how: Any) -> list[str]:
+    return [f.kind for f in worker(asked_tmux(policy, command, **how)).sandbox.findings]
 
 
 def test_escape_by_an_opened_pane() -> None:
@@ -90,21 +93,8 @@ def test_escape_by_typed_keys() -> None:
 
 
 def test_escape_outlives_its_pane() -> None:
-    key = PaneKey("default", "%9")
-    story = (
-        begun(policy=ONLINE),
-        called(text="tmux neww make"),
-        ended(exit_code=0),
-        e.HostSeen(at=90, platform="linux", kernel=HOST),
-        e.ProcessSeen(at=90, process=Process(ProcessKey(30, 80.0), 1, "tmux: server", kernel=HOST)),
-        e.PaneSeen(at=102, pane=Pane(key, "work", "1:x", 31, "make", server_pid=30)),
-        process(31, 30, started=101.5),
-        polled(110),
-        e.PaneGone(at=120, key=key),
-        e.ProcessGone(at=120, key=ProcessKey(31, 101.5)),
-        polled(121),
-    )
-    (finding,) = worker(*story).sandbox.findings
+    gone = [e.PaneGone(at=120, key=KEY), e.ProcessGone(at=120, key=ProcessKey(31, 101.5)), *polled(121)]
+    (finding,) = worker(asked_tmux(ONLINE, "tmux neww make"), gone).sandbox.findings
     assert (finding.kind, finding.direction, finding.severity, finding.pids) == (
         "tmux-escape",
         "wider",
@@ -112,4 +102,3 @@ def test_escape_outlives_its_pane() -> None:
         (31,),
     )
     assert "%9" in finding.got
-    assert T in worker(*story).id

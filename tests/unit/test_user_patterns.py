@@ -17,8 +17,9 @@ from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.pane import Pane
 from agentdash.model.process import ProcessKey
 from agentdash.replay.clock import VirtualClock
+from tests.unit.captures import FOLDERS, captures
 from tests.unit.story import PANE
-from tests.unit.test_screen_reader import FOLDERS, facts, read
+from tests.unit.test_screen_reader import read
 
 SLOW = "(?:a|aa)+$"
 LONG = "a" * 60 + "!"
@@ -39,7 +40,7 @@ def test_package_rules_read_the_same_as_a_users(tmp_path: Path) -> None:
     rules = load_rules(tmp_path)
     decided = 0
     for folder in FOLDERS:
-        for name in facts(folder):
+        for name in captures(folder):
             reading = read(folder, name)
             assert read(folder, name, rules=rules) == reading
             decided += reading.rule is not None

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentdash.agents.json_comments import without_comments
 from agentdash.agents.registry import adapters
+from agentdash.agents.settings_files import without_comments
 from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey

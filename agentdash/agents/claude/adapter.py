@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from agentdash import procfs
 from agentdash.agents.adapter import Adapter, UnreadableSessionError
 from agentdash.agents.claude.settings import ClaudeRequests
 from agentdash.files import read_bytes
@@ -24,8 +25,6 @@ _MAX_WAITING_FOR_CHARS: Final = 80
 _MAX_SESSION_ID_CHARS: Final = 40
 _START_TOLERANCE_S: Final = 2.0
 """How much earlier than its process a file may claim to have started: clocks and rounding differ."""
-_START_TIME_FIELD: Final = 19
-"""Index of `starttime` (field 22 of `man proc`) among the fields of `/proc/PID/stat` behind the name."""
 
 
 class _SessionFile(msgspec.Struct, rename="camel"):
@@ -96,11 +95,10 @@ class ClaudeSessionFiles:
 
     def _is_written_by(self, process: Process, content: _SessionFile) -> bool:
         try:
-            fields = (self._proc / str(process.pid) / "stat").read_bytes().rpartition(b")")[2].split()
-            start = fields[_START_TIME_FIELD]
-        except (OSError, IndexError):
+            start = procfs.stat(process.pid, self._proc).started
+        except OSError:
             return content.started_at / 1000 >= process.key.started - _START_TOLERANCE_S
-        return content.proc_start is None or content.proc_start.encode() == start
+        return content.proc_start is None or content.proc_start == start
 
 
 class ClaudeAdapter(Adapter):

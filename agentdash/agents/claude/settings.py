@@ -18,6 +18,7 @@ import msgspec
 
 from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
 from agentdash.agents.claude.transcript.records import LAST_VERSION
+from agentdash.agents.settings_files import SettingsFile, SettingsReader
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -56,30 +57,8 @@ class _Settings(msgspec.Struct):
     permissions: _Permissions | None = None
 
 
-_decoder: Final = JsonDecoder(_Settings)
-_NOTHING: Final = _Settings()
-
-
-class SettingsFile(msgspec.Struct, frozen=True):
-    """One settings file, or the text after `--settings`."""
-
-    layer: RequestLayer
-    path: str | None
-    """None for a text in the arguments."""
-    modified: float
-    text: str
-    settings: _Settings
-    problem: bool = False
-    """Whether it is there and cannot be read or parsed."""
-
-    def origin(self, field: RequestField, words: str, *keys: str) -> RequestOrigin:
-        """Return the place in it where a value is set: the line of the last of nested keys."""
-        at = 0
-        for key in keys:
-            found = self.text.find(f'"{key}"', at)
-            at = found if found >= 0 else at
-        line = self.text.count("\n", 0, at) + 1 if self.path else None
-        return RequestOrigin(field=field, layer=self.layer, text=words, file=self.path, line=line)
+SETTINGS: Final = SettingsReader(_Settings, allows_comments=False)
+_File = SettingsFile[_Settings]
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -187,7 +166,7 @@ def read_request(arguments: Arguments, home: str, cwd: str, root: Path) -> Reque
     return requested(arguments, list(_files(arguments, home, cwd, root)), home=home, cwd=cwd)
 
 
-def requested(arguments: Arguments, files: Sequence[SettingsFile], *, home: str, cwd: str) -> Requested:
+def requested(arguments: Arguments, files: Sequence[_File], *, home: str, cwd: str) -> Requested:
     """Return what arguments and settings ask for.
 
     Args:
@@ -215,7 +194,7 @@ def requested(arguments: Arguments, files: Sequence[SettingsFile], *, home: str,
     if enabled and roots:
         file = next(file for _, file in _write_roots(files))
         words = f'"allowWrite": {msgspec.json.encode([path for path, _ in _write_roots(files)]).decode()}'
-        origins.append(file.origin(RequestField.WRITABLE_ROOTS, clean_line(words), "sandbox", "allowWrite"))
+        origins.append(file.origin(RequestField.WRITABLE_ROOTS, words, "sandbox", "allowWrite"))
     return Requested(
         policy=policy,
         origins=tuple(origins),
@@ -228,7 +207,7 @@ def requested(arguments: Arguments, files: Sequence[SettingsFile], *, home: str,
 # ---------------------------------------------------------------- files
 
 
-def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[SettingsFile]:
+def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[_File]:
     """Yield the settings that are there, the weakest first."""
     own = {
         "user": (RequestLayer.USER, posixpath.join(home, "settings.json")),
@@ -237,52 +216,22 @@ def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[Se
     }
     for source, (layer, path) in own.items():
         if arguments.sources is None or source in arguments.sources:
-            yield from _file(layer, path, root)
+            yield from SETTINGS.read(layer, path, root)
     if arguments.settings is not None:
         if arguments.settings.lstrip().startswith("{"):
-            yield parse_settings(RequestLayer.ARGV, None, 0.0, arguments.settings)
+            yield SETTINGS.parse(RequestLayer.ARGV, arguments.settings)
         else:
             path = posixpath.join(cwd, arguments.settings)
-            yield from _file(RequestLayer.ARGV, path, root, required=True)
-    yield from _file(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.json", root)
+            yield from SETTINGS.read(RequestLayer.ARGV, path, root, required=True)
+    yield from SETTINGS.read(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.json", root)
     for each in listed(root / f"{_MANAGED}/managed-settings.d".lstrip("/"), "*.json"):
-        yield from _file(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.d/{each.name}", root)
-
-
-def _file(layer: RequestLayer, path: str, root: Path, *, required: bool = False) -> Iterator[SettingsFile]:
-    place = root / path.lstrip("/")
-    shown = clean_line(path)
-    try:
-        modified = place.stat().st_mtime
-        text = read_bytes(place, MAX_FILE_BYTES).decode("utf-8-sig", "replace")
-    except FileNotFoundError:
-        if required:
-            yield SettingsFile(
-                layer=layer, path=shown, modified=0.0, text="", settings=_NOTHING, problem=True
-            )
-    except (OSError, ValueError):
-        yield SettingsFile(layer=layer, path=shown, modified=0.0, text="", settings=_NOTHING, problem=True)
-    else:
-        yield parse_settings(layer, shown, modified, text)
-
-
-def parse_settings(layer: RequestLayer, path: str | None, modified: float, text: str) -> SettingsFile:
-    """Parse the text of a settings file, which was written at `modified` (unix seconds). Never raises."""
-    settings, problem = _NOTHING, False
-    if text.strip():
-        try:
-            settings = _decoder.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            problem = True
-    return SettingsFile(
-        layer=layer, path=path, modified=modified, text=text, settings=settings, problem=problem
-    )
+        yield from SETTINGS.read(RequestLayer.MANAGED, f"{_MANAGED}/managed-settings.d/{each.name}", root)
 
 
 # ---------------------------------------------------------------- values
 
 
-def _enabled(files: Iterable[SettingsFile]) -> tuple[bool, RequestOrigin]:
+def _enabled(files: Iterable[_File]) -> tuple[bool, RequestOrigin]:
     enabled = False
     origin = RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text="no sandbox")
     for file in files:
@@ -294,11 +243,11 @@ def _enabled(files: Iterable[SettingsFile]) -> tuple[bool, RequestOrigin]:
         words = f'"sandbox": {{"enabled": {str(sandbox.enabled).lower()}}}'
         if platforms is not None:
             words = f"{words}, enabledPlatforms {', '.join(map(clean_line, platforms[:_MAX_LISTED]))}"
-        origin = file.origin(RequestField.FILESYSTEM, clean_line(words), "sandbox", "enabled")
+        origin = file.origin(RequestField.FILESYSTEM, words, "sandbox", "enabled")
     return enabled, origin
 
 
-def _mode(arguments: Arguments, files: Iterable[SettingsFile]) -> tuple[str | None, list[RequestOrigin]]:
+def _mode(arguments: Arguments, files: Iterable[_File]) -> tuple[str | None, list[RequestOrigin]]:
     if arguments.mode is not None:
         origin = RequestOrigin(
             field=RequestField.APPROVAL, layer=RequestLayer.ARGV, text=clean_line(arguments.words)
@@ -315,7 +264,7 @@ def _mode(arguments: Arguments, files: Iterable[SettingsFile]) -> tuple[str | No
     return mode, origins
 
 
-def _write_roots(files: Iterable[SettingsFile]) -> Iterator[tuple[str, SettingsFile]]:
+def _write_roots(files: Iterable[_File]) -> Iterator[tuple[str, _File]]:
     """Yield the entries of `sandbox.filesystem.allowWrite` of all files: lists are joined."""
     for file in files:
         filesystem = file.settings.sandbox.filesystem if file.settings.sandbox else None
@@ -325,7 +274,7 @@ def _write_roots(files: Iterable[SettingsFile]) -> Iterator[tuple[str, SettingsF
                 yield clean_line(path), file
 
 
-def _excluded(files: Iterable[SettingsFile]) -> Iterator[str]:
+def _excluded(files: Iterable[_File]) -> Iterator[str]:
     for file in files:
         if file.settings.sandbox is not None:
             yield from map(clean_line, file.settings.sandbox.excluded_commands[:_MAX_LISTED])

@@ -43,7 +43,7 @@ and the first one even the `originator` of its threads. Codex exempts two names 
 RESPONSE_TIMEOUT_S: Final = 2.0
 """For opening the connection, and again for the response to `initialize`; each takes milliseconds."""
 _MAX_THREADS: Final = 1_000
-"""Loaded threads of which notice is taken in one connection."""
+"""Loaded threads that are noticed in one connection."""
 _INITIALIZE: Final = "initialize"
 _LIST_LOADED: Final = "thread/loaded/list"
 
@@ -177,7 +177,7 @@ class AppServerConnection:
 
     @property
     def _has_room(self) -> bool:
-        """Whether another thread is taken notice of."""
+        """Whether another thread can be noticed."""
         return len(self._helpers) + len(self._reading) < _MAX_THREADS
 
     async def initialize(self) -> None:

@@ -2,7 +2,7 @@
 
 | files | count |
 |---|---|
-| `/etc/codex/rules`, `$CODEX_HOME/rules` | always, but for `--ignore-rules` |
+| `/etc/codex/rules`, `$CODEX_HOME/rules` | always, except with `--ignore-rules` |
 | `.codex/rules`, from the project's root to the working directory | if the project is trusted |
 | `[rules] prefix_rules` of `/etc/codex/requirements.toml` | they can only forbid, or ask |
 
@@ -54,7 +54,7 @@ class RuleFile(msgspec.Struct, frozen=True):
 
 
 def rules_beside(path: PurePath) -> Callable[[str], CommandRules] | None:
-    """Return the rules of a working directory for the Codex that wrote a rollout; None where it lies in no
+    """Return the rules of a working directory for the Codex that wrote a rollout, or None if it lies in no
     Codex home."""
     home = codex_home_of(os.path.abspath(path))  # noqa: PTH100 - links are not resolved
     return None if home is None else partial(command_rules, home)
@@ -149,7 +149,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _rule(arguments: dict[str, Any], place: str) -> CommandRule | None:
-    """Return a rule; None where Codex would not have it."""
+    """Return a rule, or None if Codex would not accept it."""
     pattern = arguments.get("pattern")
     decision = _DECISIONS.get(str(arguments.get("decision", "allow")))
     if not isinstance(pattern, list) or not pattern or decision is None:

@@ -50,8 +50,6 @@ _SESSIONS_DEPTH: Final = 3
 """Levels of directories under `sessions`: year, month, day."""
 _MAX_INDEX_BYTES: Final = 8 << 20
 """Read of the end of `session_index.jsonl`: 50,000 entries. It is read every few seconds."""
-_MAX_TORN_BYTES: Final = 1 << 16
-"""Of an entry of that index that is being written: names are short."""
 _LINE_BUFFER_BYTES: Final = 1 << 16
 """Read at once for lines: it stays in the cache of the processor."""
 _PROC_LOCKS: Final = Path("/proc/locks")
@@ -168,7 +166,7 @@ def begun_at(path: Path) -> float | None:
 
 
 def problem(home: CodexHome) -> str | None:
-    """Return why a home has no readable sessions, in one line; None where it has."""
+    """Return why a home has no readable sessions, in one line, or None if it has some."""
     where = clean_line(str(home.root))
     if not home.root.exists():
         return f"{where} does not exist: start Codex once, or set CODEX_HOME"
@@ -271,33 +269,34 @@ class NameIndex(NamedTuple):
 
 
 def read_names(home: CodexHome) -> NameIndex:
-    """Return the names that threads were given, from `session_index.jsonl`; none where it does not exist."""
+    """Return the names that threads were given, from `session_index.jsonl`; none if it does not exist."""
     path = home.root / "session_index.jsonl"
     where = clean_line(str(path))
     try:
-        lines = _index_lines(path)
+        *lines, last = _index_lines(path)
     except (FileNotFoundError, NotADirectoryError):
         return NameIndex()
     except OSError as error:
         return NameIndex(problem=f"{where} cannot be read: {error.strerror or error}")
-    entries: list[ThreadNamed] = []
-    malformed = 0
-    for line in lines:
-        try:
-            entry = _entry.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            malformed += bool(line.strip())
-            continue
-        at = parse_iso(entry.updated_at) if isinstance(entry.updated_at, str) else None
-        thread, name = clean_line(entry.id), clean_line(entry.thread_name)
-        entries.append(ThreadNamed(at=at or 0.0, thread=thread, name=name))
+    read = [*map(_read_entry, filter(bytes.strip, lines)), *filter(None, [_read_entry(last)])]
+    entries = [entry for entry in read if entry is not None]
+    malformed = len(read) - len(entries)
     if not malformed:
         return NameIndex(entries)
     return NameIndex(entries, f"{where}: {malformed} line{'s' * (malformed != 1)} not understood")
 
 
+def _read_entry(line: bytes) -> ThreadNamed | None:
+    try:
+        entry = _entry.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    at = parse_iso(entry.updated_at) if isinstance(entry.updated_at, str) else None
+    return ThreadNamed(at=at or 0.0, thread=clean_line(entry.id), name=clean_line(entry.thread_name))
+
+
 def _index_lines(path: Path) -> list[bytes]:
-    """Return the whole lines of the end of an index, which is appended to.
+    """Return the lines of the end of an index, which is appended to: the last one may be torn.
 
     Raises:
         OSError: it cannot be read.
@@ -305,8 +304,6 @@ def _index_lines(path: Path) -> list[bytes]:
     with open_regular(path) as fd:
         begin = max(0, os.fstat(fd).st_size - _MAX_INDEX_BYTES)
         lines = os.pread(fd, _MAX_INDEX_BYTES, begin).split(b"\n")
-    if len(lines[-1]) <= _MAX_TORN_BYTES and not is_record(lines[-1]):
-        lines.pop()  # still being written
     return lines[1:] if begin and len(lines) > 1 else lines
 
 
@@ -318,18 +315,13 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
         at: the time of the event (unix seconds).
     """
     holders: dict[str, int] = {}
-    try:
-        with os.scandir(home.root / "thread-writer-locks") as listing:
-            files = [
-                entry for entry in listing if entry.name.endswith(".lock") and not entry.name.startswith(".")
-            ]
-    except OSError:
-        files = []
+    folder = home.root / "thread-writer-locks"
+    files = [path for path in folder.glob("*.lock") if not path.name.startswith(".")]
     try:
         held = _write_locks(_PROC_LOCKS.read_text("ascii", "replace")) if files else {}
     except OSError:
         return LocksSeen(at=at, holders=holders, readable=False)
-    written: dict[int, frozenset[str] | None] = {}
+    written: dict[int, frozenset[tuple[int, int]] | None] = {}
     for file in files:
         try:
             stat = file.stat()
@@ -339,10 +331,11 @@ def locks(home: CodexHome, at: float) -> LocksSeen:
             if pid not in written:
                 written[pid] = _written_locks(pid)
             known = written[pid]
-            if known is not None and file.name not in known:
-                continue
-            if device == (os.major(stat.st_dev), os.minor(stat.st_dev)) or _has_open(pid, stat):
-                holders[clean_line(file.name.removesuffix(".lock"))] = pid
+            is_holder = device == (os.major(stat.st_dev), os.minor(stat.st_dev))
+            if known is not None:
+                is_holder = (stat.st_dev, stat.st_ino) in known
+            if is_holder:
+                holders[clean_line(file.stem)] = pid
     return LocksSeen(at=at, holders=holders, readable=_PROC_LOCKS.exists())
 
 
@@ -358,28 +351,23 @@ def _write_locks(text: str) -> dict[int, list[tuple[int, tuple[int, int]]]]:
     return held
 
 
-def _written_locks(pid: int) -> frozenset[str] | None:
-    """Return the names of the lock files that a process has open for writing, as Codex does; None where that
-    cannot be seen. Who may only read a file may lock it, too: a sandboxed worker could that of another."""
-    found: set[str] = set()
+def _written_locks(pid: int) -> frozenset[tuple[int, int]] | None:
+    """Return device and inode of the lock files that a process has open for writing, as Codex does, or None
+    if that cannot be seen.
+
+    Who may only read a file may lock it, too: a sandboxed worker could that of another. And `/proc/locks` has
+    another device than `stat` on btrfs.
+    """
+    found: set[tuple[int, int]] = set()
     try:
         with os.scandir(f"/proc/{pid}/fd") as descriptors:
             for each in descriptors:
                 with suppress(OSError):  # closed meanwhile
-                    name = Path(each.path).readlink().name
                     # the permissions of the link are those of the descriptor
-                    if name.endswith(".lock") and each.stat(follow_symlinks=False).st_mode & S_IWUSR:
-                        found.add(name)
+                    is_written = each.stat(follow_symlinks=False).st_mode & S_IWUSR
+                    if is_written and Path(each.path).readlink().suffix == ".lock":
+                        stat = each.stat()
+                        found.add((stat.st_dev, stat.st_ino))
     except OSError:
         return None
     return frozenset(found)
-
-
-def _has_open(pid: int, stat: os.stat_result) -> bool:
-    """Return whether a process has a file open: decides where `/proc/locks` has another device than `stat`
-    (btrfs)."""
-    try:
-        with os.scandir(f"/proc/{pid}/fd") as descriptors:
-            return any(os.path.samestat(fd.stat(), stat) for fd in descriptors)
-    except OSError:
-        return False

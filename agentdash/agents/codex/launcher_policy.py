@@ -53,7 +53,7 @@ def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
 
 
 def _policy(name: str, argv: Sequence[str]) -> Policy | None:
-    """Return the policy in a launcher's arguments; None where it is unreadable (capped, or of a later
+    """Return the policy in a launcher's arguments, or None if it is unreadable (capped, or of a later
     Codex)."""
     try:
         if name == _LINUX:

@@ -1,7 +1,7 @@
 """Codex's log database (`logs_N.sqlite`): sandbox violations and retried requests, which are recorded nowhere
 else.
 
-Written by the TUI and its server: retries since 0.114, violations since 0.148; `codex exec` leaves it empty.
+Written by the TUI and its server: retries since 0.138, violations since 0.148; `codex exec` leaves it empty.
 0.169 writes its rows in batches, up to ten seconds late. Opened read-only, for one short query, and only when
 the file or its write-ahead log has changed.
 """
@@ -23,19 +23,14 @@ from agentdash.model.times import possible_time
 NAME: Final = "codex log"
 """The name under which its health is reported."""
 _VIOLATION_TARGET: Final = "codex_sandboxing::violation"
-_RETRY_TARGETS: Final = ("codex_core::responses_retry", "codex_core::session::turn", "codex_core::codex")
-"""Of 0.138 and later, of 0.130, and of 0.114: the older ones have other rows as well."""
-_RETRY_WORDS: Final = " - retrying sampling request "
-_TEXT_COLUMNS: Final = ("feedback_log_body", "message")
-"""Of `logs_2.sqlite` (0.120 and later), and of `logs_1.sqlite` (0.114)."""
+_RETRY_TARGET: Final = "codex_core::responses_retry"
 _MAX_ROWS_SEARCHED: Final = 20_000
 """The newest rows of all targets: the table has no index on targets, and Codex writes thousands of rows in an
 hour."""
 _MAX_TEXT_CHARS: Final = 400
 _QUERY: Final = (
-    "SELECT id, ts, ts_nanos, target, thread_id, substr({text}, -4000) FROM logs"
-    " WHERE id > max(?, (SELECT max(id) FROM logs) - ?) AND (target = ?"
-    " OR (target IN (?, ?, ?) AND instr({text}, ?))) ORDER BY id"
+    "SELECT id, ts, ts_nanos, target, thread_id, substr(feedback_log_body, -4000) FROM logs"
+    " WHERE id > max(?, (SELECT max(id) FROM logs) - ?) AND target IN (?, ?) ORDER BY id"
 )
 _MESSAGE: Final = re.compile(r"recorded sandbox violation: (.*)\Z", re.DOTALL)
 _FIELD: Final = re.compile(
@@ -53,15 +48,15 @@ _Row = tuple[Any, int, int, str, str | None, str | None]
 
 
 def log_file(root: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the newest generation of the log, `logs_N.sqlite`, in `CODEX_SQLITE_HOME` or the home; None
-    without one."""
+    """Return the newest generation of the log, `logs_N.sqlite`, in `CODEX_SQLITE_HOME` or the home, or None.
+    The first one (0.114) has other columns."""
     folders = [Path(named)] if (named := environ.get("CODEX_SQLITE_HOME")) else []
     for folder in (*folders, root):
         try:
             found = [
                 (int(m[1]), folder / name)
                 for name in os.listdir(folder)  # noqa: PTH208 - names are what is needed
-                if (m := re.fullmatch(r"logs_(\d+)\.sqlite", name))
+                if (m := re.fullmatch(r"logs_([2-9]|\d\d+)\.sqlite", name))
             ]
         except OSError:
             continue
@@ -133,16 +128,14 @@ def _read(file: Path, after: int) -> list[_Row]:
     """
     database = open_database(file)
     try:
-        columns = {name for _, name, *_ in database.execute("PRAGMA table_info(logs)")}
-        text = next((name for name in _TEXT_COLUMNS if name in columns), _TEXT_COLUMNS[0])
-        wanted = (after, _MAX_ROWS_SEARCHED, _VIOLATION_TARGET, *_RETRY_TARGETS, _RETRY_WORDS)
-        return database.execute(_QUERY.format(text=text), wanted).fetchall()
+        wanted = (after, _MAX_ROWS_SEARCHED, _VIOLATION_TARGET, _RETRY_TARGET)
+        return database.execute(_QUERY, wanted).fetchall()
     finally:
         database.close()
 
 
 def _event(row: _Row) -> Event | None:
-    """Return the event of a row; None where it cannot be parsed."""
+    """Return the event of a row, or None if it cannot be parsed."""
     _, seconds, nanos, target, thread, body = row
     if not all(isinstance(n, int) for n in (seconds, nanos)) or not isinstance(body, str):
         return None

@@ -74,7 +74,7 @@ def from_turn(payload: Mapping[str, Any]) -> Policy | None:
 
 
 class TurnSettings(NamedTuple):
-    """What a `turn_context` payload or `thread_settings` state, each None where they do not."""
+    """What a `turn_context` payload or `thread_settings` state; None for what they do not."""
 
     policy: Policy | None = None
     cwd: str | None = None
@@ -155,8 +155,8 @@ def _protections(rules: Sequence[PolicyRule]) -> Iterator[PolicyRule]:
 
 
 def _rules(entry: Any, workspaces: Sequence[str]) -> list[PolicyRule] | None:
-    """Parse one entry; None where it is unknown. `project_roots` means every workspace (paths instead since
-    0.132)."""
+    """Parse one entry, or return None if it is unknown. `project_roots` means every workspace (paths instead
+    since 0.132)."""
     if not isinstance(entry, Mapping) or not isinstance(path := entry.get("path"), Mapping):
         return None
     if (access := _ACCESS_MODES.get(str(entry.get("access")))) is None:

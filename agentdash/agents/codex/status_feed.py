@@ -6,29 +6,19 @@ WebSocket on `$CODEX_HOME/app-server-control/app-server-control.sock`, a link to
 receives `thread/status/changed` of every thread, without a subscription. Observed with 0.169.0 (0.160.0
 behaves alike in all that was tried):
 
-- Connecting and initializing takes 1-2 ms, `thread/read` 1-2 ms per thread. `waitingOnApproval` arrives 1-11
-ms after Codex sent it:
-  12-60 ms before the command's text and 0.7-0.9 s before the menu is on the TUI's screen. A question
-  (`request_user_input`) gives `waitingOnUserInput`, a turn that ended in an error `systemError`, an
-  interrupted one `idle`.
-- `thread/loaded/list` and a `thread/read` of each give everything: also children, each with its own status,
-threads without a file
-  yet, and which are helpers (`ephemeral`, no rollout). `thread/list` has `status` with `activeFlags` too, but
-  omits children unless `sourceKinds` lists them, threads without a file, and `threadSource`, and it scans the
-  disk. Threads that are not loaded in this very process are `notLoaded` there.
-- The daemon outlives its TUI with and without other clients (70 minutes observed), and so does a prompt: a
-TUI killed at one leaves its
-  thread at `waitingOnApproval`. A killed daemon leaves its link behind; connections are refused.
+- Connecting takes 1-2 ms, `thread/read` 1-2 ms per thread. `waitingOnApproval` arrives 0.7-0.9 s before the
+  menu is on the TUI's screen. A question gives `waitingOnUserInput`, a turn that ended in an error
+  `systemError`, an interrupted one `idle`.
+- `thread/loaded/list` and a `thread/read` of each give everything, also children, threads without a file yet,
+  and which are helpers. `thread/list` omits some of these, and scans the disk.
+- The daemon and a prompt outlive their TUI. A killed daemon leaves its link behind; connections are refused.
 - **A child that is spawned while a client is connected gets this client as a subscriber**: it receives all
-items and requests for
-  approval. Not answering is harmless: the TUI's answer counts, and neither closing the connection nor a
-  killed client denies anything. But a thread with a subscriber is never unloaded (others are after a minute
-  of idleness). So at the first sign of a subscription, `turn/started`, which only subscribers receive, the
-  connection is closed and opened again: that ends the subscription, and existing threads do not get the
-  client as another one.
+  items and requests for approval. Not answering is harmless, but a thread with a subscriber is never
+  unloaded. So at the first sign of a subscription, `turn/started`, which only subscribers receive, the
+  connection is closed and opened again: that ends the subscription.
 - **A client's name becomes a part of what the server sends to its model provider**, for all its threads and
-until the next client names itself: see `app_server.CLIENT_NAME`. A connection is opened only when a thread
-has been loaded.
+  until the next client names itself: see `app_server.CLIENT_NAME`. A connection is opened only when a thread
+  has been loaded.
 """
 
 from __future__ import annotations
@@ -106,7 +96,7 @@ class StatusFeed:
 
     @property
     def problem(self) -> str | None:
-        """Why a running app-server cannot be connected to; None where none is running."""
+        """Why a running app-server cannot be connected to, or None."""
         ok, detail = self._health
         return None if ok or detail == NO_APP_SERVER else detail
 

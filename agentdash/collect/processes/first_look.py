@@ -12,14 +12,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
-_SERVER: Final = b"tmux: server"
-_START_TIME_FIELD: Final = 19
-"""Index of `starttime` (`man proc`) among the fields of `/proc/PID/stat` behind the name."""
+from agentdash import procfs
+
+_SERVER: Final = "tmux: server"
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-_MAX_BYTES: Final = 1 << 16
-"""Read of a file of /proc."""
 
 
 class Glimpse(NamedTuple):
@@ -51,16 +50,15 @@ def taken() -> tuple[Glimpse, ...]:
 
 
 def _glimpses() -> Iterator[Glimpse]:
-    names: dict[int, bytes] = {}
+    names: dict[int, str] = {}
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for pid in _pids():
-        head, _, rest = _read(f"/proc/{pid}/stat").rpartition(b")")
-        fields = rest.split()
-        if len(fields) > _START_TIME_FIELD:
-            names[pid] = head.partition(b"(")[2]
-            ticks[pid] = int(fields[_START_TIME_FIELD])
-            children.setdefault(int(fields[1]), []).append(pid)
+        with suppress(OSError):
+            found = procfs.stat(pid)
+            names[pid] = found.name
+            ticks[pid] = int(found.started)
+            children.setdefault(int(found.fields[1]), []).append(pid)
     boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     for server in [pid for pid, name in names.items() if name == _SERVER]:
         for pid in children.get(server, ()):
@@ -103,12 +101,6 @@ def _cwd(pid: int) -> str | None:
 
 def _read(path: str) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return procfs.read(path)
     except OSError:
         return b""
-    try:
-        return os.read(descriptor, _MAX_BYTES)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)

@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from agentdash import procfs
 from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.model.process import Kernel
 from agentdash.model.sanitize import clean_line
@@ -33,8 +34,6 @@ from agentdash.model.state_paths import Mount
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BOOT_TIME_SAMPLES: Final = 5
 """Of which the best is taken."""
-_READ_BYTES: Final = 1 << 14
-"""One read of a file of /proc: nearly all of them are shorter."""
 _DELETED: Final = " (deleted)"
 _PTS_MAJOR: Final = 136
 """Device number of the terminals below `/dev/pts` (`Documentation/admin-guide/devices.txt`)."""
@@ -96,9 +95,10 @@ def _boot_time_with_error() -> tuple[float, float]:
 
 def stat(pid: int) -> Stat | None:
     """Parse `/proc/PID/stat`, or None if there is no such process."""
-    if (found := _stat_fields(pid)) is None:
+    try:
+        name, fields = procfs.stat(pid)
+    except OSError:
         return None
-    name, fields = found
     zombie = fields[0] == b"Z"
     return Stat(
         name=name,
@@ -141,9 +141,10 @@ def cwd(pid: int) -> str | None:
 def terminal(pid: int) -> str | None:
     """Return the controlling terminal, `/dev/pts/3`; an empty text where it has none below `/dev/pts`, None
     where there is no such process."""
-    if (found := _stat_fields(pid)) is None:
+    try:
+        device = int(procfs.stat(pid).fields[4])
+    except OSError:
         return None
-    device = int(found[1][4])
     return f"/dev/pts/{os.minor(device)}" if os.major(device) == _PTS_MAJOR else ""
 
 
@@ -294,7 +295,10 @@ def ns_pid(pid: int) -> int:
 
 def status(pid: int) -> dict[bytes, bytes]:
     """Return the fields of `/proc/PID/status`; empty where it is unreadable."""
-    return dict(line.split(b":\t", 1) for line in _read(f"/proc/{pid}/status").splitlines() if b":\t" in line)
+    try:
+        return procfs.status(pid)
+    except OSError:
+        return {}
 
 
 def id_map(pid: int, kind: str) -> tuple[range, ...]:
@@ -332,14 +336,6 @@ def _unescape(path: bytes) -> str:
     return clean_line(os.fsdecode(_OCTAL_ESCAPE.sub(lambda m: bytes([int(m[1], 8) & 0xFF]), path)))
 
 
-def _stat_fields(pid: int) -> tuple[str, list[bytes]] | None:
-    """Return the name, which may contain blanks and parentheses, and the fields after it: `man proc` counts
-    these from 3."""
-    line = _read(f"/proc/{pid}/stat")
-    start, end = line.find(b"(") + 1, line.rfind(b")")
-    return (os.fsdecode(line[start:end]), line[end + 2 :].split()) if line else None
-
-
 def _namespace_inode(pid: int, kind: str) -> int | None:
     try:
         return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
@@ -355,29 +351,11 @@ def _read_link(path: str) -> str | None:
 
 
 def _read(path: str, at_least: int = 0) -> bytes:
-    """Return the content of a file of /proc, empty where it is unreadable: cheaper than `open`.
-
-    Args:
-        at_least: for files that come in pieces (mount tables): read on until this length is passed.
-    """
+    """Return the content of a file of /proc, empty where it is unreadable."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return procfs.read(path, at_least)
     except OSError:
         return b""
-    try:
-        text = b""
-        while part := os.read(fd, _READ_BYTES):
-            text += part
-            if at_least:
-                if len(text) > at_least:
-                    break
-            elif len(part) < _READ_BYTES:  # most files come whole: a short read is the end
-                break
-        return text
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
 
 
 # ------------------------------------------------------------ whether agentdash itself runs in a sandbox

@@ -7,9 +7,10 @@ import os
 import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
+from agentdash.collect.remote.ssh_master import share_safely
 from agentdash.model.sanitize import clean_line
 from agentdash.programs import environment, find_program
 
@@ -26,9 +27,14 @@ class ChildProcess:
     """A running process in a session of its own: ctrl-c in the terminal is not for it."""
 
     def __init__(
-        self, process: Process, transport: asyncio.SubprocessTransport, stdout: asyncio.StreamReader
+        self,
+        process: Process,
+        transport: asyncio.SubprocessTransport,
+        stdout: asyncio.StreamReader,
+        opened: ExitStack,
     ) -> None:
         self.stdout = stdout
+        self._opened = opened
         self._process = process
         self._transport = transport
         self.wrote_at = asyncio.get_running_loop().time()
@@ -55,21 +61,26 @@ class ChildProcess:
     @classmethod
     async def _start(cls, argv: Sequence[str]) -> ChildProcess:
         loop = asyncio.get_running_loop()
+        opened = ExitStack()
+        if argv[0] == "ssh":
+            argv = await asyncio.to_thread(share_safely, argv, opened)
         # as `create_subprocess_exec` does, which does not give the transport: without it, the pipes stay open
         # as long as anything else holds them
-        transport, protocol = await loop.subprocess_exec(
-            lambda: SubprocessStreamProtocol(limit=_READ_BYTES, loop=loop),
-            find_program(argv[0]),
-            *argv[1:],
-            env=environment(argv[0]),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            start_new_session=True,
-        )
-        if protocol.stdout is None:
-            raise OSError("no pipe")
-        return cls(Process(transport, protocol, loop), transport, protocol.stdout)
+        with opened:
+            transport, protocol = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(limit=_READ_BYTES, loop=loop),
+                find_program(argv[0]),
+                *argv[1:],
+                env=environment(argv[0]),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                start_new_session=True,
+            )
+            if protocol.stdout is None:
+                raise OSError("no pipe")
+            process = Process(transport, protocol, loop)
+            return cls(process, transport, protocol.stdout, opened.pop_all())
 
     @property
     def last_error(self) -> str:
@@ -111,6 +122,7 @@ class ChildProcess:
         self._signal(signal.SIGKILL)
         self._transport.close()
         await self._process.wait()
+        self._opened.close()
 
     def _signal(self, number: int) -> None:
         """Send a signal to its process group, which also outlives it."""

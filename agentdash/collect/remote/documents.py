@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from agentdash.documents.change import ChangeReport
 from agentdash.documents.read_worker import lenient
+from agentdash.documents.worker import ChangeReport
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.sanitize import MAX_LINE_CHARS, clean_block, clean_line
 

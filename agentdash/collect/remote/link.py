@@ -25,9 +25,8 @@ from agentdash.collect.remote.documents import (
     parse_change,
 )
 from agentdash.collect.tail.log_file import LineSplitter
-from agentdash.documents.change import ChangeReport, TickReport
 from agentdash.documents.read_worker import read_worker
-from agentdash.documents.worker import WorkerReport
+from agentdash.documents.worker import ChangeReport, TickReport, WorkerReport
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock

@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-_STEP_MS: Final = 40
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
+
+_STEP_MS: Final = 50
 """Between two looks for changes; one is delivered after a step in which no other has come."""
+_SILENT_STEP_MS: Final = 100
+"""Likewise after some silence: each look costs 40 µs of CPU."""
+_SILENCE_MS: Final = 30_000
 _DEBOUNCE_MS: Final = 250
 """Changes that keep coming are delivered together after so long: a person cannot read faster."""
 _REASONS: Final = {
@@ -79,36 +86,39 @@ class FileWatcher:
         self.state = _NOT_WATCHING
 
     async def _watch(self, roots: list[str]) -> None:
+        stop = threading.Event()
+        step = _STEP_MS
         try:
-            from watchfiles import awatch  # noqa: PLC0415 - takes 50 ms
-
-            async for changes in awatch(
-                *roots,
-                watch_filter=None,
-                debounce=_DEBOUNCE_MS,
-                step=_STEP_MS,
-                ignore_permission_denied=True,
-            ):
-                self._changed |= {path for _, path in changes}
-                self._has_changed.set()
+            notify = _notify(roots)
+            while True:
+                found = await asyncio.to_thread(notify.watch, _DEBOUNCE_MS, step, _SILENCE_MS, stop)
+                step = _SILENT_STEP_MS if found == "timeout" else _STEP_MS
+                if not isinstance(found, str):
+                    self._changed |= {path for _, path in found}
+                    self._has_changed.set()
         except Exception as error:  # whatever the backend raises: polling goes on
             self.state = f"polling: {_reason(error)}"
+        finally:
+            stop.set()
 
 
 def refusal(roots: Sequence[str]) -> str | None:
     """Return why this system delivers no events of changes below some directories, or None if it does."""
-    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415 - as above
-
-    debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied = False, False, 0, True, True
     try:
-        RustNotify(
-            list(roots), debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied
-        ).close()
+        _notify(roots).close()
     except FileNotFoundError:
         return None  # they are watched once they exist
     except Exception as error:  # as in `FileWatcher`
         return _reason(error)
     return None
+
+
+def _notify(roots: Sequence[str]) -> RustNotify:
+    """Return what `watchfiles.awatch` is built on: its pauses can be set for each wait."""
+    from watchfiles._rust_notify import RustNotify  # noqa: PLC0415 - takes 50 ms
+
+    debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied = False, False, 0, True, True
+    return RustNotify(list(roots), debug, force_polling, poll_delay_ms, recursive, ignore_permission_denied)
 
 
 def _reason(error: Exception) -> str:

@@ -31,6 +31,7 @@ from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.times import possible_time
 from agentdash.peers import ProvenSocket
+from agentdash.procfs import run_time
 
 _FIELDS: Final = (
     *(
@@ -53,6 +54,9 @@ _FIELDS: Final = (
 _REDRAW_WINDOW_S: Final = 2.0
 """A window that drew within this time may have drawn again unnoticed: `window_activity` counts whole
 seconds."""
+_PARTING_S: Final = 0.005
+"""Until a server is done with a client that has ended. What is drawn meanwhile is found by the next poll but
+one."""
 _DEAD_SOCKET_S: Final = 30.0
 """Between two attempts to connect to a socket that a server has left."""
 _MAX_CAPTURES: Final = 500
@@ -81,6 +85,10 @@ class TmuxSensor:
         """Let go of the servers; the next poll connects again."""
         for view in self._views:
             view.close()
+
+    def has_news(self) -> bool:
+        """Return whether a server has run, or another one may have started, since it was polled."""
+        return any(view.has_news() for view in self._views)
 
     async def poll(self, at: float) -> list[Event]:
         """Return what has changed since the last poll, and always a `SourceSeen` of each server.
@@ -132,6 +140,17 @@ class _ServerView:
         self._failure: str | None = None
         """Why no server could be used; None: the last attempt found one, or failed otherwise."""
         self._failed_at = 0.0
+        self._ran: int | None = None
+        """How long the server had run when it had answered last."""
+
+    def has_news(self) -> bool:
+        """Return whether anything may have been drawn since the last poll: tmux draws what a program writes,
+        so a server that has not run has nothing new. True also where that cannot be known."""
+        if _socket_id(self._server.socket) != self._socket:
+            return True
+        if self._proven is None or self._failure is not None:
+            return False
+        return self._ran is None or run_time(self._proven.pid) != self._ran
 
     async def poll(self, at: float) -> list[Event]:
         socket = _socket_id(self._server.socket)
@@ -163,6 +182,8 @@ class _ServerView:
                 events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
         self.rows = rows
         self._failure = None
+        await asyncio.sleep(_PARTING_S)
+        self._ran = run_time(self._proven.pid) if self._proven else None
         self._drawing = [
             key for key, screen in drawn.items() if key in rows and screen != self._screens.get(key)
         ]
@@ -331,8 +352,12 @@ _INTERVAL_PER_SCREEN_S: Final = 1 / 30
 CPU for a screen."""
 
 
-_NEW_TERMINAL_S: Final = 0.25
-"""Between two looks for new terminals, of 20 µs each; a poll takes milliseconds."""
+_LOOK_INTERVAL_S: Final = 0.25
+"""Between two looks for new terminals, and whether a server has run, of 20 µs each; a poll takes
+milliseconds."""
+_SILENT_INTERVAL_S: Final = 5.0
+"""Between two polls of servers that have not run: the program in the foreground of a pane may change without
+them."""
 
 
 class TmuxPaneSource:
@@ -375,12 +400,17 @@ class TmuxPaneSource:
             self._sensor.close()
 
     async def _rest(self, fleet: Fleet) -> None:
-        """Return after a pause, or when there is a new terminal: its worker may end within a second."""
-        left = max(self._scheduler.pause(fleet), self._interval_s)
+        """Return after a pause. While all is quiet it ends when a server runs, and at any time when there is
+        a new terminal: its worker may end within a second."""
+        pause = max(self._scheduler.pause(fleet), self._interval_s)
+        longest = _SILENT_INTERVAL_S if self._scheduler.is_quiet(fleet) else pause
         known = _terminals()
-        while left > 0 and _terminals() <= known:
-            await asyncio.sleep(min(left, _NEW_TERMINAL_S))
-            left -= _NEW_TERMINAL_S
+        rested = 0.0
+        while rested < longest:
+            await asyncio.sleep(min(longest - rested, _LOOK_INTERVAL_S))
+            rested += _LOOK_INTERVAL_S
+            if self._sensor.has_news() and (rested >= pause or not _terminals() <= known):
+                return
 
     def _is_optional_absence(self, event: Event) -> bool:
         """Return whether an event is the absence of an optional default server. Once it has been there, it is

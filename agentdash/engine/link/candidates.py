@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agentdash.model.fleet import PaneLink, ThreadPane
+from agentdash.model.fleet import ThreadPane
 from agentdash.model.pane import Pane
 from agentdash.model.process import Process
 from agentdash.model.thread import Thread
@@ -96,7 +96,7 @@ def only_one(tui: Tui, *, loaded: bool = False) -> ThreadPane:
     folder = posixpath.basename(tui.process.cwd or "?")
     why = "no other thread is loaded there" if loaded else "the thread began after it"
     by = f"the only Codex in {folder} (pid {tui.process.pid}), and {why}"
-    return ThreadPane(tui.pane.key, by, how=PaneLink.ONLY_ONE)
+    return ThreadPane(tui.pane.key, by)
 
 
 def is_of(thread: Thread, cwd: str | None) -> bool:
@@ -136,7 +136,7 @@ class _Linker:
             found = prompted or [fork for fork in candidates if not fork.last_prompt]
             if len(found) == 1:
                 by = f"the pane shows that its thread was forked from {screen.forked_from}"
-                self._link(tui, found[0].id, ThreadPane(tui.pane.key, by, how=PaneLink.PROMPT))
+                self._link(tui, found[0].id, ThreadPane(tui.pane.key, by))
 
     def link_by_prompts(self) -> None:
         """Link TUIs to the thread whose prompt is the lowest on their screen, if none but it may show it."""
@@ -153,7 +153,7 @@ class _Linker:
             lowest = next(filter(None, shown), [])
             might_be_fork = not screen.has_header and self._among(unprompted, tui)
             if len(lowest) == 1 and screen.forked_from is None and not might_be_fork:
-                link = ThreadPane(tui.pane.key, "the pane shows its prompt", how=PaneLink.PROMPT)
+                link = ThreadPane(tui.pane.key, "the pane shows its prompt")
                 self._link(tui, lowest[0].id, link)
 
     def _among(self, threads: Iterable[Thread], tui: Tui) -> list[Thread]:
@@ -175,7 +175,7 @@ class _Linker:
             first = min(named, key=self._order.__getitem__)
             if self._loaded is None or self._may_only_have(tui, first):
                 by = f"the pane's Codex (pid {tui.process.pid}) was started with its id"
-                self._link(tui, first, ThreadPane(tui.pane.key, by, how=PaneLink.ARGUMENTS))
+                self._link(tui, first, ThreadPane(tui.pane.key, by))
 
     def link_only_ones(self) -> None:
         """Link TUIs that are the only ones in their directories."""

@@ -10,9 +10,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.escalation import granted, rule_of
-from agentdash.engine.detect.platform import platform
-from agentdash.engine.detect.process_status import restraints
+from agentdash.engine.detect import granted, platform, restraints, rule_of
 from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
 from agentdash.model.denials import Denial

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
-from agentdash.engine.link.linker import link_fleet, link_started
+from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, home_directory
 from agentdash.engine.reduce import panes, processes, recall
 from agentdash.engine.reduce.observations import observe_processes
@@ -178,9 +178,7 @@ def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
         draft.links = link_fleet(draft, tree)
         recall.tie_past_workers(draft)
         observe_processes(draft, tree, event.at)
-    elif isinstance(event, e.ThreadStarted) and _is_just_started(draft, event):
-        draft.links = link_started(draft, draft.threads[event.thread])
-    elif isinstance(event, e.SessionSeen) and _names_a_thread(draft, event):
+    elif _is_just_started(draft, event) or _names_a_thread(draft, event):
         draft.links = link_fleet(draft)
 
 
@@ -191,16 +189,19 @@ def _reduce_session(draft: FleetDraft, event: e.SessionSeen) -> None:
         draft.sessions[event.key] = event
 
 
-def _names_a_thread(draft: FleetDraft, event: e.SessionSeen) -> bool:
+def _names_a_thread(draft: FleetDraft, event: e.Event) -> bool:
     """Return whether a session file names a thread that is not linked to its process yet."""
-    if event.session not in draft.threads:
+    if not isinstance(event, e.SessionSeen) or event.session not in draft.threads:
         return False
     owner = draft.links.owners.get(event.session or "")
     return draft.processes_at is not None and (owner is None or owner.key != event.key)
 
 
-def _is_just_started(draft: FleetDraft, event: e.ThreadStarted) -> bool:
-    return draft.processes_at is not None and event.at > draft.processes_at - _STARTUP_TOLERANCE_S
+def _is_just_started(draft: FleetDraft, event: e.Event) -> bool:
+    """Return whether a thread has just started."""
+    if not isinstance(event, e.ThreadStarted) or draft.processes_at is None:
+        return False
+    return event.at > draft.processes_at - _STARTUP_TOLERANCE_S
 
 
 # ------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.detect.escalation import granted, rule_of
+from agentdash.engine.detect import granted, rule_of
 from agentdash.engine.judge.findings.tmux_boundary import detect_escapes
 from agentdash.engine.judge.findings.write_access import MountTables, exposed_paths, unwritable_roots
 from agentdash.engine.link.process_tree import (

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.platform import platform
+from agentdash.engine.detect import platform
 from agentdash.engine.reduce.calls import (
     abort_open_calls,
     add_left_out,
@@ -80,9 +80,8 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
             return start_call(thread, event)
         case e.CallEnded():
             return _grant(end_call(thread, event, home), event)
-        case e.CallsLeftOut(policy_at=policy_at):
-            lines = (*thread.policy_lines, *policy_at)[-_MAX_POLICY_LINES:]
-            return replace(add_left_out(thread, event), policy_lines=lines)
+        case e.CallsLeftOut():
+            return add_left_out(thread, event)
         case e.SandboxFailed():
             return replace(thread, sandbox_failed=event)
         case e.ChildSpawned(child=child):

@@ -10,20 +10,15 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.denial_sums import CommonRemedy, DenialSum, DeniedCalls, common_remedies, sum_denials
 from agentdash.model.findings import Verdict
 from agentdash.model.secrets import mask_fields
 from agentdash.model.states import State
-from agentdash.model.times import day_of
 from agentdash.model.tokens import ModelUsage, merged_usage
-from agentdash.model.worker import Worker
 from agentdash.prices import priced_usd
 from agentdash.store.digests import DigestStore, file_states
 
-Depth = Literal["listed", "header", "skimmed", "read"]
-"""How much of a file has been read: nothing, its first line, head and tail, all of it."""
-
-
+Depth = Literal["listed", "skimmed", "read"]
+"""How much of a file has been read: nothing, head and tail, all of it."""
 RECORDING: Final = "recording"
 """The agent of an entry that is a recording by agentdash."""
 
@@ -68,9 +63,9 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     findings: tuple[str, ...] = ()
     """Kinds of its findings."""
     denied: bool = False
-    """Whether its sandbox refused anything, got past or not."""
-    denials: tuple[EntryDenial, ...] = ()
-    """What it refused, the newest."""
+    """Whether its sandbox refused anything, resolved or not."""
+    reason: str = ""
+    """Why it deserves a look, in few words: what was denied, how its sandbox differed, or how it ended."""
     children: tuple[str, ...] = ()
     tokens: int | None = None
     """Those that it used itself."""
@@ -90,6 +85,11 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.problem is not None and self.state in (None, State.UNREACHABLE)
 
     @property
+    def needs_a_look(self) -> bool:
+        """Whether its sandbox refused something, or was another than configured."""
+        return self.denied or self.verdict == "mismatch"
+
+    @property
     def key(self) -> str:
         """The unique key: its path, since two files may have the same thread id."""
         return str(self.path)
@@ -101,85 +101,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 # ------------------------------------------------------------
-# What sandboxes refused in the listed sessions: kept with each entry, and summed up over many
-
-
-_MAX_KEPT: Final = 40
-"""Denials kept of an entry, the newest."""
-
-
-class EntryDenial(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All denials of one operation on one target in a session."""
-
-    target: str | None
-    count: int
-    """In how many calls."""
-    days: tuple[tuple[int, int], ...]
-    """As of `LedgerEntry`: days since 1970 (UTC), and calls on them."""
-    is_open: bool
-    """Whether no success came after."""
-    remedy: str | None = None
-    remedy_where: str | None = None
-
-
-def denials_of(worker: Worker) -> tuple[EntryDenial, ...]:
-    """Return the newest denials of a worker."""
-    return tuple(
-        EntryDenial(
-            target=each.target,
-            count=each.count,
-            days=each.days,
-            is_open=not each.got_past,
-            remedy=each.remedy.text if each.remedy else None,
-            remedy_where=each.remedy.where if each.remedy else None,
-        )
-        for each in worker.sandbox.denials[-_MAX_KEPT:]
-    )
-
-
-class DenialSums(NamedTuple):
-    """The denials of many sessions."""
-
-    by_day: list[DenialSum]
-    """Oldest first."""
-    by_version: list[DenialSum]
-    """Most calls first."""
-    by_directory: list[DenialSum]
-    remedies: list[CommonRemedy]
-    """Most avoided calls first."""
-
-
-def sums_of(entries: Sequence[Entry]) -> DenialSums:
-    """Return the sums over entries."""
-    denied = [(entry, denial) for entry in entries for denial in entry.denials]
-    by_version = (
-        DeniedCalls(f"{entry.agent} {entry.version or '?'}", entry.id, denial.count, denial.is_open)
-        for entry, denial in denied
-    )
-    by_directory = (
-        DeniedCalls(entry.cwd or "?", entry.id, denial.count, denial.is_open) for entry, denial in denied
-    )
-    return DenialSums(
-        by_day=sorted(sum_denials(_by_day(denied)), key=lambda each: each.name),
-        by_version=sum_denials(by_version),
-        by_directory=sum_denials(by_directory),
-        remedies=sorted(common_remedies(denial for _, denial in denied), key=lambda each: -each.calls),
-    )
-
-
-def _by_day(denied: Iterable[tuple[Entry, EntryDenial]]) -> Iterator[DeniedCalls]:
-    for entry, denial in denied:
-        last = max((day for day, _ in denial.days), default=None)
-        for day, calls in denial.days:
-            yield DeniedCalls(day_of(day), entry.id, calls, is_open=day == last and denial.is_open)
-
-
-# ------------------------------------------------------------
 # Group library entries into families (parents, their children, and forks), and sort these. Pure
-
-
-_WORST_FIRST: Final[tuple[Verdict, ...]] = ("mismatch", "match", "unverified")
-"""Which verdict stands for a family: any observation is worth more than none."""
 
 
 class FamilyMember(NamedTuple):
@@ -209,10 +131,15 @@ class SessionFamily(NamedTuple):
         return merged_usage(usage for member in self.members for usage in member.entry.by_model)
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The worst of all verdicts."""
-        known = {member.entry.verdict for member in self.members}
-        return next((verdict for verdict in _WORST_FIRST if verdict in known), None)
+    def newest(self) -> float:
+        """When its newest member began (unix seconds)."""
+        return max(member.entry.begun or member.entry.listed_at for member in self.members)
+
+    @property
+    def worst(self) -> Entry:
+        """The member to look at: the first with a denial or a mismatch, else the head."""
+        entries = [member.entry for member in self.members]
+        return next((entry for entry in entries if entry.needs_a_look), self.head)
 
 
 def group_families(entries: Sequence[Entry]) -> list[SessionFamily]:
@@ -233,7 +160,7 @@ def group_families(entries: Sequence[Entry]) -> list[SessionFamily]:
     families += [
         SessionFamily((FamilyMember(entry, 0, last=True),)) for entry in entries if entry.key not in seen
     ]
-    return sorted(families, key=_newest, reverse=True)
+    return sorted(families, key=lambda family: family.newest, reverse=True)
 
 
 def _members(head: Entry, children: dict[str, list[Entry]], seen: set[str]) -> Iterator[FamilyMember]:
@@ -251,27 +178,14 @@ def _members(head: Entry, children: dict[str, list[Entry]], seen: set[str]) -> I
         ]
 
 
-def _newest(family: SessionFamily) -> float:
-    return max(member.entry.begun or 0.0 for member in family.members)
-
-
 NEWEST: Final = "newest"
-SORTS: Final[Mapping[str, Callable[[SessionFamily], tuple[float, str]]]] = {
-    NEWEST: lambda _: (0.0, ""),
-    "tokens": lambda family: (-float(sum(each.usage.total for each in family.by_model)), ""),
-    "cost": lambda family: (-(priced_usd(family.by_model) or 0.0), ""),
-    "duration": lambda family: (-(family.head.took or 0.0), ""),
-    "size": lambda family: (-float(family.head.size), ""),
-    "findings": lambda family: (-float(max(len(member.entry.findings) for member in family.members)), ""),
-    "name": lambda family: (float(not family.head.title), family.head.title.casefold()),
+SORTS: Final[Mapping[str, Callable[[SessionFamily], float]]] = {
+    NEWEST: lambda _: 0.0,
+    "tokens": lambda family: -float(sum(each.usage.total for each in family.by_model)),
+    "cost": lambda family: -(priced_usd(family.by_model) or 0.0),
+    "duration": lambda family: -(family.head.took or 0.0),
 }
-"""The smallest comes first. Tokens and cost are those of the whole family, findings those of the member with
-the most, other numbers those of the head. Tokens without a price cost nothing here."""
-
-
-def sorted_families(families: Sequence[SessionFamily], sort: str) -> list[SessionFamily]:
-    """Return families in an order of `SORTS`; equal ones keep theirs, the newest first."""
-    return sorted(families, key=SORTS[sort])
+"""The smallest comes first. Tokens without a price cost nothing here."""
 
 
 def next_sort(sort: str) -> str:
@@ -288,7 +202,7 @@ def next_sort(sort: str) -> str:
 # what is asked for it are as they were.
 
 
-_VIEW: Final = "library"
+_VIEW: Final = "past"
 """The view of the digests of entries."""
 _ENDED_S: Final = 60.0
 """Seconds since the last line after which a thread that no process has loaded stays as it is."""

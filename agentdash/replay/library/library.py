@@ -8,9 +8,7 @@ screen wants first.
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,9 +19,7 @@ from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import (
     CodexHome,
     begun_at,
-    blocks,
     locks,
-    open_lines,
     problem,
     read_names,
     thread_id,
@@ -35,6 +31,8 @@ from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable, LogFile, ReadLimits
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
+from agentdash.model.causes import causes
+from agentdash.model.denials import Operation
 from agentdash.model.events import (
     Event,
     FileGapSkipped,
@@ -44,8 +42,9 @@ from agentdash.model.events import (
     ProcessesCounted,
     ProcessSeen,
 )
+from agentdash.model.fact import FactKind
 from agentdash.model.fleet import Fleet
-from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES, SKIM_ABOVE_BYTES
+from agentdash.model.limits import MAX_LINE_BYTES, READ_BLOCK_BYTES
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
@@ -55,19 +54,13 @@ from agentdash.model.thread import RolloutFile, Thread, without_record
 from agentdash.model.worker import Worker
 from agentdash.replay.conversation import TokenFile
 from agentdash.replay.family import unreadable_line
-from agentdash.replay.journal import find_recording, recordings
-from agentdash.replay.library.entry import RECORDING, Depth, Entry, EntryDigests, denials_of
+from agentdash.replay.journal import recordings
+from agentdash.replay.library.entry import RECORDING, Entry, EntryDigests
 from agentdash.replay.streams import past_requests
 from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20
-"""Largest file that is read whole without being opened: that takes about a hundredth of a second."""
-_SKIM_TRANSCRIPT_BYTES: Final = 1 << 20
-"""The same as `SKIM_ABOVE_BYTES` for transcripts of Claude Code, which begin with 120 KB of instructions."""
-_AGENT: Final = re.compile(rb'"agent":"([a-z]{1,20})"')
-"""A worker CLI in a journal, in processes and readings of screens."""
-_TRANSCRIPT_HEAD_LINES: Final = 40
-"""First lines of a transcript: they have its directory and its first prompt."""
+"""Largest file that is read whole: that takes about a tenth of a second."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
@@ -105,8 +98,8 @@ class Library:
         self._owners: Owners | None = None
         self._paths: dict[str, Path] = {}
         """The logs of all threads."""
-        self._compared: dict[str, Thread | None] = {}
-        """Parents, as far as their children are compared with them."""
+        self._parents: dict[str, Thread | None] = {}
+        """Threads, as far as their children are compared with them."""
         self.unread: dict[str, None] = {}
         """Directories and indexes that cannot be read, and why; clean lines, each once."""
 
@@ -152,19 +145,23 @@ class Library:
 
     def _recording_entries(self) -> Iterator[Entry]:
         found = recordings(self._recordings) if self._recordings else ()
-        for parts in sorted(found, key=lambda parts: parts[0].begun, reverse=True):
+        for recording in sorted(found, key=lambda each: each.begun, reverse=True):
             yield Entry(
-                id=parts[0].recording,
-                path=parts[0].path,
-                begun=parts[0].begun,
+                id=recording.name,
+                path=recording.parts[0].path,
+                begun=recording.begun,
                 agent=RECORDING,
-                listed_at=parts[0].begun,
-                took=max(0.0, max(part.until for part in parts) - parts[0].begun),
+                listed_at=recording.begun,
+                depth="read",
+                title="Recording of panes and processes",
+                took=max(0.0, recording.until - recording.begun),
             )
 
     def refresh(self, entry: Entry) -> Entry:
         """Return an entry of an earlier listing, to be read again if its file has changed or it was
         active."""
+        if entry.recording:
+            return entry
         try:
             unchanged = entry.path.stat().st_size == entry.size
         except OSError:
@@ -173,15 +170,11 @@ class Library:
         return entry if unchanged and not active else replace(entry, depth="listed")
 
     def fill(self, entries: Sequence[Entry], wanted: Callable[[], Iterable[str]]) -> Iterator[Entry]:
-        """Yield the entries as they are read: those that are known from an earlier reading, then first lines,
-        heads and tails, whole files.
-
-        First lines name the parents, so that families are complete early.
+        """Yield the entries as they are read: first those that are known from an earlier reading.
 
         Args:
-            wanted: returns keys of entries on the screen; these are skimmed before any other.
+            wanted: returns keys of entries on the screen; these are read before any other.
         """
-        known = {entry.key: entry for entry in entries}
         index = read_names(self.home)
         self._names = {named.thread: named.name for named in index.names}
         if index.problem is not None:
@@ -189,111 +182,57 @@ class Library:
         self._owners = Owners.look(self.home, self._clock.now())
         self._paths = {entry.id: entry.path for entry in reversed(entries)}
         self._memories = self._recall(self.home, self._paths)
-        self._compared = {}
-        for entry in self._restored(entries):
-            known[entry.key] = entry
-            yield entry
+        self._parents = {}
+        pending = {entry.key: entry for entry in entries if entry.depth == "listed"}
+        if self._store is not None:
+            self._digests = EntryDigests(self._store, entries, self._inputs)
+            for entry in self._digests.restore({entry.path: entry for entry in pending.values()}):
+                if not self._has_owner(entry):
+                    del pending[entry.key]
+                    yield entry
         try:
-            yield from self._fill(entries, known, wanted)
+            while pending:
+                first = next((key for key in wanted() if key in pending), next(iter(pending)))
+                yield self.read(pending.pop(first))
         finally:
             if self._digests is not None:
                 self._digests.save()
 
-    def _restored(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Yield the entries that are as they were when they were read by an earlier process."""
-        if self._store is None:
-            return
-        self._digests = EntryDigests(self._store, entries, self._inputs)
-        unread = {entry.path: entry for entry in entries if entry.depth == "listed"}
-        for entry in self._digests.restore(unread):
-            if not self._has_owner(entry):
-                yield entry
-
-    def _fill(
-        self, entries: Sequence[Entry], known: dict[str, Entry], wanted: Callable[[], Iterable[str]]
-    ) -> Iterator[Entry]:
-        for read in (self.read_header, self.skim, self.read_whole):
-            for entry in entries:
-                for key in wanted():
-                    if key in known and known[key].depth in ("listed", "header"):
-                        known[key] = self.skim(known[key])
-                        yield known[key]
-                if (completed := read(known[entry.key])) is not known[entry.key]:
-                    known[entry.key] = completed
-                    yield completed
-
     # ------------------------------------------------------------ reading
 
-    def read_header(self, entry: Entry) -> Entry:
-        """Return an entry with the facts of its first line: directory, version, parent."""
-        if entry.depth != "listed":
-            return entry
-        if entry.recording:
-            return _with_agents(entry)
-        count = _TRANSCRIPT_HEAD_LINES if entry.agent == "claude" else 1
-        try:
-            size = entry.path.stat().st_size
-            events = reader_of_log(entry.path, entry.id).read(islice(open_lines(entry.path), count))
-        except OSError as error:
-            return replace(entry, depth="header", problem=clean_line(error.strerror or str(error)))
-        thread = reduce(Fleet(), events).threads.get(entry.id, Thread(entry.id))
-        return replace(self._with_thread(entry, thread), depth="header", size=size)
-
-    def skim(self, entry: Entry) -> Entry:
-        """Return an entry judged by head and tail of its file; by all of it if it is small."""
-        if entry.depth not in ("listed", "header"):
-            return entry
-        if entry.recording:
-            return self.read_header(entry)
-        return self._judge(entry, _SKIM_TRANSCRIPT_BYTES if entry.agent == "claude" else SKIM_ABOVE_BYTES)
-
-    def read_whole(self, entry: Entry) -> Entry:
-        """Return a skimmed entry judged by all of its file; of a large one only the tokens are counted."""
-        if entry.depth != "skimmed":
-            return entry
-        return self._count_tokens(entry) if entry.size > _MAX_WHOLE_BYTES else self._judge(entry, None)
-
-    def _count_tokens(self, entry: Entry) -> Entry:
-        """Return an entry with all its tokens, where head and tail do not show the models of all."""
-        if not entry.lacks_usage:
-            return entry
-        if by_model := TokenFile(entry.path).read():
-            total = sum(each.usage.total for each in by_model)
-            entry = replace(entry, by_model=by_model, tokens=total)
-        self._keep(entry)
-        return entry
-
-    def _keep(self, entry: Entry) -> None:
-        """Keep the digest of an entry that will not change as long as its file does not."""
-        if self._digests is not None and entry.problem is None and not self._has_owner(entry):
-            self._digests.keep(entry, self._clock.now())
-
-    def _judge(self, entry: Entry, skim_above: int | None) -> Entry:
-        read = read_log(entry.path, entry.id, skim_above)
+    def read(self, entry: Entry) -> Entry:
+        """Return an entry judged by its file; of a large one by head and tail, and all its tokens."""
         now = self._clock.now()
+        read = read_log(entry.path, entry.id, _MAX_WHOLE_BYTES)
         thread = read.fleet.threads.get(entry.id, Thread(entry.id))
-        owners = self._owners or Owners.look(self.home, now)
-        parent = self._parent(thread)
-        threads = read.fleet.threads if parent is None else {parent.id: parent, **read.fleet.threads}
-        memories = self._memories_of(entry.id, thread.parent)
-        recalled = [ObservationsRecalled(at=now, memory=memory) for memory in memories]
-        owned = owners.events(entry.id, entry.path, thread.parent)
-        fleet = reduce(replace(read.fleet, threads=threads), [*owned, *recalled])
-        if entry.id not in fleet.requests:
-            fleet = reduce(fleet, past_requests(thread, now))
-        trouble = read.problem
-        if trouble is None and not thread.lines:
-            trouble = without_record(read.size)
-        depth: Depth = "skimmed" if read.skimmed else "read"
-        entry = replace(self._with_thread(entry, thread), depth=depth, size=read.size, problem=trouble)
-        if not read.skimmed:
-            self._compared[entry.id] = thread.as_parent()
-        workers = build_snapshot(fleet, now).workers
+        entry = replace(
+            self._with_thread(entry, thread),
+            depth="skimmed" if read.skimmed else "read",
+            size=read.size,
+            problem=without_record(read.size) if not read.problem and not thread.lines else read.problem,
+        )
+        workers = build_snapshot(self._fleet(entry, read.fleet, thread, now), now).workers
         worker = next((worker for worker in workers if worker.id == entry.id), None)
         entry = _with_verdict(entry, worker) if worker else entry
-        if depth == "read" or (entry.size > _MAX_WHOLE_BYTES and not entry.lacks_usage):
-            self._keep(entry)
+        if entry.lacks_usage and (by_model := TokenFile(entry.path).read()):
+            entry = replace(entry, by_model=by_model, tokens=sum(each.usage.total for each in by_model))
+        if not read.skimmed:
+            self._parents[entry.id] = thread.as_parent()
+        if self._digests is not None and entry.problem is None and not self._has_owner(entry):
+            self._digests.keep(entry, now)
         return entry
+
+    def _fleet(self, entry: Entry, fleet: Fleet, thread: Thread, now: float) -> Fleet:
+        """Return what was read of a thread with what is known of it from elsewhere: its parent, its process,
+        what was seen while it ran, and what was asked for."""
+        parent = self._parent(thread)
+        threads = fleet.threads if parent is None else {parent.id: parent, **fleet.threads}
+        memories = self._memories_of(entry.id, thread.parent)
+        recalled = [ObservationsRecalled(at=now, memory=memory) for memory in memories]
+        owners = self._owners or Owners.look(self.home, now)
+        owned = owners.events(entry.id, entry.path, thread.parent)
+        fleet = reduce(replace(fleet, threads=threads), [*owned, *recalled])
+        return fleet if entry.id in fleet.requests else reduce(fleet, past_requests(thread, now))
 
     def _has_owner(self, entry: Entry) -> bool:
         """Return whether a process has a thread loaded."""
@@ -326,11 +265,11 @@ class Library:
         parent = thread.parent
         if parent is None or parent == thread.id or parent not in self._paths:
             return None
-        if parent not in self._compared:
+        if parent not in self._parents:
             read = read_log(self._paths[parent], parent, _MAX_WHOLE_BYTES)
             found = read.fleet.threads.get(parent)
-            self._compared[parent] = None if found is None else found.as_parent()
-        return self._compared[parent]
+            self._parents[parent] = None if found is None else found.as_parent()
+        return self._parents[parent]
 
     def _with_thread(self, entry: Entry, thread: Thread) -> Entry:
         name = (self._names or {}).get(entry.id) or thread.name or thread.nickname
@@ -355,22 +294,6 @@ class Library:
         )
 
 
-def _with_agents(entry: Entry) -> Entry:
-    """Return the entry of a recording with the worker CLIs that it shows."""
-    agents: set[str] = set()
-    size = 0
-    problem = None
-    for part in find_recording(entry.path.parent, entry.id):
-        try:
-            for block in blocks(part.path):
-                size += len(block)
-                agents |= {agent.decode() for agent in _AGENT.findall(block)}
-        except OSError as error:
-            problem = clean_line(error.strerror or str(error))
-    shown = ", ".join(sorted(agents)) or "no worker CLI"
-    return replace(entry, depth="read", size=size, title=f"recording of {shown}", problem=problem)
-
-
 def _with_verdict(entry: Entry, worker: Worker) -> Entry:
     return replace(
         entry,
@@ -379,8 +302,34 @@ def _with_verdict(entry: Entry, worker: Worker) -> Entry:
         verdict=worker.sandbox.verdict,
         findings=tuple(dict.fromkeys(str(finding.kind) for finding in worker.sandbox.findings)),
         denied=bool(worker.sandbox.denials),
-        denials=denials_of(worker),
+        reason=_reason(worker),
     )
+
+
+_REFUSED: Final[Mapping[Operation, str]] = {
+    "read": "may not read",
+    "exec": "may not run",
+    "connect": "no network:",
+    "resolve": "no network:",
+    "bind": "may not listen on",
+    "start": "sandbox cannot start:",
+}
+"""Denied operations in few words, before their targets; all others write."""
+
+
+def _reason(worker: Worker) -> str:
+    """Return why a session deserves a look: what was denied, how its sandbox differed, or how it ended."""
+    denials = sorted(worker.sandbox.denials, key=lambda each: (each.got_past, -each.last))
+    if denials:
+        denial = denials[0]
+        words = _REFUSED.get(denial.operation, "may not write")
+        words = words if denial.certainty == "certain" else "likely denied:"
+        return clean_line(f"{words} {denial.target or denial.quote}", _MAX_TITLE_CHARS)
+    if worker.mismatch and (found := causes(worker)):
+        return found[0].words
+    fact = worker.fact
+    is_plain = fact.kind in (FactKind.DONE, FactKind.WORK) and fact.object
+    return clean_line(fact.object if is_plain else fact.text, _MAX_TITLE_CHARS)
 
 
 # ------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""The filter language of the library: words and "phrases" in any column, and terms such as `state:failed
-verdict:mismatch dir:"my project" since:monday tokens:>9k`. Pure.
+"""The filter language of the library: words and "phrases" in any fact of a session, and terms such as
+`state:failed dir:"my project" since:monday`. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, get_args
 from agentdash.model.findings import FindingKind, Verdict
 from agentdash.model.states import State
 from agentdash.model.suggestions import did_you_mean, suggest
-from agentdash.prices import priced_usd
 from agentdash.replay.library.entry import Entry, SessionFamily
 
 _TERM: Final = re.compile(r'(!?)(?:([^\s":!]+):)?(?:"([^"]*)(?:"|$)|(\S+))?')
@@ -22,7 +21,6 @@ _KEY: Final = re.compile(r"[a-z][a-z_-]*")
 """What can be meant as a key: `20:15` is a word."""
 _NO_VALUE: Final = ("/", ":", "\\")
 """What makes a word of an unknown key and its value: `https://`, `std::`, `c:\\`."""
-_AMOUNT: Final = re.compile(r"(<=|>=|<|>)(\d+(?:\.\d+)?)([a-z]?)")
 
 Predicate = Callable[[Entry], bool]
 
@@ -36,24 +34,18 @@ class Query(NamedTuple):
     """Message for the first invalid term; such terms are ignored."""
 
     @classmethod
-    def parse(cls, text: str, now: float, text_of: Callable[[Entry], str] | None = None) -> Query:
-        """Parse a filter.
-
-        Args:
-            text: the filter as it was typed.
-            now: reference of `today` and `7d` (unix seconds).
-            text_of: returns the case-folded text in which words are searched; default: `searchable_text`.
-        """
+    def parse(cls, text: str, now: float) -> Query:
+        """Parse a filter; `now` is the reference of `today` and `7d` (unix seconds)."""
         predicates: list[Predicate] = []
         problem = None
-        for negation, key, phrase, word in _terms(text.casefold()):
+        for match in _TERM.finditer(text.casefold()):
             try:
-                predicate = _predicate(key, phrase or word, now, text_of or searchable_text)
+                predicate = _predicate(match[2] or "", match[3] or match[4] or "", now)
             except ValueError as error:
                 problem = problem or str(error)
                 continue
             if predicate is not None:
-                predicates.append(_negate(predicate) if negation else predicate)
+                predicates.append(_negate(predicate) if match[1] else predicate)
         return cls(text, tuple(predicates), problem)
 
     def matches(self, entry: Entry) -> bool:
@@ -66,100 +58,47 @@ class Query(NamedTuple):
 
 
 def searchable_text(entry: Entry) -> str:
-    """Return the facts of an entry as one case-folded text."""
+    """Return the facts of an entry as one case-folded text, with its date in several forms."""
+    begun = time.localtime(entry.begun) if entry.begun is not None else None
     state = entry.state.value if entry.state else ""
     parts = (
         entry.id,
-        format_start(entry.begun),
+        time.strftime("%Y-%m-%d %H:%M %A %d %b", begun) if begun else "",
         state,
         state.replace("-", " "),
         entry.verdict or "",
         *entry.findings,
+        entry.reason,
         entry.title,
         entry.cwd or "",
         f"{entry.agent} {entry.version or ''}",
         entry.model or "",
         entry.source or "",
         entry.problem or "",
-        "archived" if entry.archived else "",
-        "fork" if entry.fork else "",
+        "unreadable" if entry.is_unreadable else "",
+        *_flags(entry),
     )
     return "\n".join(parts).casefold()
-
-
-def format_start(at: float | None) -> str:
-    """Return the local date and time, `2026-11-20 19:59`; empty if unknown."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at)) if at is not None else ""
-
-
-def complete(text: str, entries: Iterable[Entry]) -> str | None:
-    """Return the filter with its last term completed: a key, or a value that is known or that entries have.
-
-    None: there is nothing to complete, or a term ends with a space.
-    """
-    start = max(text.rfind(" "), text.rfind("!")) + 1
-    quote = text.rfind('"')
-    if text.count('"') % 2:  # a value in quotes is open, and may have spaces
-        start = max(text.rfind(" ", 0, quote), text.rfind("!", 0, quote)) + 1
-    term = text[start:].casefold()
-    name, colon, value = term.partition(":")
-    if not term:
-        return None
-    if not colon:
-        return _completed(text, term, [f"{key}:" for key in KEYS])
-    quoted = value.startswith('"')
-    value = value.removeprefix('"')
-    offered = [each.casefold() for each in _values(name, entries)]
-    wanted = {each for each in offered if quoted or " " not in each}
-    return _completed(text, value, sorted(wanted, key=len)) if value else None
-
-
-def _completed(text: str, typed: str, offered: Iterable[str]) -> str | None:
-    """Return the text, completed by the first offer that begins with its end, `typed`, and is longer."""
-    rests = (each[len(typed) :] for each in offered if each.startswith(typed) and each != typed)
-    rest = next(rests, None)
-    return None if rest is None else text + rest
-
-
-def _values(name: str, entries: Iterable[Entry]) -> Iterable[str]:
-    """Return the values to offer for a key."""
-    if name in _CHOICES:
-        return _CHOICES[name]
-    if name in _DATES:
-        return NAMED_PERIODS
-    if name == "dir":
-        paths = {entry.cwd for entry in entries if entry.cwd}
-        return paths | {path.rpartition("/")[2] for path in paths}
-    if name in _TEXTS:
-        return {value for entry in entries if (value := _TEXTS[name](entry))}
-    return ()
 
 
 # ---------------------------------------------------------------- terms
 
 
-def _terms(text: str) -> Iterable[tuple[str, str, str, str]]:
-    """Yield negation, key, phrase and word of each term; of phrase and word at least one is empty."""
-    for match in _TERM.finditer(text):
-        if match[0]:
-            yield match[1], match[2] or "", match[3] or "", match[4] or ""
-
-
-def _predicate(key: str, value: str, now: float, text_of: Callable[[Entry], str]) -> Predicate | None:
-    """Return what a term tests; None for one whose value is still missing.
+def _predicate(key: str, value: str, now: float) -> Predicate | None:
+    """Return what a term tests, or None for one whose value is still missing.
 
     Args:
         key: what is before the colon; empty without a colon.
         value: the word or phrase.
         now: reference of dates (unix seconds).
-        text_of: returns the text in which words are searched.
 
     Raises:
         ValueError: the key or the value is unknown; the message lists the known ones.
     """
     if key and key not in KEYS:
         if _KEY.fullmatch(key) and not value.startswith(_NO_VALUE):
-            raise ValueError(_unknown_key(key, value))
+            others = f': choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
+            raise ValueError(f"unknown key {key!r}{did_you_mean(key, KEYS) or others}")
         key, value = "", f"{key}:{value}"
     if not value:
         return None
@@ -168,22 +107,12 @@ def _predicate(key: str, value: str, now: float, text_of: Callable[[Entry], str]
     if key in _CHOICES:
         return _choice_predicate(key, value)
     if key in _TEXTS:
-        return _text_predicate(_TEXTS[key], value)
-    if key in _AMOUNTS:
-        return _amount_predicate(key, value)
-    return lambda entry: value in text_of(entry)
+        return lambda entry: value in (_TEXTS[key](entry) or "").casefold()
+    return lambda entry: value in searchable_text(entry)
 
 
 def _negate(predicate: Predicate) -> Predicate:
     return lambda entry: not predicate(entry)
-
-
-def _unknown_key(key: str, value: str) -> str:
-    return f"unknown key {key!r}{did_you_mean(key, KEYS) or _alternatives(key, value)}"
-
-
-def _alternatives(key: str, value: str) -> str:
-    return f': choose from {", ".join(KEYS)}, or search for "{key}:{value}" in quotes'
 
 
 def _date_predicate(name: str, value: str, now: float) -> Predicate:
@@ -213,24 +142,11 @@ def _chosen(key: str, entry: Entry) -> Iterable[str]:
             return () if entry.verdict is None else (entry.verdict,)
         case "finding":
             return entry.findings
+    return _flags(entry)
+
+
+def _flags(entry: Entry) -> Iterable[str]:
     return (flag for flag in _FLAGS if getattr(entry, flag))
-
-
-def _text_predicate(column: Callable[[Entry], str | None], value: str) -> Predicate:
-    if column is _TEXTS["version"]:
-        return lambda entry: (entry.version or "").startswith(value)
-    return lambda entry: value in (column(entry) or "").casefold()
-
-
-def _amount_predicate(key: str, value: str) -> Predicate:
-    column, units = _AMOUNTS[key]
-    amount = _AMOUNT.fullmatch(value)
-    if amount is None or amount[3] not in units:
-        example = f"{key}:>{'1h' if 'h' in units else '10k'}"
-        units_shown = " ".join(filter(None, units))
-        raise ValueError(f"{key} has no {value!r}: use {example}, with <, <=, > or >=, units {units_shown}")
-    compare, limit = _COMPARISONS[amount[1]], float(amount[2]) * units[amount[3]]
-    return lambda entry: (found := column(entry)) is not None and compare(float(found), limit)
 
 
 _FLAGS: Final = ("archived", "compressed", "denied", "fork", "helper", "recording")
@@ -243,7 +159,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Keys with fixed values. Any part of a value selects it."""
 _BY_PREFIX: Final = ("verdict", "is")
-"""Keys of which the beginning of a value selects it: `match` is a part of `mismatch`."""
+"""Keys whose values are selected by their beginning: `match` is a part of `mismatch`."""
 _DATES: Final = ("since", "until")
 _TEXTS: Final[Mapping[str, Callable[[Entry], str | None]]] = {
     "dir": lambda entry: entry.cwd,
@@ -252,23 +168,8 @@ _TEXTS: Final[Mapping[str, Callable[[Entry], str | None]]] = {
     "source": lambda entry: entry.source,
     "agent": lambda entry: entry.agent,
 }
-"""Keys with any values: any part matches, of versions the beginning."""
-_COUNT_UNITS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
-_TIME_UNITS_S: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_AMOUNTS: Final[Mapping[str, tuple[Callable[[Entry], float | None], Mapping[str, float]]]] = {
-    "tokens": (lambda entry: entry.tokens, _COUNT_UNITS),
-    "cost": (lambda entry: priced_usd(entry.by_model), _COUNT_UNITS),
-    "took": (lambda entry: entry.took, _TIME_UNITS_S),
-    "size": (lambda entry: entry.size if entry.depth != "listed" else None, _COUNT_UNITS),
-}
-"""Keys with numbers, which are compared, and their units."""
-_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    "<": float.__lt__,
-    "<=": float.__le__,
-    ">": float.__gt__,
-    ">=": float.__ge__,
-}
-KEYS: Final = tuple(sorted((*_CHOICES, *_DATES, *_TEXTS, *_AMOUNTS)))
+"""Keys with any values: any part matches."""
+KEYS: Final = tuple(sorted((*_CHOICES, *_DATES, *_TEXTS)))
 """What may stand before a colon."""
 
 
@@ -282,8 +183,6 @@ _UNITS_S: Final = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORT_WEEKDAY_CHARS: Final = 3
 _DATE_FORMATS: Final = ("%Y-%m-%d", "%Y-%m", "%Y", "%Y-%m-%dT%H:%M")
-NAMED_PERIODS: Final = ("today", "yesterday", "now", *_WEEKDAYS)
-"""Periods that have a name, for completion."""
 
 
 def parse_period(text: str, now: float) -> tuple[float, float]:

@@ -7,8 +7,7 @@ counts only if they are in one of these texts.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +24,7 @@ from agentdash.model.sanitize import clean_line
 
 HitKind = Literal["prompt", "message", "command", "output", "error", "patch", "reasoning", "search"]
 
-_CONTEXT_CHARS: Final = 24
+_CONTEXT_CHARS: Final = 16
 """Characters of an excerpt before the first word."""
 _MAX_EXCERPT_CHARS: Final = 400
 """More than a row shows, even on a wide screen."""
@@ -66,8 +65,6 @@ class SearchProgress(NamedTuple):
     """A part of a file was searched."""
 
     path: Path
-    size: int
-    """Bytes searched since the previous progress, uncompressed."""
     omitted: int = 0
     """Further hits in the file."""
     problem: str | None = None
@@ -137,10 +134,8 @@ def _folding_letters() -> tuple[bytes, ...]:
     return tuple(letter.encode() for letter in letters if any(part.isascii() for part in letter.casefold()))
 
 
-def search(
-    paths: Iterable[Path], text: str, *, max_hits: int = _MAX_HITS_PER_FILE
-) -> Iterator[Hit | SearchProgress]:
-    """Search session logs in the given order; of each file further hits than `max_hits` are only counted.
+def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:
+    """Search session logs in the given order.
 
     Yields a `SearchProgress` after the hits of each block of about 1 MiB, and for errors.
     """
@@ -149,20 +144,20 @@ def search(
         return
     for path in paths:
         if (log := log_of(path)) is not None:
-            yield from _search_file(log, terms, max_hits)
+            yield from _search_file(log, terms)
 
 
-def _search_file(log: SessionLog, terms: SearchTerms, max_hits: int) -> Iterator[Hit | SearchProgress]:
+def _search_file(log: SessionLog, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
     hits = 0
     try:
         for found in _search_blocks(log, terms):
             hits += isinstance(found, Hit)
-            if isinstance(found, SearchProgress) or hits <= max_hits:
+            if isinstance(found, SearchProgress) or hits <= _MAX_HITS_PER_FILE:
                 yield found
     except OSError as error:
-        yield SearchProgress(log.path, 0, problem=clean_line(error.strerror or str(error)))
-    if hits > max_hits:
-        yield SearchProgress(log.path, 0, omitted=hits - max_hits)
+        yield SearchProgress(log.path, problem=clean_line(error.strerror or str(error)))
+    if hits > _MAX_HITS_PER_FILE:
+        yield SearchProgress(log.path, omitted=hits - _MAX_HITS_PER_FILE)
 
 
 def _search_blocks(log: SessionLog, terms: SearchTerms) -> Iterator[Hit | SearchProgress]:
@@ -177,7 +172,7 @@ def _search_blocks(log: SessionLog, terms: SearchTerms) -> Iterator[Hit | Search
             for number, line in enumerate(block.split(b"\n"), first):
                 if terms.may_match(line):
                     yield from _hits_in_line(log, reader, terms, found_calls, (number, line))
-        yield SearchProgress(log.path, len(block))
+        yield SearchProgress(log.path)
 
 
 def _hits_in_line(
@@ -274,64 +269,43 @@ def _texts(event: Event) -> Iterator[tuple[HitKind, str]]:
 
 
 # ------------------------------------------------------------
-# Find texts in one replay: where they were written, in the order of time
+# A search while it runs: of the library, or of one replay
 
 
-_MAX_HITS: Final = 20_000
-"""More are not stepped through; the search stops there."""
+_MAX_HITS: Final = 5_000
+"""The search stops here: more hits than are ever scrolled through."""
 
 
-class FoundTexts:
-    """The hits of a search in the logs of a family, and the one that is shown.
+class TextSearch:
+    """A search for words and "phrases" in session logs. `steps` runs it, in any thread; all else may be read
+    meanwhile."""
 
-    Args:
-        words: what was searched: words and "phrases".
-        hits: in the order of time.
-        problems: files that could not be searched to their ends.
-    """
-
-    def __init__(self, words: str, hits: list[Hit], problems: int = 0) -> None:
+    def __init__(self, words: str, paths: Sequence[Path]) -> None:
         self.words = words
-        self.hits = hits
-        self.problems = problems
-        self.current: int | None = None
-        """Index of the hit that was gone to last."""
+        self._paths = paths
+        self.total = len(paths)
+        """Number of sessions to search."""
+        self.hits: list[Hit] = []
+        self.left_out = 0
+        """Number of hits that were only counted."""
+        self.files = 0
+        """Number of sessions opened so far."""
+        self.problems = 0
+        """Number of files that could not be searched to their end."""
+        self.over = False
 
-    def step(self, direction: int, at: float) -> Hit | None:
-        """Go to the next (1) or previous (-1) hit and return it; None without hits.
-
-        Behind the last one follows the first. The first step is from a time on (unix seconds).
-        """
-        if not self.hits:
-            return None
-        times = [hit.at for hit in self.hits]
-        if self.current is not None:
-            index = self.current + direction
-        elif direction > 0:
-            index = bisect_left(times, at)
-        else:
-            index = bisect_right(times, at) - 1
-        self.current = index % len(self.hits)
-        return self.hits[self.current]
-
-
-def find_texts(
-    paths: Iterable[Path], words: str, is_cancelled: Callable[[], bool] = lambda: False
-) -> FoundTexts:
-    """Search the logs of a family.
-
-    Args:
-        paths: of the logs.
-        words: words and "phrases" that must all be in one text.
-        is_cancelled: polled after each hit and each block; True ends the search.
-    """
-    hits: list[Hit] = []
-    problems = 0
-    for found in search(paths, words, max_hits=_MAX_HITS):
-        if isinstance(found, SearchProgress):
-            problems += found.problem is not None
-        else:
-            hits.append(found)
-        if is_cancelled() or len(hits) >= _MAX_HITS:
-            break
-    return FoundTexts(words, sorted(hits, key=lambda hit: (hit.at, hit.thread, hit.line)), problems)
+    def steps(self) -> Iterator[None]:
+        """Search; yield after each hit and each block."""
+        current = None
+        for found in search(self._paths, self.words):
+            if found.path != current:
+                current = found.path
+                self.files += 1
+            if isinstance(found, SearchProgress):
+                self.left_out += found.omitted
+                self.problems += found.problem is not None
+            else:
+                self.hits.append(found)
+            if len(self.hits) >= _MAX_HITS:
+                return
+            yield

@@ -1,68 +1,132 @@
-"""The columns of the fleet list, and their cells. Pure."""
+"""What the fleet list shows of a worker: columns, and lines below for one that needs the user. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from rich.cells import cell_len
 
 from agentdash.model.activity import MINUTES
-from agentdash.model.states import State
+from agentdash.model.causes import causes
+from agentdash.model.fact import Fact
+from agentdash.model.findings import DENIAL_KINDS
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
 from agentdash.tui.fleet.rows import Row
-from agentdash.tui.fleet.what import what
-from agentdash.tui.format import age, count, elide, pad
-from agentdash.tui.lanes.model import Axis, states_per_cell
-from agentdash.tui.primitives.columns import Column, Columns
-from agentdash.tui.primitives.spans import Line, Span, Tone
-from agentdash.tui.theme import STATE_WIDTH, TONES_OF_STATES, Glyphs, Look, sign, verdict
+from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
+from agentdash.tui.primitives.columns import Column, Columns, Layout
+from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
+from agentdash.tui.theme import Glyphs, Look, sign
 from agentdash.tui.worker.usage import context_share, is_nearly_full
 
 Item: TypeAlias = tuple[Row, Worker]
 
 CARDS_BELOW_CELLS: Final = 50
-"""In a narrower list, workers that need the user take up to three lines, and others lose columns."""
-_WORDS_FROM_CELLS: Final = 150
-"""From here on a state has its name beside its sign."""
-_POLICIES_FROM_CELLS: Final = 100
-_VERSIONS_FROM_CELLS: Final = 190
-_ACTIVITY_FROM_CELLS: Final = 70
-_TOKENS_FROM_CELLS: Final = 90
-_BRANCH_CELLS: Final = 18
-_BRANCH_FROM_CELLS: Final = 160
-"""Below, the panel has the branch; reasons need the room."""
-HOSTS_FROM_CELLS: Final = 70
-"""In a narrower list the host stands behind the name."""
-_NOT_STATED: Final = "?/?"
-"""A policy of which neither files nor network are known takes no room."""
-_POLICY_CELLS: Final = 13
-"""The common policies, short: `workspace/off`, `read-only/off`."""
-AGE_CELLS: Final = 4
+"""In a narrower list, workers that need the user have their names on a line of their own, and others lose
+columns."""
+_SANDBOX_WORDS_FROM_CELLS: Final = 65
+_WHERE_FROM_CELLS: Final = 90
+_CONTEXT_FROM_CELLS: Final = 100
+_ALL_FROM_CELLS: Final = 160
+"""From here on all columns are shown."""
+_SANDBOX_CELLS: Final = 18
+"""The longest words of a difference are a few cells longer: its screen has them."""
+_WHERE_CELLS: Final = 12
+_AGENT_CELLS: Final = 17
+"""`opencode 1.18.33`, `claude 2.1.332`."""
+_AGE_CELLS: Final = 4
 """The longest age, `364d`."""
-_TOKENS_CELLS: Final = 5
+_CONTEXT_CELLS: Final = 5
 """The longest count, `12.4k`."""
-_MIN_PATH_CELLS: Final = 3
-"""The names of a worker's ancestors are left out where they have less room."""
 _COST_CELLS: Final = 7
 """The longest usual cost, `$123.45`."""
-_AGENT_CELLS: Final = 8
-"""`opencode`, `codex`, `claude`, `gemini`, `copilot`."""
 _ROUNDING: Final = 1e-9
 """29 of 100 is 28.999… % in binary."""
-_AGENTS_FROM_CELLS: Final = 100
-_COSTS_FROM_CELLS: Final = 116
+_MIN_OBJECT_CELLS: Final = 18
+"""Where an object has less room, the words before it are left out."""
+_INDENT: Final = 4
+"""Of the lines below a worker's first."""
+_MAX_OBJECT_LINES: Final = 3
+"""Of the object of a worker that needs the user, in a narrow list."""
 
 
-def token_usage(worker: Worker) -> str:
-    """Return how full the context is, `37%`; where that is not known, the total of tokens, `12.4k`."""
-    share, shown = context_share(worker), worker.on_screen
-    if share is not None:
-        return f"{math.floor(100 * share + _ROUNDING)}%"
-    return count(worker.tokens.total or (shown.total if shown else None))
+# ---------------------------------------------------------------- what a worker does, or needs
+
+
+def fact_of(worker: Worker) -> Fact:
+    """Return the fact of a worker; words without an object become the object: they are as important."""
+    fact = worker.fact
+    return fact if fact.object else Fact(fact.kind, "", fact.text)
+
+
+def fact_line(fact: Fact, cells: int, look: Look, tone: Tone = "") -> Line:
+    """Return a fact on one line: the object whole, if it fits at all."""
+    mark, before = look.glyphs.ellipsis, f"{fact.what} " if fact.what else ""
+    room = cells - cell_len(before)
+    needed = cell_len(fact.object)
+    if needed > room and (needed <= cells or room < _MIN_OBJECT_CELLS):
+        before, room = "", cells
+    shown = Span(elide_object(fact.object, max(1, room), mark, fact.form), tone)
+    return (Span(before, "muted"), shown) if before else (shown,)
+
+
+def row_lines(item: Item, layout: Layout[Item], cells: int, look: Look) -> list[Line]:
+    """Return the lines of a worker, without the gutter: more than one only if it needs the user."""
+    worker = item[1]
+    if not worker.needs_you:
+        return [layout.line(item, look)]
+    fact = fact_of(worker)
+    if cells < CARDS_BELOW_CELLS:
+        head = (_sign(worker, look), *_name(item, cells - _AGE_CELLS - 3, look))
+        age_ = Span(in_state_for(worker, look), "waited")
+        first = justify(head, (age_,), cells, look.glyphs.ellipsis)
+        return [first, *_need(fact, cells - _INDENT, look)]
+    if cell_len(f"{fact.what} {fact.object}") <= layout.main.cells:
+        return [layout.line(item, look)]
+    words, rest = fact.what, fact.object
+    if not words:
+        words, *pieces = wrap(rest, layout.main.cells)
+        rest = " ".join(pieces)
+    column = sum(placed.cells + 1 for placed in layout.left)
+    indent = column if cell_len(rest) <= cells - column else _INDENT
+    shown = elide_object(rest, cells - indent, look.glyphs.ellipsis, fact.form)
+    tone: Tone = "muted" if fact.what else "strong"
+    main = (Span(elide(words, layout.main.cells, look.glyphs.ellipsis), tone),)
+    return [layout.line(item, look, main=main), (Span(" " * indent), Span(shown, "strong"))]
+
+
+def _need(fact: Fact, room: int, look: Look) -> list[Line]:
+    """Return what a worker needs, below its name."""
+    indent = Span(" " * (_INDENT - 2))
+    if cell_len(f"{fact.what} {fact.object}".strip()) <= room:
+        return [(indent, *fact_line(fact, room, look, "strong"))]
+    lines: list[Line] = []
+    if fact.what:
+        lines.append((indent, Span(elide(fact.what, room, look.glyphs.ellipsis), "muted")))
+    pieces, left = wrap(fact.object, room), room * _MAX_OBJECT_LINES
+    while len(pieces) > _MAX_OBJECT_LINES and left > 0:
+        pieces = wrap(elide_object(fact.object, left, look.glyphs.ellipsis, fact.form), room, fills=True)
+        left -= 1
+    return [*lines, *((indent, Span(piece, "strong")) for piece in pieces[:_MAX_OBJECT_LINES])]
+
+
+def _what_cell(item: Item, cells: int, look: Look) -> Line:
+    """Return what a worker does or needs; of a folded family, who below it needs the user comes first."""
+    row, worker = item
+    tone: Tone = "strong" if worker.needs_you else "" if worker.group == "running" else "muted"
+    if not (worker.below and row.folded):
+        return fact_line(fact_of(worker), cells, look, tone)
+    more = f" +{len(worker.below) - 1}" if len(worker.below) > 1 else ""
+    below = Span(f"{worker.below[0].replace('-', ' ', 1)}{more}  ", "ask")
+    room = cells - width((below,))
+    rest = fact_line(fact_of(worker), room, look, tone) if room >= _MIN_OBJECT_CELLS else ()
+    return fit((below, *rest), cells, look.glyphs.ellipsis)
+
+
+# ---------------------------------------------------------------- cells of the other columns
 
 
 def in_state_for(worker: Worker, look: Look) -> str:
@@ -71,89 +135,84 @@ def in_state_for(worker: Worker, look: Look) -> str:
     return age(None if since is None else look.now - since)
 
 
-# ---------------------------------------------------------------- cells of the columns
+def _sign(worker: Worker, look: Look) -> Span:
+    state = sign(worker, look.glyphs)
+    return state._replace(text=f"{state.text[:1]} ")
 
 
-def _state_cell(item: Item, cells: int, look: Look) -> Line:
+def _sign_cell(item: Item, _: int, look: Look) -> Line:
     state = sign(item[1], look.glyphs)
-    return (Span(elide(state.text, cells, ""), state.tone),)
+    return (state._replace(text=state.text[:1]),)
 
 
-def name_cell(item: Item, cells: int, look: Look) -> Line:
-    """Return the name of a worker with the lines of its tree, and its host."""
-    return _named(item, cells, look, with_host=True)
-
-
-def _host_cell(item: Item, cells: int, look: Look) -> Line:
-    return (Span(elide(item[1].host or "-", cells, look.glyphs.ellipsis), "muted"),)
-
-
-def _name_beside_host_cell(item: Item, cells: int, look: Look) -> Line:
-    return _named(item, cells, look, with_host=False)
-
-
-def _named(item: Item, cells: int, look: Look, *, with_host: bool) -> Line:
+def _name(item: Item, cells: int, look: Look) -> Line:
+    """Return a name in exactly so many cells, with the lines of its tree, and what distinguishes it."""
     row, worker = item
-    stem = row.stem if len(row.stem) <= cells // 2 else row.stem[-(cells // 2) :]
-    named = name(row, worker, cells - len(stem), look, with_host=with_host)
-    return Span(stem, "muted"), *named
-
-
-def name(row: Row, worker: Worker, cells: int, look: Look, *, with_host: bool = True) -> Line:
-    """Return the name in exactly so many cells, with its host, or what distinguishes it, or its pane."""
-    tone: Tone = "strong" if worker.needs_you or worker.mismatch else ""
     mark = look.glyphs.ellipsis
-    host = worker.host if with_host else None
-    own = host or row.tag
-    tag = f" {own}" if own else f" {worker.pane.key}" if worker.pane else ""
-    tag += f" +{row.folded}" if row.folded else ""
-    full = cell_len(row.path) + cell_len(worker.name) + cell_len(tag)
-    if not (own or row.folded) and full > cells:
-        tag = ""  # a pane is shown where there is room for it
-    tag = elide(tag, cells // 2, mark)
-    text = _with_path(row.path, worker.name, cells - cell_len(tag), mark)
-    return Span(text, tone), Span(pad(tag, cells - cell_len(text)), "muted")
+    stem = row.stem[-(cells // 2) :]
+    room = cells - cell_len(stem)
+    tag = (f" {row.tag}" if row.tag else "") + (f" +{row.folded}" if row.folded else "")
+    tag = elide(tag, room // 2, mark)
+    text = elide(worker.name, room - cell_len(tag), mark)
+    fill = pad(tag, room - cell_len(text))
+    return Span(stem, "muted"), Span(text, "strong" if worker.needs_you else ""), Span(fill, "muted")
 
 
-def _with_path(path: str, text: str, cells: int, mark: str) -> str:
-    """Return `main/Pasteur` in at most `cells`: the path is cut before the name."""
-    left = cells - cell_len(text) - 1
-    if path and left >= _MIN_PATH_CELLS:
-        return f"{elide(path[:-1], left, mark)}/{text}"
-    return elide(text, cells, mark)
-
-
-def _what_cell(item: Item, cells: int, look: Look) -> Line:
-    return what(item[1], item[0], cells, look) or (Span(""),)
+def _where_cell(item: Item, cells: int, look: Look) -> Line:
+    """Return the host, where it is another one, and the tmux window, `2:release`."""
+    worker = item[1]
+    text = " ".join(filter(None, (worker.host, worker.pane.window if worker.pane else None)))
+    return (Span(elide(text, cells, look.glyphs.ellipsis), "muted"),)
 
 
 def _agent_cell(item: Item, cells: int, look: Look) -> Line:
     agent = item[1].agent
-    version = f" {agent.version}" if agent.version and cells > _AGENT_CELLS else ""
-    return (Span(elide(agent.name + version, cells, look.glyphs.ellipsis), "muted"),)
+    return (Span(elide(f"{agent.name} {agent.version or ''}".strip(), cells, look.glyphs.ellipsis), "muted"),)
+
+
+_NETWORK_WORDS: Final = {Network.ON: "+net", Network.MEDIATED: "+proxy"}
+
+
+def sandbox_words(worker: Worker) -> str:
+    """Return what is wrong with a sandbox in a few words; if nothing is, the configured policy."""
+    if worker.mismatch:
+        found = causes(worker)
+        differing = (cause for cause in found if cause.worst.kind not in DENIAL_KINDS)
+        cause = next(differing, found[0] if found else None)
+        return cause.words if cause else "differs"
+    policy = worker.sandbox.configured
+    if policy is None or policy.filesystem is Filesystem.UNKNOWN:
+        return ""
+    if policy.filesystem is Filesystem.UNRESTRICTED and policy.network is Network.ON:
+        return "full access"
+    name = "all files" if policy.filesystem is Filesystem.UNRESTRICTED else policy.filesystem.value
+    return name + _NETWORK_WORDS.get(policy.network, "")
 
 
 def _sandbox_cell(item: Item, cells: int, look: Look) -> Line:
-    """Return the verdict, where there is one, and the policy."""
-    worker, glyphs = item[1], look.glyphs
-    mark = verdict(worker, glyphs)
-    sign_ = "" if worker.sandbox.verdict == "unverified" else mark.text
-    mark = mark._replace(text=pad(sign_, _mark_cells(glyphs)))
-    room = cells - _mark_cells(glyphs) - 1
-    if room <= 0:
-        return (mark,)
-    policy = worker.sandbox.configured.short() if worker.sandbox.configured else ""
-    policy = "" if policy == _NOT_STATED else policy
-    return mark, Span(f" {elide(policy, room, glyphs.ellipsis)}", "mismatch" if worker.mismatch else "muted")
+    worker, mismatch = item[1], look.glyphs.verdicts["mismatch"]
+    if cells <= cell_len(mismatch):
+        return (Span(mismatch if worker.mismatch else "", "mismatch"),)
+    text = f"{mismatch} {sandbox_words(worker)}" if worker.mismatch else sandbox_words(worker)
+    return (Span(elide(text, cells, look.glyphs.ellipsis), "mismatch" if worker.mismatch else "muted"),)
+
+
+def _context_cell(item: Item, cells: int, _: Look) -> Line:
+    """Return how full the context is, `37%`; where that is not known, the total of tokens, `12.4k`."""
+    worker = item[1]
+    share, shown = context_share(worker), worker.on_screen
+    if share is None:
+        text = count(worker.tokens.total or (shown.total if shown else None))
+        return (Span(elide(text, cells, ""), "muted"),)
+    text = f"{math.floor(100 * share + _ROUNDING)}%"
+    return (Span(elide(text, cells, ""), "waited" if is_nearly_full(share) else "muted"),)
 
 
 def _activity_cell(item: Item, _: int, look: Look) -> Line:
-    return activity(item[1], look)
-
-
-def _tokens_cell(item: Item, cells: int, _: Look) -> Line:
-    tone: Tone = "waited" if is_nearly_full(context_share(item[1])) else "muted"
-    return (Span(elide(token_usage(item[1]), cells, ""), tone),)
+    """Return a bar for each of the last minutes: its height is what the worker did."""
+    found = item[1].activity
+    levels = found.levels(look.now) if found else ()
+    return (Span("".join(look.glyphs.bars[level] for level in levels), "live"),)
 
 
 def _cost_cell(item: Item, cells: int, look: Look) -> Line:
@@ -171,122 +230,62 @@ def _age_cell(item: Item, _: int, look: Look) -> Line:
     return (Span(in_state_for(item[1], look), "waited" if item[1].needs_you else "muted"),)
 
 
-def _mark_cells(glyphs: Glyphs) -> int:
-    """Return the width of the widest verdict sign: 2 in ASCII."""
-    return len(glyphs.verdicts["mismatch"])
-
-
-def _state_width(cells: int, _: Glyphs) -> int:
-    return STATE_WIDTH if cells >= _WORDS_FROM_CELLS else 1
-
-
-def _name_width(cells: int, _: Glyphs) -> int:
-    return max(16, min(32, cells * 22 // 100))
-
-
-def _host_width(cells: int, _: Glyphs) -> int:
-    return max(8, min(16, cells // 9))
-
-
-def _agent_width(cells: int, _: Glyphs) -> int:
-    if cells >= _VERSIONS_FROM_CELLS:
-        return 2 * _AGENT_CELLS + 1
-    return _AGENT_CELLS if cells >= _AGENTS_FROM_CELLS else 0
-
-
 def _sandbox_width(cells: int, glyphs: Glyphs) -> int:
-    if cells < CARDS_BELOW_CELLS:
-        return 0
-    return _mark_cells(glyphs) + (1 + _POLICY_CELLS if cells >= _POLICIES_FROM_CELLS else 0)
+    sign_cells = cell_len(glyphs.verdicts["mismatch"])
+    return sign_cells if cells < _SANDBOX_WORDS_FROM_CELLS else _SANDBOX_CELLS
 
 
-_STATE: Final = Column[Item](title="STATE", width=_state_width, cell=_state_cell)
-_NAME: Final = Column[Item](title="WORKER", width=_name_width, cell=name_cell, sorts="name")
-_HOST: Final = Column[Item](title="HOST", width=_host_width, cell=_host_cell)
-_NAME_BESIDE_HOST: Final = replace(_NAME, cell=_name_beside_host_cell)
-
-
-def _branch_cell(item: Item, cells: int, look: Look) -> Line:
-    repository = item[1].git
-    text = repository.short() if repository else "-"
-    return (Span(elide(text, cells, look.glyphs.ellipsis), "" if repository else "rule"),)
+def _from(least: int, width: int) -> Callable[[int, Glyphs], int]:
+    """Return the width of a column that only a list of so many cells has."""
+    return lambda cells, _: width if cells >= least else 0
 
 
 COLUMNS: Final = Columns[Item](
-    left=(_STATE, _NAME),
-    main=Column(title="WHAT, AND WHY", width=lambda *_: 1, cell=_what_cell, sorts="attention"),
-    right=(
-        Column(title="AGENT", width=_agent_width, cell=_agent_cell, needs="agents"),
+    left=(
+        Column(title="", width=lambda *_: 1, cell=_sign_cell),
         Column(
-            title="BRANCH",
-            width=lambda cells, _: _BRANCH_CELLS if cells >= _BRANCH_FROM_CELLS else 0,
-            cell=_branch_cell,
+            title="WORKER",
+            width=lambda cells, _: max(16, min(32, cells * 22 // 100)),
+            cell=_name,
+            sorts="name",
         ),
+    ),
+    main=Column(title="WHAT", width=lambda *_: 1, cell=_what_cell, sorts="attention"),
+    right=(
+        Column(title="AGENT", width=_from(_ALL_FROM_CELLS, _AGENT_CELLS), cell=_agent_cell, needs="agents"),
+        Column(title="WHERE", width=_from(_WHERE_FROM_CELLS, _WHERE_CELLS), cell=_where_cell, needs="places"),
         Column(title="SANDBOX", width=_sandbox_width, cell=_sandbox_cell),
         Column(
-            title="ACTIVITY",
-            width=lambda cells, _: MINUTES if cells >= _ACTIVITY_FROM_CELLS else 0,
-            cell=_activity_cell,
-            sorts="activity",
+            title="ACTIVITY", width=_from(_ALL_FROM_CELLS, MINUTES), cell=_activity_cell, sorts="activity"
         ),
         Column(
             title="CTX",
-            width=lambda cells, _: _TOKENS_CELLS if cells >= _TOKENS_FROM_CELLS else 0,
-            cell=_tokens_cell,
+            width=_from(_CONTEXT_FROM_CELLS, _CONTEXT_CELLS),
+            cell=_context_cell,
             align_right=True,
             sorts="tokens",
         ),
         Column(
             title="COST",
-            width=lambda cells, _: _COST_CELLS if cells >= _COSTS_FROM_CELLS else 0,
+            width=_from(_ALL_FROM_CELLS, _COST_CELLS),
             cell=_cost_cell,
             align_right=True,
             sorts="cost",
             needs="costs",
         ),
-        Column(title="FOR", width=lambda *_: AGE_CELLS, cell=_age_cell, align_right=True, sorts="age"),
+        Column(title="FOR", width=lambda *_: _AGE_CELLS, cell=_age_cell, align_right=True, sorts="age"),
     ),
 )
-COLUMNS_WITH_HOST: Final = replace(COLUMNS, left=(_STATE, _HOST, _NAME_BESIDE_HOST))
-"""The columns where other hosts are watched, in a list that has room for their names."""
 
 
-def features(workers: Iterable[Worker], *, has_hosts: bool) -> frozenset[str]:
-    """Return which columns have anything to show that not every fleet has: `hosts`, `agents`, `costs`."""
+def features(workers: Iterable[Worker]) -> frozenset[str]:
+    """Return which columns have anything to show that not every fleet has: `agents`, `places`, `costs`."""
     workers = tuple(workers)
-    found = {"hosts"} if has_hosts else set()
-    found |= {"agents"} if len({worker.agent.name for worker in workers}) > 1 else set()
-    costs = (worker.tokens.by_model or (worker.on_screen and worker.on_screen.cost) for worker in workers)
-    found |= {"costs"} if any(costs) else set()
-    return frozenset(found)
-
-
-_MINUTE_S: Final = 60.0
-_TONES: Final[Mapping[Tone, Tone]] = {"live": "live", "ask": "waited", "stuck": "stopped"}
-"""Tones of the bars by that of the state, of those in which a silent minute is drawn, too."""
-
-
-def activity(worker: Worker, look: Look) -> Line:
-    """Return a bar for each of the last minutes: its height is what the worker did, its tone the state.
-
-    The state is the most urgent one of that minute. A minute without an event has a dot while the worker ran
-    or waited, and nothing after it came to rest, or before it began.
-    """
-    end = (look.now // _MINUTE_S + 1) * _MINUTE_S
-    states = states_per_cell(worker, Axis(end=end, length=MINUTES * _MINUTE_S, cells=MINUTES))
-    levels = worker.activity.levels(look.now) if worker.activity else (0,) * MINUTES
-    spans: list[Span] = []
-    for state, level in zip(states, levels, strict=True):
-        text, tone = _minute(state, level, look)
-        if spans and spans[-1].tone == tone:
-            spans[-1] = Span(spans[-1].text + text, tone)
-        else:
-            spans.append(Span(text, tone))
-    return tuple(spans)
-
-
-def _minute(state: State | None, level: int, look: Look) -> tuple[str, Tone]:
-    tone = _TONES.get(TONES_OF_STATES[state]) if state is not None else None
-    if level:
-        return look.glyphs.bars[level], tone or "live"
-    return (look.glyphs.dot, tone) if tone else (" ", "")
+    found = {
+        "agents": len({worker.agent.name for worker in workers}) > 1,
+        "places": any(worker.pane or worker.host for worker in workers),
+        "costs": any(
+            worker.tokens.by_model or (worker.on_screen and worker.on_screen.cost) for worker in workers
+        ),
+    }
+    return frozenset(name for name, is_there in found.items() if is_there)

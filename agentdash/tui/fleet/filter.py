@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 from agentdash.model.states import Group
 from agentdash.model.worker import Worker
 
-BUCKETS: Final = ("all", "needs-you", "running", "done", "past", "mismatch")
-"""In the order in which the key `bucket` cycles through them."""
 BUCKET_NAMES: Final = {
     "all": "All",
     "needs-you": "Needs you",
@@ -17,8 +15,9 @@ BUCKET_NAMES: Final = {
     "unclear": "Unclear",
     "done": "Done",
     "past": "Past",
-    "mismatch": "Mismatch",
+    "mismatch": "Sandbox problems",
 }
+"""What a click on a count of the header shows."""
 
 
 class Filter(NamedTuple):
@@ -33,11 +32,6 @@ class Filter(NamedTuple):
     def active(self) -> bool:
         """Whether it can exclude a worker."""
         return self.bucket != "all" or bool(self.text.lstrip("!").strip())
-
-    def cycled(self) -> Filter:
-        """Return the filter with the next bucket."""
-        at = BUCKETS.index(self.bucket) if self.bucket in BUCKETS else 0
-        return self._replace(bucket=BUCKETS[(at + 1) % len(BUCKETS)])
 
     def accepts(self, worker: Worker) -> bool:
         """Return whether this worker is shown."""
@@ -89,12 +83,7 @@ def _has(worker: Worker, word: str) -> bool:
     field, _, value = word.partition(":")
     if field in FIELDS:
         return value in FIELDS[field](worker).casefold()
-    return word in searchable_text(worker)
-
-
-def searchable_text(worker: Worker) -> str:
-    """Return everything that a row can show, as one case-folded text."""
-    return "\n".join(field(worker) for field in FIELDS.values()).casefold()
+    return any(word in find(worker).casefold() for find in FIELDS.values())
 
 
 def _in_bucket(worker: Worker, name: str) -> bool:

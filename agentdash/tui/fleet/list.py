@@ -1,14 +1,13 @@
-"""The fleet list: groups of workers, one to three lines each.
+"""The fleet list: groups of workers, one line each, and more for those that need the user.
 
-Drawn by hand: rows have one to three lines, heads stand between them, and every second all ages change.
-`DataTable` has no heads between its rows. `OptionList` has, but replacing the prompts of 300 options took 17
-to 27 ms of CPU (Textual 8.2.8), without composing their columns, where a second that passes costs the whole
-dashboard 11 to 13 ms, and a `j` 26 to 49 ms.
+Drawn by hand: rows differ in height, heads stand between them, and every second ages change. `DataTable` has
+no heads between its rows. `OptionList` has, but replacing the prompts of 300 options took 17 to 27 ms of CPU
+(Textual 8.2.8), without composing their columns, where a second that passes costs the whole dashboard 11 to
+13 ms.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -16,79 +15,26 @@ from textual.message import Message
 
 from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.fleet.cells import (
-    CARDS_BELOW_CELLS,
-    COLUMNS,
-    COLUMNS_WITH_HOST,
-    HOSTS_FROM_CELLS,
-    Item,
-    in_state_for,
-)
-from agentdash.tui.fleet.row_lines import row_height, row_lines
+from agentdash.tui.fleet.cells import COLUMNS, Item, row_lines
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.columns import Layout
-from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, paragraph, width
-from agentdash.tui.theme import GROUP_TONES, UNICODE, Glyphs, Look, sign
+from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
+from agentdash.tui.theme import GROUP_TONES, UNICODE, Glyphs, Look
 from agentdash.tui.view import View
 
-_GUTTER_CELLS: Final = 2
-"""The cursor, and the mark of what is new."""
-_MARGIN_CELLS: Final = 1
-"""Between the last column and the scroll bar."""
+_EDGES_CELLS: Final = 2
+"""The cursor before a row, and the margin between its last column and the scroll bar."""
 GROUP_NAMES: Final[dict[Group, str]] = {
-    Group.NEEDS_YOU: "needs you",
-    Group.RUNNING: "running",
-    Group.UNCLEAR: "unclear",
-    Group.DONE: "done",
-    Group.PAST: "past",
+    Group.NEEDS_YOU: "NEEDS YOU",
+    Group.RUNNING: "RUNNING",
+    Group.UNCLEAR: "UNCLEAR",
+    Group.DONE: "DONE",
+    Group.PAST: "PAST",
 }
 
 
-def head(text: str, tone: Tone, cells: int, look: Look, *, hint: str = "") -> Line:
-    """Return the head of a group: `- needs you -----`."""
-    rule = look.glyphs.rule
-    left = (
-        Span(f"{rule} ", "rule"),
-        Span(text, tone),
-        Span(f"  {hint}" if hint else "", "muted"),
-        Span(" "),
-    )
-    return fit((*left, Span(rule * max(0, cells - width(left)), "rule")), cells, look.glyphs.ellipsis)
-
-
-_MAX_CHOSEN_LINES: Final = 3
-"""Of the line below a narrow list."""
-
-
-def in_words(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return what the signs and short forms of a row mean, in words, and what distinguishes it.
-
-    On one line, and in a narrow list on as many as it needs.
-    """
-    sandbox, glyphs = worker.sandbox, look.glyphs
-    policy = sandbox.configured.brief() if sandbox.configured else "sandbox not stated"
-    verdict = {"match": "as configured", "mismatch": "mismatch", "unverified": "not verified"}
-    state = sign(worker, glyphs)
-    parts = (
-        f"{glyphs.verdicts[sandbox.verdict]} {policy}: {verdict[sandbox.verdict]}",
-        f"{worker.agent.name} {worker.agent.version or ''}".strip(),
-        worker.host or "",
-        worker.cwd or "",
-        str(worker.pane.key) if worker.pane else "",
-        worker.id[-12:] if worker.kind == "codex-thread" else "",
-    )
-    dot = f" {glyphs.dot} "
-    text = dot.join(part for part in parts if part)
-    since = f" for {in_state_for(worker, look)}" if worker.assessment.since else ""
-    if is_narrow(cells):
-        head = (Span(" "), state, Span(since, "muted"))
-        return [head, *paragraph(text, cells, "muted", indent=1, cap=_MAX_CHOSEN_LINES - 1)]
-    line = (Span(" "), state, Span(since + dot, "muted"), Span(text, "muted"))
-    return [fit(line, cells, glyphs.ellipsis)]
-
-
-def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int, look: Look) -> list[Line]:
+def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int) -> list[Line]:
     """Return the lines shown without workers: every source, and what it did not find.
 
     Args:
@@ -103,10 +49,9 @@ def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int, look: Loo
     lines: list[Line] = [BLANK, (Span("  No workers yet.", "strong"),), BLANK]
     name_cells = max((len(source.name) for source in snapshot.sources), default=0)
     for source in snapshot.sources:
-        mark = Span(f"  {look.glyphs.agrees[source.ok]} ", "ready" if source.ok else "ask")
-        left = (mark, Span(source.name.ljust(name_cells + 2), "" if source.ok else "ask"))
-        lines += paragraph(source.detail or "nothing found", cells - 2, "muted", head=left)
-    hint = "Start codex, or an agent in a tmux pane: it shows up here by itself."
+        head = (Span(f"  {source.name.ljust(name_cells + 2)}", "" if source.ok else "ask"),)
+        lines += paragraph(source.detail or "nothing found", cells - 2, "muted", head=head)
+    hint = "Start codex, or an agent in a tmux pane: it shows up here by itself. Or try: agentdash demo"
     return [*lines, BLANK, *paragraph(hint, cells - 2, "muted", indent=2)]
 
 
@@ -127,20 +72,15 @@ class FleetList(Choices):
         super().__init__(id=id)
         self.rows: tuple[Row, ...] = ()
         self.column_layout: Layout[Item] = COLUMNS.layout(80, UNICODE)
-        self.has_heads = True
-        """Whether groups have heads, and rows may have several lines."""
         self._by_id: Mapping[str, Worker] = {}
-        self._new: Collection[str] = ()
         self._look: Look | None = None
-        self._placeholder: Sequence[Line] = ()
         self._heights: dict[str, int] = {}
-        self._is_fitted = False
-        """Whether the heights are of the present width."""
+        """Of each row by its worker; emptied when the width changes."""
+        self._places: list[Line | tuple[int, int]] = []
+        """For each line: a head, or a row and which line of it."""
         self._tops: list[int] = []
         """The first line of each row."""
-        self._heads: dict[int, Line] = {}
-        """Heads by their line."""
-        self._lines: dict[int, tuple[Look, Worker, list[Line]]] = {}
+        self._drawn: dict[int, list[Line]] = {}
         """The lines of rows that were drawn for the present second."""
 
     @property
@@ -155,16 +95,17 @@ class FleetList(Choices):
 
     @property
     def _cells(self) -> int:
-        """Width of a row without gutter and margin."""
-        return self.room - _GUTTER_CELLS - _MARGIN_CELLS
+        """Width of a row."""
+        return self.room - _EDGES_CELLS
 
-    def set_layout(self, glyphs: Glyphs, *, has_heads: bool, features: Collection[str]) -> None:
+    def set_layout(self, glyphs: Glyphs, features: Collection[str]) -> None:
         """Fit the rows into the present width, with the columns that these workers have values for."""
-        cells = self._cells
-        columns = COLUMNS_WITH_HOST if "hosts" in features and cells >= HOSTS_FROM_CELLS else COLUMNS
-        self.column_layout = columns.layout(cells, glyphs, features)
-        self.has_heads = has_heads
-        self._is_fitted = False
+        layout = COLUMNS.layout(self._cells, glyphs, features)
+        if layout == self.column_layout:
+            return
+        self.column_layout = layout
+        self._heights.clear()
+        self._drawn.clear()
         self.repaint()
 
     def show_rows(
@@ -173,7 +114,6 @@ class FleetList(Choices):
         view: View,
         placeholder: Sequence[Line] = (),
         *,
-        new: Collection[str] = (),
         past: int = 0,
         is_held: bool = False,
     ) -> None:
@@ -183,48 +123,49 @@ class FleetList(Choices):
             rows: in their order.
             view: the workers, and the selected one.
             placeholder: lines to show without rows.
-            new: ids of workers that changed since the user last looked.
-            past: number of past workers; those without rows are folded below their head.
+            past: number of past workers; those without rows are counted below a head.
             is_held: rows keep their heights.
         """
         self.rows = rows
         self._by_id = view.by_id
-        self._new = new
         self._look = view.look
-        self._placeholder = placeholder
-        height = self._place(past, view.look, is_held=is_held)
+        self._drawn.clear()
+        self._place(view.look, past=past, is_held=is_held)
+        self._places = self._places or list(placeholder)
+        self.redraw(len(self._places))
         selected = next((index for index, row in enumerate(rows) if row.id == view.selected_id), None)
-        self.redraw(height or len(placeholder))
         index = min(self.cursor if selected is None else selected, max(0, self.total - 1))
         if index != self.cursor:
             self.set_cursor(index)
 
-    def _place(self, past: int, look: Look, *, is_held: bool) -> int:
-        """Compute the lines of heads and rows; return how many there are."""
-        cells = self._cells
+    def _place(self, look: Look, *, past: int, is_held: bool) -> None:
+        """Put heads and rows on their lines."""
         before, self._heights = self._heights, {}
-        self._tops, self._heads, self._lines = [], {}, {}
-        y, group = 0, None
+        self._places, self._tops = [], []
+        group = None
         for index, row in enumerate(self.rows):
-            if self.has_heads and row.group is not group:
+            if row.group is not group:
                 group = row.group
-                self._heads[y] = head(
-                    GROUP_NAMES[group], GROUP_TONES[group], self.room, look, hint=_fold_hint(group)
-                )
-                y += 1
-            height = before.get(row.id) if is_held and self._is_fitted else None
+                hint = "x hides them" if group is Group.PAST else ""
+                self._places.append(self._head(group, GROUP_NAMES[group], hint, look))
+            height = before.get(row.id) if is_held else None
             if height is None:
-                height = row_height(self.item_at(index), self.column_layout, cells) if self.has_heads else 1
+                height = len(self._lines_of(index, look)) if self.item_at(index)[1].needs_you else 1
             self._heights[row.id] = height
-            self._tops.append(y)
-            y += height
-        if self.has_heads and past and group is not Group.PAST:
-            self._heads[y] = head(
-                f"{past} past", GROUP_TONES[Group.PAST], self.room, look, hint="x shows them"
-            )
-            y += 1
-        self._is_fitted = True
-        return y
+            self._tops.append(len(self._places))
+            self._places += [(index, part) for part in range(height)]
+        if past and group is not Group.PAST:
+            self._places.append(self._head(Group.PAST, f"{past} PAST", "x shows them", look))
+
+    def _head(self, group: Group, name: str, hint: str, look: Look) -> Line:
+        spans = (Span(" "), Span(name, GROUP_TONES[group]), Span(f"  {hint}" if hint else "", "muted"))
+        return fit(spans, max(1, self.room), look.glyphs.ellipsis)
+
+    def _lines_of(self, index: int, look: Look) -> list[Line]:
+        if (lines := self._drawn.get(index)) is None:
+            lines = row_lines(self.item_at(index), self.column_layout, self._cells, look)
+            self._drawn[index] = lines
+        return lines
 
     # ---------------------------------------------------------------- lines
 
@@ -234,36 +175,25 @@ class FleetList(Choices):
 
     def height_of(self, index: int) -> int:
         """Return how many lines a row has."""
-        return self._heights[self.rows[index].id] if index < len(self.rows) else 1
+        return self._heights.get(self.rows[index].id, 1) if index < len(self.rows) else 1
 
     def index_at(self, y: int) -> int | None:
         """Return the row that has a line; None for heads, and below the last row."""
-        index = bisect_right(self._tops, y) - 1
-        return index if index >= 0 and y < self.top_of(index) + self.height_of(index) else None
+        place = self._places[y] if 0 <= y < len(self._places) else BLANK
+        return place[0] if place and isinstance(place[0], int) else None
 
     def line_at(self, y: int) -> Line:
         """Return one line of a row, a head, or of the placeholder."""
-        if self._look is None or not (self.total or self._heads):
-            return self._placeholder[y] if y < len(self._placeholder) else BLANK
-        if y in self._heads:
-            return self._heads[y]
-        if (index := self.index_at(y)) is None:
+        if self._look is None or not 0 <= y < len(self._places):
             return BLANK
-        part = y - self.top_of(index)
-        is_new = part == 0 and self.rows[index].id in self._new
-        mark = Span(self._look.glyphs.groups["new"] if is_new else " ", "chosen")
-        gutter = self.gutter_span(index, part, self._look.glyphs)
-        return (gutter, mark, *self._row(index, self._look)[part])
-
-    def _row(self, index: int, look: Look) -> list[Line]:
-        item = self.item_at(index)
-        cached = self._lines.get(index)
-        if cached is None or cached[0] is not look or cached[1] is not item[1]:
-            cells, height = self._cells, self.height_of(index)
-            lines = row_lines(item, self.column_layout, cells, height, look)
-            lines += [BLANK] * (height - len(lines))  # the height is of another width until all are placed
-            cached = self._lines[index] = (look, item[1], lines)
-        return cached[2]
+        match self._places[y]:
+            case (int(index), int(part)):
+                lines = self._lines_of(index, self._look)
+                # a row that keeps its height may have fewer lines than that now
+                line = lines[part] if part < len(lines) else BLANK
+                return (self.gutter_span(index, part, self._look.glyphs), *line)
+            case line:
+                return line
 
     def cursor_moved(self) -> None:
         """Post the worker under the cursor."""
@@ -272,12 +202,3 @@ class FleetList(Choices):
     def item_opened(self) -> None:
         """Post that a worker was double-clicked."""
         self.post_message(self.Opened())
-
-
-def _fold_hint(group: Group) -> str:
-    return "x hides them" if group is Group.PAST else ""
-
-
-def is_narrow(cells: int) -> bool:
-    """Return whether the list is too narrow for its columns."""
-    return cells < CARDS_BELOW_CELLS

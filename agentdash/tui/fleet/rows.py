@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from agentdash.model.limits import MAX_INDENT
 from agentdash.model.states import URGENCY, Group, State
@@ -12,6 +12,8 @@ from agentdash.prices import priced_usd
 
 _GROUPS: Final = tuple(Group)
 SortKey = Callable[[Worker], tuple[float, ...] | str]
+Family: TypeAlias = list[tuple[Worker, int]]
+"""The members of a family with their depth, parents before their children."""
 
 
 class Row(NamedTuple):
@@ -23,8 +25,6 @@ class Row(NamedTuple):
     id: str
     stem: str = ""
     """The lines of the tree that lead to it."""
-    path: str = ""
-    """The names of its ancestors where the tree does not show them: `main/`."""
     group: Group = Group.DONE
     """The group under whose head it stands: that of its family."""
     tag: str = ""
@@ -62,113 +62,49 @@ class Order(NamedTuple):
     """Ids of workers whose descendants are hidden."""
     shows_past: bool = False
     """Whether the rows of past families are shown."""
-    is_flat: bool = False
-    """Whether families are taken apart, the most urgent worker first: for screens of a few lines."""
 
 
-def same_places(old: Sequence[Worker], new: Sequence[Worker], sort: str) -> bool:
-    """Return whether both fleets are arranged alike."""
-    if len(old) != len(new):
-        return False
-    key = SORTS[sort]
-    return all(
-        a is b or (_identity(a) == _identity(b) and key(a) == key(b)) for a, b in zip(old, new, strict=True)
-    )
-
-
-def _identity(worker: Worker) -> tuple[str, str | None, str, Group, State, str | None]:
-    return worker.id, worker.parent, worker.name, worker.group, worker.state, worker.cwd
-
-
-def arrange(
-    workers: Sequence[Worker], every: Sequence[Worker], order: Order, glyphs: tuple[str, str, str]
-) -> tuple[Row, ...]:
+def arrange(workers: Sequence[Worker], order: Order, tree: tuple[str, str, str]) -> tuple[Row, ...]:
     """Return the rows: groups in their order, families within them by their most urgent member.
 
     A worker without its parent among `workers` is the root of a family of its own.
 
     Args:
-        workers: the workers to show, parents before their children.
-        every: the whole fleet, for the names of ancestors.
-        glyphs: a child with siblings below it, the last child, the line past a child.
+        workers: parents before their children.
+        order: how they are arranged.
+        tree: the lines of a child with siblings below it, of the last child, and past a child.
     """
-    families = [[(worker, 0)] for worker in workers] if order.is_flat else _families(workers)
     key = SORTS[order.sort]
+    families = _families(workers)
     families.sort(key=lambda family: min((_rank(worker), key(worker)) for worker, _ in family))
-    by_id = {worker.id: worker for worker in every} if order.is_flat or len(workers) < len(every) else {}
     tags = tell_apart(workers)
     rows: list[Row] = []
     for family in families:
         group = _GROUPS[min(_rank(worker) for worker, _ in family)]
         if group is not Group.PAST or order.shows_past:
-            shown, hidden = _unfolded(family, order.folded)
-            rows += _family(shown, by_id, glyphs, group=group, tags=tags, hidden=hidden)
+            shown, hidden = _unfold(family, order.folded)
+            stems = _stems([depth for _, depth in shown], tree)
+            rows += (
+                Row(worker.id, stem, group, tags.get(worker.id, ""), hidden.get(worker.id, 0))
+                for (worker, _), stem in zip(shown, stems, strict=True)
+            )
     return tuple(rows)
 
 
-def kept_in_place(
-    old: Sequence[Row],
-    new: Sequence[Row],
-    by_id: Mapping[str, Worker],
-    cursor: str | None,
-    moving: Container[str] = (),
-) -> tuple[Row, ...]:
-    """Return the new rows at their old places.
-
-    Those that are really new come last of their group, or, where that is above the cursor, last of all. There
-    they have no parent above them: a child has its path in place of a stem.
-
-    Args:
-        old: the rows as they are shown.
-        new: the rows as they would be arranged.
-        by_id: all workers, for the names of ancestors.
-        cursor: the worker under the cursor, which stays on its line.
-        moving: workers that go to another group as if they were new there.
-    """
+def keep_places(old: Sequence[Row], new: Sequence[Row]) -> tuple[Row, ...]:
+    """Return the new rows, those shown already at their places, and the others at the end."""
     now = {row.id: row for row in new}
-    rows = [
-        row._replace(tag=now[row.id].tag, folded=now[row.id].folded)
-        for row in old
-        if row.id in now and (row.id not in moving or row.group is now[row.id].group)
-    ]
-    known = {row.id for row in rows}
-    lowest = next((i for i, row in enumerate(rows) if row.id == cursor), -1) + 1
-    for row in new:
-        if row.id not in known:
-            at = next((i for i, each in enumerate(rows) if _is_below(each, row)), len(rows))
-            rows.insert(at if at >= lowest else len(rows), _apart(row, by_id))
-    return tuple(_with_true_stems(rows, by_id))
-
-
-def _with_true_stems(rows: Iterable[Row], by_id: Mapping[str, Worker]) -> Iterator[Row]:
-    """Yield the rows; one that does not stand below its parent any more has its path in place of its stem."""
-    above: list[Row] = []
-    for row in rows:
-        while above and len(above[-1].stem) >= len(row.stem):
-            above.pop()
-        is_child = bool(row.stem and above) and by_id[row.id].parent == above[-1].id
-        shown = row if is_child else _apart(row, by_id)
-        above = [*above, shown] if is_child else [shown]
-        yield shown
-
-
-def _apart(row: Row, by_id: Mapping[str, Worker]) -> Row:
-    """Return a row that does not stand below its parent."""
-    return row._replace(stem="", path=_path(by_id[row.id], by_id))
-
-
-def _is_below(row: Row, other: Row) -> bool:
-    return _GROUPS.index(row.group) > _GROUPS.index(other.group)
+    kept = [now.pop(row.id)._replace(stem=row.stem, group=row.group) for row in old if row.id in now]
+    return (*kept, *(row._replace(stem="") for row in now.values()))
 
 
 def _rank(worker: Worker) -> int:
     return _GROUPS.index(worker.group)
 
 
-def _families(workers: Sequence[Worker]) -> list[list[tuple[Worker, int]]]:
-    """Return the members of each family with their depth."""
-    families: list[list[tuple[Worker, int]]] = []
-    places: dict[str, tuple[int, list[tuple[Worker, int]]]] = {}
+def _families(workers: Sequence[Worker]) -> list[Family]:
+    families: list[Family] = []
+    places: dict[str, tuple[int, Family]] = {}
     for worker in workers:
         if worker.parent in places:
             depth, family = places[worker.parent]
@@ -181,11 +117,9 @@ def _families(workers: Sequence[Worker]) -> list[list[tuple[Worker, int]]]:
     return families
 
 
-def _unfolded(
-    family: Sequence[tuple[Worker, int]], folded: Collection[str]
-) -> tuple[list[tuple[Worker, int]], dict[str, int]]:
+def _unfold(family: Family, folded: Collection[str]) -> tuple[Family, dict[str, int]]:
     """Return the members that are not folded away, and how many are, by the worker they are folded into."""
-    shown: list[tuple[Worker, int]] = []
+    shown: Family = []
     hidden: dict[str, int] = {}
     fold: tuple[str, int] | None = None
     for worker, depth in family:
@@ -197,68 +131,37 @@ def _unfolded(
     return shown, hidden
 
 
-def _family(
-    members: Sequence[tuple[Worker, int]],
-    by_id: dict[str, Worker],
-    glyphs: tuple[str, str, str],
-    *,
-    group: Group,
-    tags: dict[str, str],
-    hidden: dict[str, int],
-) -> list[Row]:
-    """Return the rows of one family, built from the last one up: only then is it known which lines go on."""
-    tee, corner, bar = glyphs
+def _stems(depths: Sequence[int], tree: tuple[str, str, str]) -> list[str]:
+    """Return the lines that lead to members of these depths, built from the last one up: only then is it
+    known which lines go on."""
+    tee, corner, bar = tree
     below: list[bool] = []  # for each depth: is there a later sibling?
-    rows = []
-    for worker, depth in reversed(members):
+    stems: list[str] = []
+    for depth in reversed(depths):
         below.extend([False] * (depth + 1 - len(below)))
-        stem = "".join(bar if on else " " * len(bar) for on in below[max(1, depth - MAX_INDENT) : depth])
-        rows.append(
-            Row(
-                id=worker.id,
-                stem=stem + (tee if below[depth] else corner) if depth else "",
-                path="" if depth else _path(worker, by_id),
-                group=group,
-                tag=tags.get(worker.id, ""),
-                folded=hidden.get(worker.id, 0),
-            )
-        )
+        lines = "".join(bar if on else " " * len(bar) for on in below[max(1, depth - MAX_INDENT) : depth])
+        stems.append(lines + (tee if below[depth] else corner) if depth else "")
         del below[depth + 1 :]
         below[depth] = True
-    return rows[::-1]
-
-
-def _path(worker: Worker, by_id: Mapping[str, Worker]) -> str:
-    names: list[str] = []
-    seen = {worker.id}
-    while (parent := by_id.get(worker.parent or "")) is not None and parent.id not in seen:
-        names.append(parent.name)
-        seen.add(parent.id)
-        worker = parent
-    return "".join(f"{name}/" for name in reversed(names))
+    return stems[::-1]
 
 
 # ---------------------------------------------------------------- equal names
 
 
 def tell_apart(workers: Iterable[Worker]) -> dict[str, str]:
-    """Return for each worker that shares its name what it alone has of them: directory, pane, or id."""
+    """Return for each worker that shares its name what it alone has of them: its directory, or its id."""
     named: dict[str, list[Worker]] = {}
     for worker in workers:
         named.setdefault(worker.name, []).append(worker)
     tags: dict[str, str] = {}
-    for same in named.values():
-        if len(same) > 1:
-            candidates = ([tag(worker) for worker in same] for tag in _TAGS)
-            found = next((each for each in candidates if all(each) and len(set(each)) == len(each)), None)
-            found = found or [worker.id[-_ID_CHARS:] for worker in same]
-            tags |= {worker.id: tag for worker, tag in zip(same, found, strict=True)}
+    for same in (each for each in named.values() if len(each) > 1):
+        directories = [(worker.cwd or "").rstrip("/").rpartition("/")[2] for worker in same]
+        if not all(directories) or len(set(directories)) < len(directories):
+            directories = [worker.id[-_ID_CHARS:] for worker in same]
+        tags |= {worker.id: tag for worker, tag in zip(same, directories, strict=True)}
     return tags
 
 
 _ID_CHARS: Final = 6
 """Of the end of a thread's id, which is random (UUIDv7)."""
-_TAGS: Final[tuple[Callable[[Worker], str], ...]] = (
-    lambda worker: (worker.cwd or "").rstrip("/").rpartition("/")[2],
-    lambda worker: str(worker.pane.key) if worker.pane else "",
-)

@@ -1,65 +1,45 @@
-"""The dashboard's screen: the fleet list, the selected worker beside it, the findings below."""
+"""The dashboard's screen: the fleet list, and the selected worker below it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.message import Message
 
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.fleet.cells import features
 from agentdash.tui.fleet.filter import BUCKET_NAMES, Filter
-from agentdash.tui.fleet.findings import FindingsStrip
 from agentdash.tui.fleet.header import Header
-from agentdash.tui.fleet.held_rows import HeldRows
-from agentdash.tui.fleet.list import FleetList, empty_state, in_words, is_narrow
-from agentdash.tui.fleet.rows import SORTS, Order, Row
+from agentdash.tui.fleet.list import FleetList, empty_state
+from agentdash.tui.fleet.rows import SORTS, Order, Row, arrange, keep_places
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
-from agentdash.tui.primitives.spans import BLANK, Line, Span
+from agentdash.tui.primitives.spans import Line, Span
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
-from agentdash.tui.worker.panel import WorkerPanel, heading, summary
-from agentdash.tui.worker.timeline import timeline
+from agentdash.tui.worker.panel import WorkerPanel
 
 HINTS = (
-    "attention",
     "jump",
-    "copy-remedy",
     "acknowledge",
     "why",
-    "mismatch",
+    "attention",
+    "sandboxes",
+    "copy-remedy",
     "open",
     "filter",
     "sort",
     "palette",
-    "next-part",
     "help",
 )
-PANEL_HINTS = (
-    "back",
-    "tab-right",
-    "next-part",
-    "shift-right",
-    "open",
-    "copy-remedy",
-    "why",
-    "jump",
-    "help",
-)
+PANEL_HINTS = ("back", "tab-right", "open", "copy-remedy", "why", "jump", "help")
 """What keys do while the panel has the focus."""
-FINDINGS_HINTS = ("back", "open", "next-part", "findings", "matrix", "lanes", "help")
-"""What they do while the findings have it."""
-
-_LEAST_SUMMARY_LINES: Final = 8
-"""Fewer lines hold the worker's name and its state, and nothing of its sandbox."""
 
 
 def filter_status(chosen: Filter, shown: int, total: int) -> Line:
@@ -79,11 +59,8 @@ class FleetScreen(Page):
     """The root screen. It holds the filter and the order of the rows; the app holds the selected worker."""
 
     header = getters.query_one(Header)
-    left = getters.query_one("#left", Vertical)
     titles = getters.query_one("#titles", Lines)
-    chosen = getters.query_one("#chosen", Lines)
     panel = getters.query_one(WorkerPanel)
-    findings = getters.query_one(FindingsStrip)
     bar = getters.query_one(FilterBar)
     footer = getters.query_one(Footer)
 
@@ -98,31 +75,26 @@ class FleetScreen(Page):
         self.fleet = FleetList(id="fleet")
         self.filter = Filter()
         self.last_text = ""
-        """The words of the last filter, which `n` and `N` search for."""
-        self._held = HeldRows(glyphs)
+        """The words of the last filter, which `n` searches for."""
         self.arrangement = Order()
         """How the rows are arranged."""
+        self.rows: tuple[Row, ...] = ()
+        """The rows as they are shown."""
+        self._is_held = False
+        """Whether they keep places that are not those of their order."""
+        self._made_from: tuple[Snapshot, Filter, Order] | None = None
         self._has_layout = False
         self._features: frozenset[str] = frozenset()
         """Which columns have values beside those of every fleet."""
-        self._featured: Snapshot | None = None
-        """What that was found in."""
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The rows as they are shown."""
-        return self._held.rows
 
     def compose(self) -> ComposeResult:
-        """Compose header, list and panel, findings, filter, footer."""
+        """Compose header, list and panel, filter, footer."""
         yield Header()
-        with Horizontal(id="body"):
+        with Vertical(id="body"):
             with Vertical(id="left"):
                 yield Lines(id="titles", focusable=False)
                 yield self.fleet
-                yield Lines(id="chosen", focusable=False)
             yield WorkerPanel()
-        yield FindingsStrip()
         yield FilterBar(saved=self._filters)
         yield Footer(self.glyphs, *self._hints)
 
@@ -130,25 +102,30 @@ class FleetScreen(Page):
         """Focus the list."""
         self.fleet.focus()
 
-    def order(self, snapshot: Snapshot, selected_id: str | None, *, is_held: bool = False) -> str | None:
+    def order(self, snapshot: Snapshot, *, is_held: bool = False) -> None:
         """Filter and order the rows.
 
         Args:
-            is_held: rows that are shown keep their places.
-
-        Returns:
-            The worker to select: the one selected now, or, where it is not shown, the one in its place.
+            snapshot: the workers.
+            is_held: rows that are shown keep their places, unless another filter or order is in force.
         """
         shows_past = self.arrangement.shows_past or self.filter.active
-        order = self.arrangement._replace(is_flat=self.has_class("-strip"), shows_past=shows_past)
-        self._held.update(snapshot, self.filter, order, selected_id=selected_id, is_held=is_held)
+        order = self.arrangement._replace(shows_past=shows_past)
+        before, self._made_from = self._made_from, (snapshot, self.filter, order)
+        is_same = before is not None and before[1:] == (self.filter, order)
+        if is_same and before and before[0] is snapshot and (is_held or not self._is_held):
+            return
+        rows = arrange(
+            [each for each in snapshot.workers if self.filter.accepts(each)], order, self.glyphs.tree
+        )
+        self._is_held = is_held and is_same
+        self.rows = keep_places(self.rows, rows) if self._is_held else rows
+
+    def selectable(self, selected_id: str | None) -> str | None:
+        """Return the selected worker, or, if it is not shown, the one in its place."""
         if not self.rows or not self._has_layout or any(row.id == selected_id for row in self.rows):
             return selected_id
         return self.rows[min(self.fleet.cursor, len(self.rows) - 1)].id
-
-    def let_move(self, worker: Worker) -> None:
-        """Let the row of a worker go to another group, though the others keep their places."""
-        self._held.moving.add(worker.id)
 
     def sort_by(self, name: str) -> None:
         """Sort the families of each group by this name of `SORTS`."""
@@ -174,58 +151,25 @@ class FleetScreen(Page):
         return ids[after:] + ids[:after]
 
     def draw(self, view: View) -> None:
-        """Draw the view in all parts."""
-        self._update_features(view.snapshot)
-        self.header.show_fleet(view)
-        self.titles.show([(Span(" "), *self._titles())])
-        past = view.snapshot.counts()["past"] if view.snapshot else 0
-        placeholder: Sequence[Line] = ()
-        if not self.rows:
-            placeholder = empty_state(view.snapshot, self.filter.active, self.fleet.room, view.look)
-        self.fleet.show_rows(
-            self.rows,
-            view,
-            placeholder,
-            new=view.new,
-            past=0 if self.filter.active else past,
-            is_held=self._held.is_kept,
-        )
-        self.chosen.show(self._chosen_lines(view))
-        status = filter_status(self.filter, len(self.rows), len(view.by_id))
-        self.bar.show_status(self.filter.active, status)
-        if self.panel.display:
-            self.panel.show(view)
-        self.findings.show_fleet(view.snapshot, view.look)
-
-    def _chosen_lines(self, view: View) -> list[Line]:
-        """Return what is shown of the selected worker below the list where no panel is.
-
-        A few words, or as much of its summary and its timeline as the lines hold that the list leaves empty.
-        """
-        worker, cells = view.worker, self.chosen.room
-        if worker is None or not self.chosen.display:
-            return []
-        free = self.left.size.height - self.titles.display - self.fleet.virtual_size.height
-        if free < _LEAST_SUMMARY_LINES:
-            return in_words(worker, cells, view.look)
-        look = view.look
-        below = [*summary(worker, cells - 2, look, view.family), BLANK, *timeline(worker, cells - 2, look)]
-        title = heading(worker, view.parent, cells, look)
-        lines = [BLANK, title, *((Span(" "), *line) for line in below)]
-        return [*lines[:free], *[BLANK] * (free - len(lines))]
-
-    def _update_features(self, snapshot: Snapshot | None) -> None:
-        """Show the columns that have values in this snapshot."""
-        if snapshot is None or snapshot is self._featured:
-            return
-        self._featured = snapshot
-        found = features(snapshot.workers, has_hosts=bool(snapshot.hosts))
-        if found != self._features:
+        """Draw the view in all parts; the panel when the cursor rests."""
+        snapshot = view.snapshot
+        if snapshot is not None and (found := features(snapshot.workers)) != self._features:
             self._features = found
             self._update_layout()
+        self.header.show_fleet(view)
+        self.titles.show([self.fleet.column_layout.titles(self._shown_sort, self.glyphs.sorted)])
+        placeholder = [] if self.rows else empty_state(snapshot, self.filter.active, self.fleet.room)
+        past = snapshot.counts()["past"] if snapshot and not self.filter.active else 0
+        self.fleet.show_rows(self.rows, view, placeholder, past=past, is_held=self._is_held)
+        status = filter_status(self.filter, len(self.rows), len(view.by_id))
+        self.bar.show_status(self.filter.active, status)
+        if self.panel.display and view.is_at_rest:
+            self.panel.show(view)
 
-    def _titles(self) -> Line:
-        return self.fleet.column_layout.titles(self.arrangement.sort, self.glyphs.sorted)
+    @property
+    def _shown_sort(self) -> str:
+        """The sort that its column is marked with; the usual one is not."""
+        return self.arrangement.sort if self.arrangement.sort != Order().sort else ""
 
     def apply_filter(self, chosen: Filter) -> None:
         """Put another filter in force."""
@@ -236,20 +180,14 @@ class FleetScreen(Page):
     @on(Lines.Resized)
     def _update_layout(self) -> None:
         self._has_layout = True  # until now the rows had no final order, so no row was to be selected
-        is_strip = self.has_class("-strip")
-        self.set_class(is_narrow(self.fleet.room) and not is_strip, "-cards")
-        self.fleet.set_layout(self.glyphs, has_heads=not is_strip, features=self._features)
-        if any(part.has_focus_within and not part.display for part in (self.panel, self.findings)):
+        self.fleet.set_layout(self.glyphs, self._features)
+        is_hidden = self.panel.has_focus_within and not self.panel.display
+        if is_hidden or self.focused is None:  # Textual takes the focus from what is hidden
             self.fleet.focus()
 
     def on_descendant_focus(self) -> None:
         """Show what keys do in the part that has the focus."""
-        if self.panel.has_focus_within:
-            self.footer.show_hints(PANEL_HINTS)
-        elif self.findings.has_focus:
-            self.footer.show_hints(FINDINGS_HINTS)
-        else:
-            self.footer.show_hints(self._hints)
+        self.footer.show_hints(PANEL_HINTS if self.panel.has_focus_within else self._hints)
 
     @on(FilterBar.Edited)
     def _filter_edited(self, event: FilterBar.Edited) -> None:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from textual import on
-from textual.message import Message
-from textual.suggester import Suggester
 from textual.worker import Worker, get_current_worker
 
 from agentdash.model.source import Clock
 from agentdash.replay.library.entry import RECORDING, Entry, next_sort
 from agentdash.replay.library.library import Library
-from agentdash.replay.library.query import Query, complete
+from agentdash.replay.library.query import Query
+from agentdash.replay.library.search import TextSearch
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.keys import bindings
-from agentdash.tui.library.cells import LibraryRow, shown_text
-from agentdash.tui.library.denials import DenialsChart
-from agentdash.tui.library.help import LIBRARY_KEYS, LibraryHelp
-from agentdash.tui.library.list import HitList, LibraryList
+from agentdash.tui.library.list import PlacedList
 from agentdash.tui.library.model import LibraryModel
-from agentdash.tui.library.screen import LibraryScreen
-from agentdash.tui.library.search_job import SearchJob
+from agentdash.tui.library.screen import LIBRARY_KEYS, LibraryHelp, LibraryScreen
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.line_input import focus_unless_typing
@@ -37,10 +33,11 @@ from agentdash.tui.view import View
 _LISTED_FIRST: Final = 200
 """Sessions that are listed before the first paint: more than any screen shows."""
 _REPORT_INTERVAL_S: Final = 0.1
-"""Between two portions of entries from the reading thread: a message per entry would flood the event loop."""
+"""Between two portions of entries or hits from a thread: a call for each would flood the event loop."""
 _REARRANGE_INTERVAL_S: Final = 1.0
 """Between two arrangements while entries arrive: rows that moved more often could not be read."""
-_NOTHING_SELECTED: Final = "No session is selected."
+_LIST_KEYS: Final = ("down", "up", "top", "bottom", "page-down", "page-up")
+"""Keys that the lists handle themselves."""
 
 
 class SelectedSession(NamedTuple):
@@ -58,48 +55,28 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     Args:
         model: what is known of them already, and how the screen was left.
         clock: for ages and relative dates.
+        export: writes a session to a file, and returns what has become of it.
     """
 
     TITLE = "agentdash"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS = bindings(
-        *(key for key in LIBRARY_KEYS if key not in ("down", "up", "top", "bottom", "page-down", "page-up"))
-    )
+    BINDINGS = bindings(*(key for key in (*LIBRARY_KEYS, "tab-left", "tab-right") if key not in _LIST_KEYS))
 
-    class Listed(Message):
-        """All session files are listed."""
-
-        def __init__(self, entries: Sequence[Entry]) -> None:
-            self.entries = entries
-            super().__init__()
-
-    class EntriesRead(Message):
-        """Entries were read, or read further.
-
-        Args:
-            rate: sessions read per second so far; 0 when all are read.
-        """
-
-        def __init__(self, entries: Sequence[Entry], rate: float) -> None:
-            self.entries = entries
-            self.rate = rate
-            super().__init__()
-
-    class SearchProgressed(Message):
-        """The search has more hits, or is further."""
-
-    def __init__(self, library: Library, model: LibraryModel, clock: Clock, options: Options) -> None:
+    def __init__(
+        self,
+        library: Library,
+        model: LibraryModel,
+        clock: Clock,
+        options: Options,
+        export: Callable[[str, Path], str],
+    ) -> None:
         super().__init__(options)
         self._library = library
         self.model = model
         self._clock = clock
-        self.root = LibraryScreen(
-            self.glyphs,
-            home=str(library.home.root),
-            suggester=QuerySuggester(model),
-            filters=options.filters,
-        )
-        self.search_job: SearchJob | None = None
+        self._export = export
+        self.root = LibraryScreen(self.glyphs, home=str(library.home.root), filters=options.filters)
+        self.search_job: TextSearch | None = None
         self._search_worker: Worker[None] | None = None
         self._rate = 0.0
         self._problem: str | None = None
@@ -122,18 +99,11 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _put_new(self, entries: Iterable[Entry]) -> None:
         self.model.put(entry for entry in entries if entry.key not in self.model.entries)
 
-    @on(Listed)
-    def _listed(self, event: Listed) -> None:
-        self._problem = None if event.entries else self._library.problem or ""
-        self.model.keep({entry.key for entry in event.entries})
-        self._put_new(event.entries)
-        self._arrange()
-
     def _read_all(self) -> None:
         """Read all sessions, those in the viewport first. Runs in a thread."""
         worker = get_current_worker()
         listed = list(self._library.entries())
-        self.post_message(self.Listed(listed))
+        self.call_later(self._show_listed, listed)
         known = {
             key: self._library.refresh(entry)
             for key, entry in self.model.entries.items()
@@ -141,34 +111,34 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         }
         began = reported = time.monotonic()
         portion: list[Entry] = []
-        read = 0
         entries = [known.get(entry.key, entry) for entry in listed]
-        for entry in self._library.fill(entries, lambda: self._visible_keys):
+        for read, entry in enumerate(self._library.fill(entries, lambda: self._visible_keys), 1):
             portion.append(entry)
-            read += entry.depth != "header"
             now = time.monotonic()
             if now - reported > _REPORT_INTERVAL_S:
-                self.post_message(self.EntriesRead(portion, read / (now - began)))
+                self.call_later(self._show_read, portion, read / (now - began))
                 portion = []
                 reported = now
             if worker.is_cancelled:
                 return
-        self.post_message(self.EntriesRead(portion, 0.0))
+        self.call_later(self._show_read, portion, 0.0)
 
-    @on(EntriesRead)
-    def _entries_read(self, event: EntriesRead) -> None:
-        self.model.put(event.entries)
-        self._rate = event.rate
-        self._show_unread()
-        self.draw()
+    def _show_listed(self, entries: Sequence[Entry]) -> None:
+        self._problem = None if entries else self._library.problem or ""
+        self.model.keep({entry.key for entry in entries})
+        self._put_new(entries)
+        self._arrange()
 
-    def _show_unread(self) -> None:
-        """Count what cannot be read beside sessions, and show the first of it that is new."""
+    def _show_read(self, entries: Sequence[Entry], rate: float) -> None:
+        """Show entries that were read, and the first new problem beside them."""
+        self.model.put(entries)
+        self._rate = rate
         unread = tuple(self._library.unread)
         new = [problem for problem in unread if problem not in self.model.unread]
         self.model.unread = unread
         if new:
             self.show_message(new[0])
+        self.draw()
 
     def rearrange_if_stale(self) -> None:
         """Arrange the rows by what is known now, if that has changed."""
@@ -190,16 +160,16 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         if self.root.is_mounted:
             self.root.show(self.model, self.search_job, look, self._rate, self._problem)
             self._visible_keys = self.root.sessions.visible_keys
-        if isinstance(self.screen, LibraryHelp | DenialsChart) and self.screen.is_mounted:
+        if isinstance(self.screen, LibraryHelp) and self.screen.is_mounted:
             self.screen.draw(View(look))
 
-    @on(LibraryList.CursorMoved)
+    @on(PlacedList.CursorMoved)
     def _cursor_moved(self) -> None:
-        row = self.root.sessions.selected
-        self.model.selected_key = row.key if row else None
+        if (row := self.root.sessions.selected) is not None:
+            self.model.selected_key = row.key
         self.draw()
 
-    # ---------------------------------------------------------------- filter and search
+    # ---------------------------------------------------------------- filter, search, export
 
     def action_filter(self) -> None:
         """Edit the filter."""
@@ -217,8 +187,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         focus_unless_typing(self.root.sessions)
 
     def _apply_filter(self, text: str) -> None:
-        now = self._clock.now()
-        self.model.query = Query.parse(text, now, lambda entry: shown_text(entry, now))
+        self.model.query = Query.parse(text, self._clock.now())
         self._arrange()
 
     def action_search(self) -> None:
@@ -229,7 +198,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _search_submitted(self, event: FilterBar.Closed) -> None:
         if event.submitted and event.text.strip():
             self._end_search()
-            self.search_job = SearchJob(event.text.strip(), self.model.searched())
+            self.search_job = TextSearch(event.text.strip(), [each.path for each in self.model.searched()])
             self._search_worker = self.run_worker(self._run_search, thread=True, name="search")
         self.draw()
         focus_unless_typing(self.root.hits if self.search_job else self.root.sessions)
@@ -237,12 +206,16 @@ class LibraryApp(BaseApp[SelectedSession | None]):
     def _run_search(self) -> None:
         """Run the search. Runs in a thread."""
         worker, job = get_current_worker(), self.search_job
-        for _ in job.steps(lambda: worker.is_cancelled) if job else ():
-            self.post_message(self.SearchProgressed())
-
-    @on(SearchProgressed)
-    def _search_progressed(self) -> None:
-        self.draw()
+        shown = time.monotonic()
+        for _ in job.steps() if job else ():
+            if worker.is_cancelled:
+                break
+            if time.monotonic() - shown > _REPORT_INTERVAL_S:
+                shown = time.monotonic()
+                self.call_later(self.draw)
+        if job is not None:
+            job.over = True
+        self.call_later(self.draw)
 
     def _close_search(self) -> None:
         self._end_search()
@@ -257,26 +230,48 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._search_worker = None
         self.draw()
 
+    def action_export(self) -> None:
+        """Edit the name of the file to export the selected session to."""
+        if (entry := self._selected_entry()) is not None:
+            self.root.export.edit(f"session-{entry.id[:8]}.html")
+
+    @on(FilterBar.Closed, "#export")
+    def _export_submitted(self, event: FilterBar.Closed) -> None:
+        entry, file = self._selected_entry(), event.text.strip()
+        if event.submitted and file and entry is not None:
+            self.show_message(f"Writing {file} ...")
+            self.run_worker(partial(self._write, entry, file), thread=True, name="export")
+        focus_unless_typing(self.root.hits if self.search_job else self.root.sessions)
+
+    def _write(self, entry: Entry, file: str) -> None:
+        """Export a session. Runs in a thread."""
+        target = entry.id if entry.recording else str(entry.path)
+        self.call_later(self.show_message, self._export(target, Path(file).expanduser()))
+
     # ---------------------------------------------------------------- selected session
 
-    @on(LibraryList.Opened)
-    @on(HitList.Opened)
+    def _selected_entry(self) -> Entry | None:
+        """Return the entry of the selected row or hit; without any, say so."""
+        entry = self.model.entries.get(self.root.selected_key)
+        if entry is None:
+            self.show_message("No session is selected.")
+        return entry
+
+    @on(PlacedList.Opened)
     def action_open(self) -> None:
         """Return the selected session."""
-        if self.search_job is not None:
-            if (hit := self.root.hits.selected) is not None:
-                self.exit(SelectedSession(hit.thread, hit.path, hit.at))
-            else:
-                self.show_message(_NOTHING_SELECTED)
-        elif (row := self._selected_row()) is not None:
-            entry = self.model.entries[row.key]
-            if entry.is_unreadable:
-                self.show_message(f"This session cannot be played: {entry.problem}")
-            else:
-                self.model.selected_key = entry.key
-                self.exit(SelectedSession(entry.id, entry.path))
+        if (entry := self._selected_entry()) is None:
+            return
+        hit = self.root.hits.selected if self.search_job is not None else None
+        if hit is not None:
+            self.exit(SelectedSession(hit.thread, hit.path, hit.at))
+        elif entry.is_unreadable:
+            self.show_message(f"This session cannot be played: {entry.problem}")
+        else:
+            self.model.selected_key = entry.key
+            self.exit(SelectedSession(entry.id, entry.path))
 
-    def action_unfold(self) -> None:
+    def action_fold(self) -> None:
         """Unfold or fold the selected family."""
         self._fold(None)
 
@@ -285,52 +280,31 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._fold(step > 0)
 
     def _fold(self, unfold: bool | None) -> None:
-        if self.search_job is None and (row := self._selected_row()) is not None:
-            self.model.selected_key = row.key
-            self.model.fold(row.key, unfold)
+        if self.search_job is None and (entry := self._selected_entry()) is not None:
+            self.model.selected_key = entry.key
+            self.model.fold(entry.key, unfold)
             self.draw()
 
     def action_sort(self) -> None:
         """Sort by the next of `SORTS`."""
-        self.action_sort_by(next_sort(self.model.sort))
-
-    def action_sort_by(self, name: str) -> None:
-        """Sort by this."""
-        self.model.sort = name
+        self.model.sort = next_sort(self.model.sort)
         self._arrange()
-        self.show_message(f"Sorted by {name}; s: by {next_sort(name)}.")
+        self.show_message(f"Sorted by {self.model.sort}; s: by {next_sort(self.model.sort)}.")
 
     def action_copy_resume(self) -> None:
-        """Copy the command that goes on with the selected session."""
-        if (thread := self._selected_thread()) is None:
+        """Copy the command that resumes the selected session."""
+        if (entry := self._selected_entry()) is None:
             return
-        agents = {entry.agent for entry in self.model.entries.values() if entry.id == thread}
-        if agents == {RECORDING}:
-            self.show_message("A recording is no session to go on with.")
+        if entry.agent == RECORDING:
+            self.show_message("Recordings can't be resumed.")
         else:
-            self.copy(f"{'claude --resume' if 'claude' in agents else 'codex resume'} {shlex.quote(thread)}")
+            program = "claude --resume" if entry.agent == "claude" else "codex resume"
+            self.copy(f"{program} {shlex.quote(entry.id)}")
 
     def action_copy_id(self) -> None:
         """Copy the id of the selected session to the clipboard (OSC 52)."""
-        if (thread := self._selected_thread()) is not None:
-            self.copy(thread)
-
-    def _selected_thread(self) -> str | None:
-        if self.search_job is None:
-            return row.member.entry.id if (row := self._selected_row()) else None
-        if (hit := self.root.hits.selected) is None:
-            self.show_message(_NOTHING_SELECTED)
-        return hit.thread if hit else None
-
-    def _selected_row(self) -> LibraryRow | None:
-        """Return the selected row; where there is none, say so."""
-        if (row := self.root.sessions.selected) is None:
-            self.show_message(_NOTHING_SELECTED)
-        return row
-
-    def action_denials(self) -> None:
-        """Open the chart of denials in the sessions that match the filter."""
-        self.push_screen(DenialsChart(self.glyphs, self.model))
+        if (entry := self._selected_entry()) is not None:
+            self.copy(entry.id)
 
     def action_help(self) -> None:
         """Open the help."""
@@ -355,15 +329,3 @@ class LibraryApp(BaseApp[SelectedSession | None]):
             self._close_search()
         else:
             self.exit(None)
-
-
-class QuerySuggester(Suggester):
-    """Completes keys and values in a filter, also by the directories and models of the sessions."""
-
-    def __init__(self, model: LibraryModel) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)  # the entries change; case is kept as typed
-        self._model = model
-
-    async def get_suggestion(self, value: str) -> str | None:
-        """Return the completed filter; None if there is nothing to complete."""
-        return complete(value, self._model.entries.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agentdash.replay.library.entry import NEWEST, Entry, SessionFamily, group_families, sorted_families
+from agentdash.replay.library.entry import NEWEST, SORTS, Entry, SessionFamily, group_families
 from agentdash.replay.library.query import Query
 from agentdash.tui.library.cells import LibraryRow
 
@@ -25,16 +25,17 @@ class LibraryModel:
         self.rows: tuple[LibraryRow, ...] = ()
         self.matching: list[SessionFamily] = []
         """The families that match the query."""
-        self._families: list[SessionFamily] = []
+        self.families: list[SessionFamily] = []
+        """All of them, the newest first."""
         self.unread: Sequence[str] = ()
         """What beside entries cannot be read, and why."""
         self.stale = False
         """Whether entries have changed since the rows were arranged."""
 
     @property
-    def family_count(self) -> int:
-        """Number of families, shown or not."""
-        return len(self._families)
+    def is_by_day(self) -> bool:
+        """Whether the rows are in the order of time, so that days have heads."""
+        return self.sort == NEWEST
 
     def put(self, entries: Iterable[Entry]) -> None:
         """Add or replace entries."""
@@ -48,28 +49,20 @@ class LibraryModel:
             self.entries = {key: entry for key, entry in self.entries.items() if key in keys}
             self.stale = True
 
-    def counts(self) -> tuple[int, int, int]:
-        """Return the numbers of entries, of those read at least in part, and of unreadable files and
-        directories."""
-        entries = self.entries.values()
-        unreadable = len(self.unread) + sum(entry.problem is not None for entry in entries)
-        read = sum(entry.depth in ("skimmed", "read") or entry.problem is not None for entry in entries)
-        return len(entries), read, unreadable
-
     def arrange(self) -> None:
         """Gather the families and compute the rows."""
         if self.stale:
-            self._families = group_families(list(self.entries.values()))
+            self.families = group_families(list(self.entries.values()))
             self.stale = False
-        matching = [family for family in self._families if self.query.matches_family(family)]
-        self.matching = sorted_families(matching, self.sort)
+        matching = [family for family in self.families if self.query.matches_family(family)]
+        self.matching = sorted(matching, key=SORTS[self.sort])
         self.rows = tuple(row for family in self.matching for row in self._rows_of(family))
         if self.selected_key is not None and all(row.key != self.selected_key for row in self.rows):
             self.selected_key = self._head_of(self.selected_key)
 
     def fold(self, key: str, unfold: bool | None = None) -> None:
         """Unfold (True) or fold (False) the family of this row's key; None toggles."""
-        head = next((row.family.head.key for row in self.rows if row.key == key), key)
+        head = self._head_of(key)
         wanted = head not in self.unfolded if unfold is None else unfold
         if wanted:
             self.unfolded.add(head)

@@ -1,62 +1,73 @@
-"""The library's screen: past sessions, the filter, and the hits of a full-text search."""
+"""The library's screen: past sessions, the filter, the hits of a full-text search, and its help."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from textual import getters, on
+from textual import getters
 from textual.app import ComposeResult
-from textual.suggester import Suggester
 
-from agentdash.tui.format import elide_middle
+from agentdash.replay.library.search import TextSearch
+from agentdash.tui.format import elide_middle, pad
+from agentdash.tui.help import matching, signs
+from agentdash.tui.keys import BY_ID
 from agentdash.tui.library.cells import detail
 from agentdash.tui.library.list import HitList, LibraryList
 from agentdash.tui.library.model import LibraryModel
-from agentdash.tui.library.search_job import SearchJob
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
+from agentdash.tui.primitives.modal import TextModal
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Glyphs, Look
+from agentdash.tui.view import View
 
-HINTS = ("open", "filter", "search", "sort-sessions", "unfold", "copy-resume", "quit", "help")
-_MAX_PROBLEM_LINES = 2
-CARDS_BELOW_CELLS = 50
-"""In a narrower list an entry takes two lines: columns would leave no room for its title."""
+HINTS: Final = ("open", "filter", "search", "export", "copy-resume", "fold", "sort", "quit", "help")
+_MAX_PROBLEM_LINES: Final = 2
 
 
 def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) -> Line:
-    """Return the first line: number of sessions, progress of reading them, and their directory.
+    """Return the first line: number of sessions, progress of reading them, the filter, their directory.
 
     Args:
         home: the directory of the sessions.
         rate: sessions read per second; 0: nothing is being read.
         cells: width of the line.
     """
-    total, read, unreadable = model.counts()
+    entries = model.entries.values()
+    total, helped = len(entries), len(entries) - len(model.families)
+    unreadable = len(model.unread) + sum(entry.problem is not None for entry in entries)
     dots = look.glyphs.ellipsis
-    sessions = f"  {total:,} sessions" if total != 1 else "  1 session"
-    spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(sessions, "strong")]
-    if read < total:
-        spans.append(Span(f"  {read:,} read" + (f", {rate:,.0f}/s" if rate else ""), "muted"))
+    spans = [Span(" "), Span(" LIBRARY ", "marked"), Span(f"  {_counted(total, 'session')}", "strong")]
+    if model.query.text:
+        found = f"  / {model.query.text} {look.glyphs.cursor} {len(model.matching):,}"
+        spans.append(Span(found, "chosen"))
+    elif helped:
+        spans.append(Span(f" ({_counted(helped, 'sub-agent')})", "muted"))
+    if rate:
+        read = sum(entry.depth != "listed" for entry in entries)
+        spans.append(Span(f"  {read:,} read, {rate:,.0f}/s", "muted"))
     if unreadable:
-        spans.append(Span(f"  {unreadable:,} {'unreadable' if cells >= 60 else 'bad'}", "stuck"))
-    right = (Span(elide_middle(home, max(0, cells - 60), dots) + "  ", "muted"), Span("READ-ONLY ", "muted"))
-    return justify(spans, right, cells, dots)
+        spans.append(Span(f"  {unreadable:,} unreadable", "stuck"))
+    right = Span(elide_middle(home, max(0, cells - 60), dots) + "  ", "muted")
+    return justify(spans, (right, Span("READ-ONLY ", "muted")), cells, dots)
 
 
-def search_status(job: SearchJob, look: Look) -> Line:
-    """Return the words, the number of hits, progress and speed of a search."""
-    hits = f"  {len(job.hits) + job.left_out:,} hits"
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}{'s' if number != 1 else ''}"
+
+
+def search_status(job: TextSearch, look: Look) -> Line:
+    """Return the words of a search, the number of hits, and its progress."""
     left_out = f" ({job.left_out:,} not shown)" if job.left_out else ""
     progress = f" {look.glyphs.dot} {job.files:,} of {job.total:,} sessions"
-    rate = f", {job.rate:,.0f} MB/s" if job.bytes else ""
     problems = (Span(f" {look.glyphs.dot} {job.problems:,} unreadable", "stuck"),) if job.problems else ()
     return (
         Span(f' "{job.words}"', "strong"),
-        Span(hits + left_out, "" if job.hits else "muted"),
-        Span(progress + rate, "muted"),
+        Span(f"  {_counted(len(job.hits) + job.left_out, 'hit')}{left_out}", "" if job.hits else "muted"),
+        Span(progress, "muted"),
         *problems,
         Span("   "),
         Span("esc", "key", "app.back"),
@@ -64,62 +75,41 @@ def search_status(job: SearchJob, look: Look) -> Line:
     )
 
 
-def filter_status(model: LibraryModel) -> Line:
-    """Return the query in force, and how many families match it."""
-    return (
-        Span(f' "{model.query.text}"', "strong"),
-        Span(f"  {len(model.matching):,} of {model.family_count:,}", "muted"),
-        Span("   "),
-        Span("esc", "key", "app.back"),
-        Span(" clears", "muted"),
-    )
-
-
-def no_hits(model: LibraryModel, job: SearchJob) -> list[Line]:
+def no_hits(model: LibraryModel, job: TextSearch) -> list[Line]:
     """Return the lines shown without hits: whether the search goes on, and the filter that narrowed it."""
     found = "No session has these words." if job.over else "No hits yet."
-    filtered = (
-        f'The filter "{model.query.text}" is on: only {job.total:,} of {len(model.entries):,} sessions.'
-    )
-    narrowed: list[Line] = [(Span(f"  {filtered}", "stuck"),)] if model.query.predicates else []
-    return [BLANK, (Span(f"  {found}"),), *narrowed]
+    filtered = f'  The filter "{model.query.text}" is on: {job.total:,} of {len(model.entries):,} sessions.'
+    return [BLANK, (Span(f"  {found}"),), *([(Span(filtered, "stuck"),)] if model.query.text else [])]
 
 
 class LibraryScreen(Page):
     """The root screen of the library."""
 
     top = getters.query_one("#head", Lines)
-    titles = getters.query_one("#titles", Lines)
     sessions = getters.query_one(LibraryList)
     hits = getters.query_one(HitList)
     detail = getters.query_one("#detail", Lines)
     filter = getters.query_one("#filter", FilterBar)
     search = getters.query_one("#search", FilterBar)
+    export = getters.query_one("#export", FilterBar)
 
-    def __init__(
-        self, glyphs: Glyphs, *, home: str, suggester: Suggester, filters: Mapping[str, str]
-    ) -> None:
+    def __init__(self, glyphs: Glyphs, *, home: str, filters: Mapping[str, str]) -> None:
         super().__init__()
         self._filters = filters
-        self._suggester = suggester
         self.glyphs = glyphs
         self._home = home
 
     def compose(self) -> ComposeResult:
         """Compose head, list or hits, detail of the selected one, inputs, footer."""
         yield Lines(id="head", focusable=False)
-        yield Lines(id="titles", focusable=False)
         yield LibraryList(id="library")
         yield HitList(id="hits")
         yield Lines(id="detail", focusable=False)
-        yield FilterBar(
-            id="filter",
-            hint='words, "a phrase", state:failed dir:api since:7d, ! inverts; right completes',
-            suggester=self._suggester,
-            saved=self._filters,
-        )
+        hint = "words: denied, npm, api, nov; ! inverts; since:monday, ? has more"
+        yield FilterBar(id="filter", hint=hint, saved=self._filters)
         hint = "words that were said, run or printed; enter searches"
         yield FilterBar(id="search", sign="S", hint=hint)
+        yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
         yield Footer(self.glyphs, *HINTS)
 
     def on_mount(self) -> None:
@@ -127,7 +117,7 @@ class LibraryScreen(Page):
         self.sessions.focus()
 
     def show(
-        self, model: LibraryModel, job: SearchJob | None, look: Look, rate: float, problem: str | None
+        self, model: LibraryModel, job: TextSearch | None, look: Look, rate: float, problem: str | None
     ) -> None:
         """Draw the library.
 
@@ -138,27 +128,29 @@ class LibraryScreen(Page):
         """
         self.set_class(job is not None, "-searching")
         self.top.show([head(model, self._home, rate, self.size.width, look)])
-        placeholder = self._placeholder(model, problem)
-        self.sessions.show_rows(model.rows, model.entries, model.selected_key, look, placeholder)
-        titles = self.sessions.column_layout.titles(model.sort, self.glyphs.sorted)
-        self.titles.show([titles])  # their widths are those of the rows
+        self.sessions.show_rows(
+            model.rows,
+            model.entries,
+            model.selected_key,
+            look,
+            self._placeholder(model, problem),
+            by_day=model.is_by_day,
+        )
+        wrong = model.query.problem or ""
+        lines = paragraph(wrong, self.size.width - 2, "stuck", indent=1, cap=_MAX_PROBLEM_LINES)
+        self.filter.show_status(bool(wrong), lines[0], lines if wrong else ())
         if job is not None:
             self.hits.show_hits(job.hits, model.entries, look, no_hits(model, job))
-        filtered = bool(model.query.predicates) or model.query.problem is not None
-        problem_lines = paragraph(
-            model.query.problem or "", self.size.width - 2, "stuck", indent=1, cap=_MAX_PROBLEM_LINES
-        )
-        self.filter.show_status(filtered, filter_status(model), problem_lines if model.query.problem else ())
         self.search.show_status(job is not None, search_status(job, look) if job else BLANK)
-        self._show_detail(model, job, look)
-
-    def _show_detail(self, model: LibraryModel, job: SearchJob | None, look: Look) -> None:
-        if job is not None:
-            key = str(hit.path) if (hit := self.hits.selected) else ""
-        else:
-            key = row.key if (row := self.sessions.selected) else ""
-        entry = model.entries.get(key)
+        entry = model.entries.get(self.selected_key)
         self.detail.show(detail(entry, self.detail.room - 2, look) if entry and self.detail.room > 2 else [])
+
+    @property
+    def selected_key(self) -> str:
+        """The key of the selected entry, or that of the selected hit; empty without any."""
+        if self.has_class("-searching"):
+            return str(hit.path) if (hit := self.hits.selected) else ""
+        return row.key if (row := self.sessions.selected) else ""
 
     def _placeholder(self, model: LibraryModel, problem: str | None) -> list[Line]:
         """Return the lines shown without sessions."""
@@ -168,8 +160,64 @@ class LibraryScreen(Page):
         tone: Tone = "" if problem is None else "strong"
         return [BLANK, *paragraph(text, self.sessions.room - 2, tone, indent=2)]
 
-    @on(Lines.Resized)
-    def _update_layout(self) -> None:
-        cards = self.size.width < CARDS_BELOW_CELLS and not self.has_class("-strip")
-        self.set_class(cards, "-cards")
-        self.sessions.set_layout("cards" if cards else "columns", self.glyphs)
+
+# ------------------------------------------------------------ help
+
+
+LIBRARY_KEYS: Final = (
+    *(
+        "down",
+        "up",
+        "top",
+        "bottom",
+        "page-down",
+        "page-up",
+        "open",
+        "filter",
+        "search",
+        "export",
+        "copy-resume",
+    ),
+    *("fold", "sort", "copy-id", "theme", "help", "back", "quit"),
+)
+"""Ids of the keys that the library handles."""
+_HELP: Final = {
+    "open": "Replay the selected session and its family; a hit: from that moment on.",
+    "filter": "Show only families with a matching session.",
+    "fold": "Show the sub-agents and forks of the selected session, or fold them away; also left and right.",
+    "sort": "Sort by newest, tokens, cost, duration in turn.",
+    "copy-id": "Copy the session's id.",
+    "back": "Stop a search, close its hits, clear the filter.",
+    "quit": "Quit.",
+}
+"""Help of keys that do something else here than in the dashboard."""
+TERMS: Final = (
+    ("words", "occur anywhere in a row or its detail, in any case and order: denied, mismatch, api, 20 nov"),
+    ('"two words"', "occur together"),
+    ("!term", "inverts the term"),
+    ("since:monday", "begun then or later; also 2026-11-01, 2026-11, yesterday, 7d, 12h, 20:15"),
+    ("until:yesterday", "begun then or before"),
+    (
+        "state:failed",
+        "any part of the final state; also verdict: finding: dir: version: model: agent: source:",
+    ),
+    ("is:fork", "archived, compressed, denied, fork, helper, recording"),
+)
+_HEAD_CELLS: Final = 18
+"""The longest term and two spaces."""
+
+
+class LibraryHelp(TextModal):
+    """The help of the library."""
+
+    def lines(self, _: View, cells: int, /) -> list[Line]:
+        """Return the keys, the terms of the filter, the signs."""
+        table = getattr(self.app, "keys", BY_ID)
+        lines: list[Line] = [(Span("Keys", "title"),)]
+        for key in (table[name] for name in LIBRARY_KEYS):
+            keys = (Span("  " + pad("  ".join(key.shown), _HEAD_CELLS), "key"),)
+            lines += paragraph(_HELP.get(key.id, key.help), cells, head=keys)
+        lines += [BLANK, (Span("Filter", "title"), Span("  every term has to match", "muted"))]
+        for term, text in TERMS:
+            lines += paragraph(text, cells, head=(Span("  " + pad(term, _HEAD_CELLS), "key"),))
+        return [*lines, BLANK, *matching(signs(cells, self.glyphs), "")]

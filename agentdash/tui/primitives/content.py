@@ -16,7 +16,7 @@ _STYLES: Final[dict[Tone, str]] = {
     "live": "$text-success",
     "ready": "$text-secondary",
     "gone": "$foreground 70%",
-    "mismatch": "bold $text-accent",
+    "mismatch": "$text-accent",
     "muted": "$foreground 70%",
     "strong": "bold",
     "title": "$foreground 70%",
@@ -33,7 +33,7 @@ white (Textual 8.2.8)."""
 _ANSI_STYLES: Final[dict[Tone, str]] = {
     "ask": "bold reverse",
     "stuck": "bold $badge-foreground on $error",
-    "mismatch": "bold underline",
+    "mismatch": "underline",
     "live": "",
     "ready": "",
     "muted": "dim",

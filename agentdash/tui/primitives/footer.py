@@ -38,13 +38,14 @@ class Footer(Lines):
     def __init__(self, glyphs: Glyphs, *ids: str) -> None:
         super().__init__(id="footer", focusable=False)
         self._glyphs = glyphs
-        self._ids: Sequence[str] = ids
+        self.ids: Sequence[str] = ids
+        """The keys hinted at, also those that there is no room for."""
         self._message = ""
 
     def show_hints(self, ids: Sequence[str]) -> None:
         """Show the hints of these keys."""
-        if ids != self._ids:
-            self._ids = ids
+        if ids != self.ids:
+            self.ids = ids
             self._draw()
 
     def show_message(self, message: str) -> None:
@@ -66,4 +67,4 @@ class Footer(Lines):
     def _draw(self) -> None:
         cells, keys = self.size.width, getattr(self.app, "keys", BY_ID)
         message = fit((Span(" "), Span(self._message, "strong")), cells, self._glyphs.ellipsis)
-        self.show([message if self._message else hints(self._ids, cells, self._glyphs, keys)])
+        self.show([message if self._message else hints(self.ids, cells, self._glyphs, keys)])

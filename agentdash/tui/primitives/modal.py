@@ -20,7 +20,7 @@ class TextModal(Page, ModalScreen[None]):
     """A text that scrolls; `esc`, `q` and the key that opened it close it. Subclasses define `lines`."""
 
     AUTO_FOCUS = "#text"
-    BINDINGS = bindings("back", "quit", "why", "help")
+    BINDINGS = bindings("back", "quit", "help")
 
     text = getters.query_one("#text", Lines)
 
@@ -65,25 +65,4 @@ class TextModal(Page, ModalScreen[None]):
         """Close the box."""
         self.dismiss()
 
-    action_leave = action_why = action_help = action_back
-
-
-class WorkerModal(TextModal):
-    """A text about the selected worker: the keys that act on that worker work here too."""
-
-    BINDINGS = bindings("copy-id", "copy-remedy", "jump")
-
-    def __init__(self, glyphs: Glyphs) -> None:
-        super().__init__(glyphs, "copy-remedy", "jump", "down", "back")
-
-    async def action_copy_id(self) -> None:
-        """Copy the id of the selected worker."""
-        await self.app.run_action("copy_id")
-
-    async def action_copy_remedy(self) -> None:
-        """Copy a remedy of the selected worker."""
-        await self.app.run_action("copy_remedy")
-
-    async def action_go_to_pane(self) -> None:
-        """Go to the pane of the selected worker."""
-        await self.app.run_action("go_to_pane")
+    action_leave = action_help = action_back

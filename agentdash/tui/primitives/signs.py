@@ -27,6 +27,9 @@ _SIGNS: Final = {
     "…⋯": ".",
     "★☆✦✧✱✳✶✻✽✢⁕⚹∗": "*",
     "⚠⚡❗": "!",
+    "⊘": "#",
+    "↯": "E",
+    "≠": "/",
 }
 _BY_CHARACTER: Final = {character: sign for characters, sign in _SIGNS.items() for character in characters}
 _BOX_FIRST: Final = "\u2500"

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 from textual import on
-from textual.message import Message
 from textual.worker import get_current_worker
 
 from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
 from agentdash.replay.index import members_only
-from agentdash.replay.library.search import FoundTexts, find_texts
+from agentdash.replay.library.search import Hit, TextSearch
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
-from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
-from agentdash.tui.primitives.line_input import focus_unless_typing
 from agentdash.tui.primitives.lines import Lines
-from agentdash.tui.theme import Look
-from agentdash.tui.transport.bar import STEP_TARGETS, Player, Track, Transport
+from agentdash.tui.primitives.spans import Tone
+from agentdash.tui.theme import ASCII, Look
+from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, legend, sign_of
 from agentdash.tui.view import ViewScreen
+from agentdash.tui.worker.screen import WorkerScreen
 
-HINTS: Final = (
-    "pause",
-    "next-event",
-    "next-turn",
-    "next-failure",
-    "next-finding",
-    "faster",
-    "go-to-time",
-    "mismatch",
-    "why",
-    "open",
-    "quit",
-    "help",
-)
+HINTS: Final = ("pause", "next-event", "next-turn", "next-failure", "next-mark", "search", "export")
+"""Keys of time."""
+_STEP_TARGETS: Final = {
+    "event": (Mark.VISIBLE, "event"),
+    "turn": (Mark.TURN, "turn"),
+    "failure": (Mark.FAILURE | Mark.DENIAL, "failure"),
+    "mark": (MARKED, "mark"),
+}
+"""The marks that can be stepped to, and their name."""
+_WRAPS: Final = ("failure", "mark")
+"""Targets after the last of which the first one follows: no key goes back to them."""
+_SHARE: Final = re.compile(r"(\d{1,3})%")
 _DEFAULT_OPTIONS: Final = Options()
 _POSITION_REFRESH_S: Final = 0.25
 """The position moves between two snapshots too; four times a second looks continuous."""
@@ -68,26 +67,40 @@ class RecordedClock:
 
 
 class ReplayApp(AgentDash):
-    """The dashboard with a player."""
+    """The dashboard with a player.
+
+    Args:
+        export: writes the session that is played to a file, and returns what has become of it.
+    """
 
     BINDINGS = bindings(*ids("player"))
     HANDLES = (*AgentDash.HANDLES, "player")
 
-    class TextsFound(Message):
-        """A search in this session has ended."""
-
-        def __init__(self, found: FoundTexts) -> None:
-            self.found = found
-            super().__init__()
-
     def __init__(
-        self, feed: Feed, clock: Clock, player: Player, *, options: Options = _DEFAULT_OPTIONS
+        self,
+        feed: Feed,
+        clock: Clock,
+        player: Player,
+        *,
+        export: Callable[[Path], str],
+        options: Options = _DEFAULT_OPTIONS,
     ) -> None:
         super().__init__(feed, RecordedClock(clock, player), options=options)
-        self.root = FleetScreen(self.glyphs, options.filters, HINTS)
+        self.root = FleetScreen(self.glyphs, options.filters, (*HINTS, "open", "quit", "help"))
         self._player = player
-        self._found: FoundTexts | None = None
-        """The texts that were searched last."""
+        self._export = export
+        self._search: TextSearch | None = None
+        """The search that ended last."""
+        self._hits: list[Hit] = []
+        """Its hits, in the order of time."""
+        self._hit: int | None = None
+        """Index of the hit that was gone to last."""
+        self._lone: WorkerScreen | None = None
+        """The screen of the only session, which is not left for a list of one row."""
+
+    def more_signs(self) -> list[tuple[str, Tone, str]]:
+        """Return the signs of the transport bar."""
+        return legend(self.glyphs)
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
@@ -101,6 +114,9 @@ class ReplayApp(AgentDash):
         past = (each.shown for each in snapshot.past if not each.is_stale)
         gone = [worker for worker in past if worker is not None and (worker.last_activity or 0.0) >= begin]
         super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
+        if self._lone is None and len(self._player.paths) == len(snapshot.workers) == 1:
+            self._lone = WorkerScreen(self.glyphs, None)
+            self.push_screen(self._lone)
 
     def on_ready(self) -> None:
         """Start to follow the player; Textual calls the handler of the base class, too."""
@@ -126,111 +142,121 @@ class ReplayApp(AgentDash):
             for bar in bars:
                 if bar.is_mounted:
                     bar.show(self._player, look)
+        if self._lone is not None and self._lone.is_mounted:
+            self._lone.query_one(Footer).show_hints((*HINTS, "tab-right", "quit", "help"))
         if notice := self._player.notice:
             self._player.notice = ""
             self.show_message(notice)
 
+    async def action_back(self) -> None:
+        """Close this screen, unless it is that of the only session."""
+        if self.screen is not self._lone:
+            await super().action_back()
+
+    async def action_leave(self) -> None:
+        """Close this screen; on the first one, end the replay."""
+        if self.screen is self._lone:
+            self.exit()
+        else:
+            await super().action_leave()
+
+    # ---------------------------------------------------------------- time
+
     def action_pause(self) -> None:
         """Play or pause."""
-        self._request(self._player.toggle)
+        self._player.toggle()
+        self.draw()
 
     def action_step(self, target: str, direction: int) -> None:
         """Go to the next (1) or previous (-1) target of this kind and pause."""
         player = self._player
-        marks, name = STEP_TARGETS[target]
-
-        def step() -> None:
-            if not player.seek_mark(marks, direction):
-                read = player.index.progress
-                so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
-                player.notice = f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}."
-
-        self._request(step)
-
-    def action_speed(self, step: int) -> None:
-        """Play faster (1) or slower (-1)."""
-        self._request(lambda: self._player.change_speed(step))
-
-    def action_tenth(self, tenth: int) -> None:
-        """Go to this tenth of the replay (0-10)."""
-        self._request(lambda: self._player.seek(tenth / 10), is_seek=True)
-
-    def action_go_to_time(self) -> None:
-        """Open the input for a time."""
-        self._to_root()
-        self.root.query_one(Transport).edit_time()
-
-    @on(WorkerOpened)
-    def _seek_to_opened(self, event: WorkerOpened) -> None:
-        if (at := event.at) is not None:
-            self._request(lambda: self._player.seek_time(at), is_seek=True)
+        marks, name = _STEP_TARGETS[target]
+        read = player.index.progress
+        if not player.seek_mark(marks, direction, wraps=target in _WRAPS):
+            so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
+            self.show_message(f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}.")
+        elif target in _WRAPS:
+            sign, _, text = sign_of(player.marks & marks, ascii_only=self.glyphs is ASCII)
+            self.show_message(f"{sign} {text}")
+        self.draw()
 
     @on(Track.SeekRequested)
     def _seek_requested(self, event: Track.SeekRequested) -> None:
-        self._request(lambda: self._player.seek(event.share), is_seek=True)
+        self._player.seek(event.share)
+        self.draw()
 
-    @on(Transport.TimeEntered)
-    def _time_entered(self, event: Transport.TimeEntered) -> None:
-        focus_unless_typing(self.root.fleet)
-        if event.text is None:
-            self.draw()
-        elif (at := self._player.time_of(event.text)) is not None:
-            self._request(lambda: self._player.seek_time(at), is_seek=True)
-        else:
-            self.show_message("Invalid time: use 20:14, 20:14:07, or a date and a time, 2026-03-11 20:14.")
-            self.draw()
-
-    # ---------------------------------------------------------------- find
+    # ---------------------------------------------------------------- find, export
 
     def action_filter(self) -> None:
         """Edit the words to find in this session."""
-        self._to_root()
-        self.root.query_one(Transport).edit_words(self._found.words if self._found else "")
+        self.action_search()
 
-    @on(Transport.WordsEntered)
-    def _words_entered(self, event: Transport.WordsEntered) -> None:
-        focus_unless_typing(self.root.fleet)
-        words = (event.text or "").strip()
-        if not words:
-            self.draw()
-            return
-        self._found = None
-        self.run_worker(
-            partial(self._run_search, words), thread=True, name="find", group="find", exclusive=True
-        )
-        self.show_message(f"Searching for {words} ...")
+    def action_search(self) -> None:
+        """Edit the words to find in this session, or the time to go to."""
+        self._edit("seek", self._search.words if self._search else "")
+
+    def action_export(self) -> None:
+        """Edit the name of the file to export to."""
+        self._edit("export", f"session-{self._player.thread[:8]}.html")
+
+    def _edit(self, bar: str, text: str) -> None:
+        for transport in self.screen.query(Transport):
+            transport.edit(bar, text)
+
+    @on(Transport.Entered)
+    def _entered(self, event: Transport.Entered) -> None:
+        if event.bar == "export":
+            self.show_message(f"Writing {event.text} ...")
+            self.run_worker(partial(self._write, event.text), thread=True, name="export", exclusive=True)
+        elif share := _SHARE.fullmatch(event.text):
+            self._player.seek(min(1.0, int(share[1]) / 100))
+        elif not self._player.seek_typed(event.text):
+            self.show_message(f"Searching for {event.text} ...")
+            self.run_worker(
+                partial(self._run_search, event.text), thread=True, name="find", group="find", exclusive=True
+            )
+        self.draw()
+
+    def _write(self, file: str) -> None:
+        """Export the session. Runs in a thread."""
+        self.call_later(self.show_message, self._export(Path(file).expanduser()))
 
     def _run_search(self, words: str) -> None:
         """Search the session. Runs in a thread."""
         worker = get_current_worker()
-        found = find_texts(self._player.paths, words, lambda: worker.is_cancelled)
-        if not worker.is_cancelled:
-            self.post_message(self.TextsFound(found))
+        search = TextSearch(words, self._player.paths)
+        for _ in search.steps():
+            if worker.is_cancelled:
+                return
+        self.call_later(self._show_found, search)
 
-    @on(TextsFound)
-    def _texts_found(self, event: TextsFound) -> None:
-        self._found = event.found
+    def _show_found(self, search: TextSearch) -> None:
+        self._search = search
+        self._hits = sorted(search.hits, key=lambda hit: (hit.at, hit.thread, hit.line))
+        self._hit = None
         self.action_match(1)
 
     def action_match(self, step: int) -> None:
-        """Go to the next (1) or previous (-1) text that was found, and pause."""
-        if (found := self._found) is None:
+        """Go to the next (1) or previous (-1) text that was found, and pause; behind the last is the first.
+
+        The first step is from the present moment on.
+        """
+        if (search := self._search) is None:
             self.show_message("Nothing to repeat yet: / finds texts in this session.")
             return
-        hit = found.step(step, self._clock.now())
-        unread = f" ({found.problems} files are unreadable)" if found.problems else ""
-        if hit is None:
-            self.show_message(f"No text of this session has {found.words}{unread}.")
+        unread = f" ({search.problems} files are unreadable)" if search.problems else ""
+        if not self._hits:
+            self.show_message(f"No text of this session has {search.words}{unread}.")
             return
-        self._request(lambda: self._player.seek_and_pause(hit.at), is_seek=True)
+        if self._hit is None:
+            earlier = sum(hit.at < self._clock.now() for hit in self._hits)
+            self._hit = earlier if step > 0 else earlier - 1
+        else:
+            self._hit += step
+        self._hit %= len(self._hits)
+        hit = self._hits[self._hit]
+        self._player.pause_at(hit.at)
         if hit.thread in self._by_id:
             self.select_worker(hit.thread)
-        self.show_message(f"{(found.current or 0) + 1} of {len(found.hits)}{unread}: {hit.what}: {hit.text}")
-
-    def _request(self, control: Callable[[], object], *, is_seek: bool = False) -> None:
-        """Let the player carry out a control, and draw what it has changed."""
-        done = self._player.request(control, is_seek=is_seek)
-        if done.done():
-            self.draw()
-        else:
-            done.add_done_callback(lambda _: self.draw())
+        self.draw()
+        self.show_message(f"{self._hit + 1} of {len(self._hits)}{unread}: {hit.what}: {hit.text}")

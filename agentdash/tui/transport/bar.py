@@ -5,44 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.events import MouseDown, MouseMove, MouseUp
 from textual.message import Message
-from textual.widgets import Input, Static
 
-from agentdash.replay.index import Mark
+from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.format import clock, date
-from agentdash.tui.keys import bindings
-from agentdash.tui.primitives.line_input import LineInput
+from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, width
 from agentdash.tui.theme import ASCII, Glyphs, Look
 
-__all__ = ["STEP_TARGETS", "Mark", "Player", "Track", "Transport"]
+__all__ = ["MARKED", "Mark", "Player", "Track", "Transport"]
 
-STEP_TARGETS: Final = {
-    "event": (Mark.VISIBLE, "event"),
-    "turn": (Mark.TURN, "turn"),
-    "command": (Mark.COMMAND, "command"),
-    "failure": (Mark.FAILURE | Mark.DENIAL, "failure"),
-    "wait": (Mark.WAIT, "waiting point"),
-    "finding": (Mark.FINDING | Mark.DENIAL, "mismatch or denial"),
-}
-"""The marks that can be stepped to, and their name."""
 _SIGNS: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
-    (Mark.MISMATCH, "≠", "#", "mismatch", "A mismatch is observed for the first time."),
-    (Mark.WAIT, "!", "!", "ask", "A worker begins to wait for you."),
+    (Mark.MISMATCH, "≠", "#", "mismatch", "A sandbox is seen to differ."),
+    (Mark.WAIT, "!", "!", "ask", "A worker starts waiting for you."),
     (Mark.DENIAL, "⊘", "x", "stuck", "A sandbox denied something."),
     (Mark.FAILURE, "✗", "e", "stuck", "A command, a turn or a worker failed."),
-    (Mark.ESCALATION, "▴", "^", "ask", "A call requests more than its policy grants."),
+    (Mark.ESCALATION, "▴", "^", "ask", "A call asks for more than its policy grants."),
     (Mark.POLICY, "⋄", "p", "mismatch", "Another policy takes effect."),
-    (Mark.TURN, "╵", "+", "strong", "A turn begins."),
-    (Mark.COMMAND, "⋅", ".", "", "A command."),
 )
 """The marks, the most important first: sign, ASCII sign, tone, meaning."""
 _POSITION: Final = ("◉", "O")
@@ -54,7 +41,7 @@ _TRACK_FROM_CELLS: Final = 30
 _ONE_LINE_FROM_CELLS: Final = 60
 """In a narrower bar the track has a line of its own."""
 _DATE_FROM_CELLS: Final = 100
-"""In a narrower bar the date and the gap are left out."""
+"""In a narrower bar the date is left out."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +57,9 @@ class TransportState:
     read: float
     """Share of the recording that the index has read."""
     mode: str
-    """`playing`, `paused`, `LIVE`."""
+    """`playing`, `paused`, `reading`, `LIVE`."""
     speed: float
     """Recorded seconds per second; inf: as fast as it can be drawn."""
-    gap: float
-    """Longest pause between two events (seconds)."""
 
     @classmethod
     def of(cls, player: Player, at: float) -> TransportState:
@@ -86,13 +71,14 @@ class TransportState:
             read=player.index.progress,
             mode=_mode(player),
             speed=player.speed,
-            gap=player.gap,
         )
 
 
 def _mode(player: Player) -> str:
     if player.live:
         return "LIVE"
+    if player.is_waiting:
+        return "reading"
     return "playing" if player.playing else "paused"
 
 
@@ -135,98 +121,62 @@ class Track(Lines):
         self.post_message(self.SeekRequested(1.0 if x >= cells - 1 else max(0, x) / cells))
 
 
-class Transport(Horizontal):
-    """The bar. It is always visible: a replay must not be mistaken for the live dashboard."""
+class Transport(Vertical):
+    """The bar, with the inputs below it. It is always visible: a replay must not be mistaken for the live
+    dashboard."""
 
-    BINDINGS = bindings("back")
-
-    class TimeEntered(Message):
-        """The input for a time was closed.
-
-        Args:
-            text: what was entered; None: it was cancelled.
-        """
-
-        def __init__(self, text: str | None) -> None:
-            self.text = text
-            super().__init__()
-
-    class WordsEntered(Message):
-        """The input for words to find was closed.
+    class Entered(Message):
+        """A text was entered.
 
         Args:
-            text: what was entered; None: it was cancelled.
+            bar: id of the input: `seek` or `export`.
         """
 
-        def __init__(self, text: str | None) -> None:
+        def __init__(self, bar: str, text: str) -> None:
+            self.bar = bar
             self.text = text
             super().__init__()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._asks_for: Literal["time", "words"] = "time"
-        self._left = Lines(id="transport-left", focusable=False)
-        self._right = Lines(id="transport-right", focusable=False)
-        self._track = Track(id="track", focusable=False)
-        self._prompt = Static("", id="transport-prompt")
-        self._input = LineInput()
-        self._input.cursor_blink = False
 
     def compose(self) -> ComposeResult:
-        """Compose the track between its two ends, and the input that takes its place."""
-        yield self._left
-        yield self._track
-        yield self._right
-        yield self._prompt
-        yield self._input
+        """Compose the track between its two ends, and the inputs."""
+        with Horizontal(id="position"):
+            yield Lines(id="transport-left", focusable=False)
+            yield Track(id="track", focusable=False)
+            yield Lines(id="transport-right", focusable=False)
+        yield FilterBar(id="seek", sign="S", hint='words, "a phrase": then n, N; or a time: 20:14, 50%')
+        yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
 
     def show(self, player: Player, look: Look) -> None:
         """Draw the state of the player."""
         state = TransportState.of(player, look.now)
         cells = self.size.width or self.app.size.width
-        left, right = bar_ends(state, cells, look)
-        for part, line in ((self._left, left), (self._right, right)):
-            part.styles.width = width(line)
-            part.set_class(not line, "-empty")
-            part.show([line])
+        left, right = bar_ends(state, cells)
+        for part, line in (("#transport-left", left), ("#transport-right", right)):
+            lines = self.query_one(part, Lines)
+            lines.styles.width = width(line)
+            lines.set_class(not line, "-empty")
+            lines.show([line])
         room = cells - width(left) - width(right) if cells >= _ONE_LINE_FROM_CELLS else cells - 2
-        if cells >= _TRACK_FROM_CELLS and room > 0:
-            self._track.show([timeline(state, player.index.marks_per_cell(room), look)])
-        else:
-            self._track.show([])
+        has_track = cells >= _TRACK_FROM_CELLS and room > 0
+        track = [timeline(state, player.index.marks_per_cell(room), look)] if has_track else []
+        self.query_one(Track).show(track)
 
-    def edit_time(self) -> None:
-        """Open the input for a time."""
-        self._edit("time", "go to", "20:14, 20:14:07, 2026-03-11 20:14")
+    def edit(self, bar: str, text: str) -> None:
+        """Open an input with a text."""
+        self.query_one(f"#{bar}", FilterBar).edit(text)
 
-    def edit_words(self, text: str) -> None:
-        """Open the input for words to find, with these."""
-        self._edit("words", "find", 'words, "a phrase": said, run or printed; then n, N', text)
-
-    def _edit(self, what: Literal["time", "words"], prompt: str, hint: str, text: str = "") -> None:
-        self._asks_for = what
-        self._prompt.update(prompt)
-        self._input.placeholder = hint
-        self.add_class("-editing")
-        self._input.open(text)
-
-    def action_back(self) -> None:
-        """Cancel the input."""
-        self._input.close()
-        self._close_input(None)
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
+    @on(FilterBar.Edited)
+    def _edited(self, event: FilterBar.Edited) -> None:
         event.stop()
-        self._close_input(event.value)
 
-    def _close_input(self, text: str | None) -> None:
-        self.remove_class("-editing")
-        entered = self.TimeEntered if self._asks_for == "time" else self.WordsEntered
-        self.post_message(entered(text))
+    @on(FilterBar.Closed)
+    def _input_closed(self, event: FilterBar.Closed) -> None:
+        event.stop()
+        if event.submitted and event.text.strip():
+            self.post_message(self.Entered(event.bar.id or "", event.text.strip()))
 
 
-def bar_ends(state: TransportState, cells: int, look: Look) -> tuple[Line, Line]:
+def bar_ends(state: TransportState, cells: int) -> tuple[Line, Line]:
     """Return the parts of the bar left and right of the track."""
     flag, read_only = Span("REPLAY", "marked"), Span("READ-ONLY", "muted")
     time = Span(f" {clock(state.at)}")
@@ -238,13 +188,8 @@ def bar_ends(state: TransportState, cells: int, look: Look) -> tuple[Line, Line]
         return (Span(" "), flag, mode, time, speed, Span("  "), read_only), ()
     day = f" {date(state.at)}" if cells >= _DATE_FROM_CELLS else ""
     left = (Span(" "), flag, mode, Span(f"{day}{time.text} "))
-    right = [Span(f" {clock(state.end)}"), speed]
-    if cells >= _DATE_FROM_CELLS:
-        at_most = "<=" if look.glyphs is ASCII else "≤"
-        right.append(Span(f"  gaps {at_most} {state.gap:g}s", "muted"))
-    if state.read < 1:
-        right.append(Span(f"  read {state.read:.0%}", "muted"))
-    return left, (*right, Span("  "), read_only, Span(" "))
+    read = (Span(f"  read {state.read:.0%}", "muted"),) if state.read < 1 else ()
+    return left, (Span(f" {clock(state.end)}"), speed, *read, Span("  "), read_only, Span(" "))
 
 
 def timeline(state: TransportState, marks_per_cell: Sequence[Mark], look: Look) -> Line:
@@ -253,7 +198,7 @@ def timeline(state: TransportState, marks_per_cell: Sequence[Mark], look: Look) 
     position = min(cells - 1, int(state.share * cells))
     spans: list[Span] = []
     for cell, marks in enumerate(marks_per_cell):
-        sign, tone = _sign(marks, ascii_only=ascii_only)
+        sign, tone, _ = sign_of(marks, ascii_only=ascii_only)
         if cell == position:
             sign, tone = _POSITION[ascii_only], "marked"
         elif not sign and cell > state.read * cells:
@@ -272,8 +217,9 @@ def legend(glyphs: Glyphs) -> list[tuple[str, Tone, str]]:
     return [(simple if glyphs is ASCII else sign, tone, text) for _, sign, simple, tone, text in _SIGNS]
 
 
-def _sign(marks: Mark, *, ascii_only: bool) -> tuple[str, Tone]:
-    for mark, sign, simple, tone, _ in _SIGNS:
+def sign_of(marks: Mark, *, ascii_only: bool) -> tuple[str, Tone, str]:
+    """Return the sign of the most important of some marks, its tone and its meaning; empty without any."""
+    for mark, sign, simple, tone, text in _SIGNS:
         if marks & mark:
-            return simple if ascii_only else sign, tone
-    return "", ""
+            return simple if ascii_only else sign, tone, text
+    return "", "", ""

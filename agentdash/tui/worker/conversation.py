@@ -1,11 +1,11 @@
-"""The tabs that show what was said and done: Talk, Changes, Commands.
+"""The tabs that show what was said and done: Talk, Commands, Changes.
 
 They are functions of a conversation, which is read from the session's file when one of them is opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentdash.model.conversation import (
@@ -18,14 +18,15 @@ from agentdash.model.conversation import (
     outcome_words,
     shown_paths,
 )
+from agentdash.model.events import Escalation
+from agentdash.model.thread import Call
 from agentdash.model.worker import Worker
 from agentdash.tui.format import age, duration, pad, stamp, stamp_cells
 from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, justify, paragraph
 from agentdash.tui.theme import Look
 from agentdash.tui.worker.file_reading import READ_KINDS
-from agentdash.tui.worker.timeline import escalation_words
 
-READING_TABS: Final = ("Talk", "Changes", "Commands")
+READING_TABS: Final = ("Talk", "Commands", "Changes")
 """The tabs that need the conversation."""
 _MAX_ENTRIES: Final = 500
 """Entries shown, the newest: an export has all."""
@@ -33,6 +34,8 @@ _MAX_MESSAGE_LINES: Final = 200
 _MAX_DIFF_LINES: Final = 400
 _MAX_LINES_OF_DIFF_LINE: Final = 12
 """Longer ones are generated, or minified."""
+_MAX_COMMAND_LINES: Final = 12
+_MIN_COMMAND_CELLS: Final = 20
 _DIFF_TONES: Final[dict[str, Tone]] = {"+": "live", "-": "stuck", "@": "muted"}
 _ROLES: Final = {"user": "you: ", "agent": "agent: "}
 
@@ -51,13 +54,49 @@ def conversation_tab(tab: str, found: Conversation, cells: int, look: Look) -> l
     return lines
 
 
-def absent_words(worker: Worker) -> str:
-    """Return why a worker has no conversation, or that it is being read."""
+def absent_lines(tab: str, worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return what a tab shows without a conversation: of the calls what is known, else why there is none."""
     if worker.host:
-        return f"The session's file is on {worker.host}, and is not read from here."
-    if worker.file is None or worker.kind not in READ_KINDS:
-        return "This worker has no session file that is read in full."
-    return "Reading the session's file."
+        why = f"The session's file is on {worker.host}, and is not read from here."
+    elif worker.file is None or worker.kind not in READ_KINDS:
+        why = "This worker has no session file that is read in full."
+    else:
+        return paragraph("Reading the session's file.", cells, "muted")
+    if tab == "Commands" and worker.calls:
+        return _command_lines([record(call) for call in worker.calls], cells, look)
+    return paragraph(why, cells, "muted")
+
+
+def record(call: Call) -> CallRecord:
+    """Return a call of a snapshot as one of a conversation."""
+    return CallRecord(
+        id=call.id,
+        at=call.at,
+        kind="command" if call.kind == "poll" else call.kind,
+        tool=call.tool,
+        text=call.text,
+        cwd=call.cwd,
+        by_user=call.by_user,
+        escalation=call.escalation,
+        ended_at=call.ended_at,
+        outcome=call.outcome,
+        exit_code=call.exit_code,
+        denial=call.denial.quote if call.denial else None,
+    )
+
+
+def call_words(call: CallRecord) -> Line:
+    """Return what was called: `$ pytest -q`."""
+    return Span(f"{call.label} ", "muted"), Span(call.text)
+
+
+def outcome(call: CallRecord, now: float) -> Span:
+    """Return how a call ended and how long it took: `ok 0.2s`, `exit 1 2.0s`, `denied`, `running 9s`."""
+    if call.outcome is None:
+        return Span(f"running {age(now - call.at)}", "live")
+    words = outcome_words(call)
+    took = f" {duration(call.took)}" if call.took is not None else ""
+    return Span(words + took, "stuck" if call.failed else "live" if call.outcome == "running" else "muted")
 
 
 def _gap(found: Conversation, cells: int, shown: int, total: int) -> list[Line]:
@@ -110,19 +149,11 @@ def _rule(turn: ConversationTurn, cells: int, look: Look) -> Line:
 
 def _call(call: CallRecord, cells: int, look: Look) -> list[Line]:
     """Return a call on one line, and what was denied on another."""
-    left = (Span(f"  {call.label} ", "muted"), Span(call.text))
-    lines = [justify(left, (_outcome(call, look.now),), cells, look.glyphs.ellipsis)]
+    left = (Span("  "), *call_words(call))
+    lines = [justify(left, (outcome(call, look.now),), cells, look.glyphs.ellipsis)]
     if call.denial:
         lines += paragraph(call.denial, cells, "stuck", head=(Span("    denied: ", "stuck"),), cap=4)
     return lines
-
-
-def _outcome(call: CallRecord, now: float) -> Span:
-    if call.outcome is None:
-        return Span(f"running {age(now - call.at)}", "live")
-    words = outcome_words(call)
-    took = f" {duration(call.took)}" if call.took is not None else ""
-    return Span(words + took, "stuck" if call.failed else "live" if call.outcome == "running" else "muted")
 
 
 # ---------------------------------------------------------------- changes
@@ -167,19 +198,25 @@ def _changed_files(call: CallRecord, cells: int, look: Look) -> Iterator[Line]:
 
 
 def _commands(found: Conversation, cells: int, look: Look) -> list[Line]:
-    """Return the commands, the newest first: when, what, how it ended, how long it took."""
+    """Return the commands, the newest first."""
     commands = list(found.commands)
     shown = commands[-_MAX_ENTRIES:][::-1]
+    lines = _command_lines(shown, cells, look) or [(Span("No commands have been read.", "muted"),)]
+    return [*lines, *_gap(found, cells, len(shown), len(commands))]
+
+
+def _command_lines(shown: Sequence[CallRecord], cells: int, look: Look) -> list[Line]:
+    """Return when each command ran, the whole command, how it ended, how long it took."""
     column = stamp_cells((call.at for call in shown), look.now)
     lines: list[Line] = []
     for call in shown:
-        at = Span(pad(stamp(call.at, look.now), column) + " ", "muted")
-        left = (at, Span(f"{call.label} ", "muted"), Span(call.text))
-        lines.append(justify(left, (_outcome(call, look.now),), cells, look.glyphs.ellipsis))
+        ended = outcome(call, look.now)
+        head = (Span(pad(stamp(call.at, look.now), column) + " ", "muted"), call_words(call)[0])
+        room = max(_MIN_COMMAND_CELLS, cells - len(ended.text) - 1)
+        first, *more = paragraph(call.text, room, head=head, cap=_MAX_COMMAND_LINES)
+        lines += [justify(first, (ended,), cells, look.glyphs.ellipsis), *more]
         lines += _about(call, column + 1, cells)
-    if not lines:
-        lines = [(Span("No commands have been read.", "muted"),)]
-    return [*lines, *_gap(found, cells, len(shown), len(commands))]
+    return lines
 
 
 def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
@@ -187,7 +224,13 @@ def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
     if call.by_user:
         yield from paragraph("typed by the user: runs without a sandbox", cells, "muted", indent=indent)
     if call.escalation:
-        yield from paragraph(escalation_words(call.escalation), cells, "muted", indent=indent, cap=2)
+        yield from paragraph(_escalation_words(call.escalation), cells, "muted", indent=indent, cap=2)
     if call.denial:
         denied = (Span(" " * indent + "denied: ", "stuck"),)
         yield from paragraph(call.denial, cells, "stuck", head=denied, cap=4)
+
+
+def _escalation_words(escalation: Escalation) -> str:
+    """Return what a call asked for beyond its policy, and why."""
+    for_what = "to run outside the sandbox" if escalation.kind == "escalated" else "for more permissions"
+    return f"asked {for_what}: {escalation.reason or 'no reason given'}"

@@ -1,21 +1,60 @@
-"""The evidence for a worker's state and verdict, as lines and as the Evidence tab."""
+"""The Evidence tab: all that the state and the verdict of a worker rest on, also what disagrees."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from agentdash.model.causes import Cause, causes
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence
+from agentdash.model.findings import FIELD_LABELS, Side, Verdict, difference, sides
+from agentdash.model.layers import DifferingField
+from agentdash.model.reach import Reach, Reached
 from agentdash.model.worker import Worker
-from agentdash.prices import cost, cost_text, price_list
 from agentdash.tui.format import pad, stamp, stamp_cells
-from agentdash.tui.primitives.spans import BLANK, Line, Span, paragraph
-from agentdash.tui.theme import Look
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
+from agentdash.tui.theme import SEVERITY_TONES, VERDICT_TONES, Look, sign
+from agentdash.tui.worker.usage import screen_words, token_lines
 
-_SOURCE_CELLS = 12
-_RULE_CELLS = 24
-_TEXT_BESIDE_FROM_CELLS = 90
-"""In a narrower panel the text of an evidence stands below source, time and rule, which take
-51 cells."""
+_SOURCE_CELLS: Final = 12
+_RULE_CELLS: Final = 24
+_TEXT_BESIDE_FROM_CELLS: Final = 90
+"""In a narrower panel the text of an evidence stands below source, time and rule, which take 51 cells."""
+_LABEL_CELLS: Final = 16
+"""The longest label, `configured then`, and a space."""
+_LABELS_BESIDE_FROM_CELLS: Final = 50
+"""In a narrower panel labels stand above their texts: settings and paths are not to be torn."""
+_FACT_LABEL_CELLS: Final = 9
+_VERDICT_MEANINGS: Final[dict[Verdict, str]] = {
+    "match": "what was observed agrees with what was configured",
+    "mismatch": "it got something else than was configured",
+    "unverified": "nothing was observed that could be compared",
+}
+_REACH_TONES: Final[dict[str, Tone]] = {"can": "stuck", "may": "mismatch", "unknown": "muted"}
+_REACH_VERBS: Final = {"connect": "connect to", "write": "write", "read": "read"}
+
+
+def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return the lines of the tab: state, verdict with its findings, policies, reach, links, facts."""
+    assessment = worker.assessment
+    since = f"  since {stamp(assessment.since, look.now)}" if assessment.since is not None else ""
+    state = evidence(assessment.evidence, cells, look) or [(Span("There is no evidence.", "muted"),)]
+    parts = (
+        [
+            (sign(worker, look.glyphs), Span(since, "muted")),
+            *paragraph(assessment.why, cells, indent=2),
+            *state,
+        ],
+        _verdict(worker, cells, look),
+        _policies(worker, cells, look),
+        _predicted_denials(worker, cells),
+        reach_lines(worker.reach, cells, look) if worker.reach is not None else [],
+        _links(worker, cells),
+        _facts(worker, cells),
+    )
+    lines = [line for part in parts if part for line in (*part, BLANK)]
+    return lines[:-1]
 
 
 def evidence(items: Iterable[Evidence], cells: int, look: Look) -> list[Line]:
@@ -38,46 +77,163 @@ def evidence(items: Iterable[Evidence], cells: int, look: Look) -> list[Line]:
     return lines
 
 
-def link_lines(worker: Worker, cells: int) -> list[Line]:
+def _verdict(worker: Worker, cells: int, look: Look) -> list[Line]:
+    sandbox = worker.sandbox
+    words = f"{look.glyphs.verdicts[sandbox.verdict]} {sandbox.verdict}: {_VERDICT_MEANINGS[sandbox.verdict]}"
+    lines = paragraph(words, cells, VERDICT_TONES[sandbox.verdict])
+    lines += evidence(sandbox.evidence, cells, look)
+    for missing in sandbox.unread:
+        lines += paragraph(missing, cells, "muted", head=(Span("not known: ", "muted"),), cap=3)
+    for cause in causes(worker):
+        lines += [BLANK, *cause_details(cause, cells, look)]
+        quoted = dict.fromkeys(piece for finding in cause.findings for piece in finding.evidence)
+        lines += evidence(quoted, cells, look)
+    return lines
+
+
+def _policies(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return the policies that it has had, where it has had several."""
+    if len(worker.policies) <= 1:
+        return []
+    column = stamp_cells((period.since for period in worker.policies), look.now)
+    lines: list[Line] = [(Span("Policies", "title"),)]
+    for period in worker.policies:
+        text = f"{period.policy.brief()}  approval {period.policy.approval or 'not stated'}  {period.place}"
+        at = Span(pad(stamp(period.since, look.now), column) + "  ", "muted")
+        lines.append(fit((at, Span(text)), cells, look.glyphs.ellipsis))
+    return lines
+
+
+def _predicted_denials(worker: Worker, cells: int) -> list[Line]:
+    """Return the worker CLIs that the sandbox would deny paths that they write, and these paths."""
+    lines: list[Line] = []
+    for each in worker.sandbox.predicted_denials:
+        denied = (
+            f"{access.path} ({access.what}{', needed' if access.needed else ''})" for access in each.paths
+        )
+        lines += paragraph(", ".join(denied), cells, head=(Span(f"{each.agent}  ", "strong"),), cap=3)
+    title = paragraph("If it started one of these, its sandbox would deny", cells, "title")
+    return [*title, *lines] if lines else []
+
+
+def _links(worker: Worker, cells: int) -> list[Line]:
     """Return the processes and panes linked to the worker, each with its reason."""
-    return [line for link in worker.links for line in paragraph(f"{link.to}: {link.by}", cells, indent=2)]
+    links = [line for link in worker.links for line in paragraph(f"{link.to}: {link.by}", cells, indent=2)]
+    return [(Span("Linked to", "title"),), *links] if links else []
 
 
-def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
-    """Return the Evidence tab: evidence for the state, links, and where the worker's data is found."""
-    shown = worker.on_screen.model if worker.on_screen else None
+def _facts(worker: Worker, cells: int) -> list[Line]:
+    """Return where the worker's data is found, and what it has used."""
+    pane = worker.pane
     facts = (
         ("id", worker.id),
         ("in", worker.cwd),
-        ("model", worker.model or (f"{shown}, from its screen" if shown else None)),
+        ("branch", worker.git.in_words() if worker.git else None),
+        ("model", worker.model),
+        ("turns", str(worker.turns) if worker.turns else None),
         ("file", worker.file),
+        ("pane", f"{pane.key} in {pane.session}:{pane.window}" if pane else worker.pane_there),
         ("pids", ", ".join(map(str, worker.pids))),
         ("missing", "; ".join(worker.notes)),
+        ("tokens", "\n".join(token_lines(worker))),
+        ("screen", screen_words(worker)),
     )
-    lines = [*evidence(worker.assessment.evidence, cells, look), *link_lines(worker, cells)]
-    lines += [BLANK] if lines else []
+    lines: list[Line] = []
     for label, text in facts:
         if text:
-            lines += paragraph(text, cells, head=(Span(pad(label, 9), "muted"),), cap=3)
-    for number, text in enumerate(token_lines(worker)):
-        lines += paragraph(text, cells, head=(Span(pad("" if number else "tokens", 9), "muted"),), cap=3)
+            lines += paragraph(text, cells, head=(Span(pad(label, _FACT_LABEL_CELLS), "muted"),), cap=3)
     return lines
 
 
-def token_lines(worker: Worker) -> list[str]:
-    """Return the tokens of a worker by model, in the parts that are priced, and what they cost."""
-    lines = []
-    for each in worker.tokens.by_model:
-        usage, found = each.usage, cost((each,))
-        written = usage.cache_writes + usage.cache_writes_1h
-        parts = (
-            f"{usage.input:,} in",
-            f"{usage.cached:,} cached" if usage.cached else "",
-            f"{written:,} written to the cache" if written else "",
-            f"{usage.output:,} out",
-            f"{usage.reasoning:,} of them reasoning" if usage.reasoning else "",
-        )
-        priced = f"{cost_text(found)} at list prices of {price_list().read}"
-        text = "; ".join(found.unpriced) if found and found.unpriced else priced
-        lines.append(f"{each.model or 'not known'}: {', '.join(filter(None, parts))}: {text}")
+# ---------------------------------------------------------------- findings
+
+
+def cause_details(cause: Cause, cells: int, look: Look) -> list[Line]:
+    """Return a cause with its meaning, the remedy first, then each finding with both sides."""
+    lines = _heading(cause, cells, look)
+    for text in dict.fromkeys(finding.message for finding in cause.findings):
+        lines += paragraph(text, cells, indent=2)
+    remedied = next((finding.remedy for finding in cause.findings if finding.remedy), None)
+    if remedied is not None:
+        lines += _remedy(remedied, cells)
+    values = [_values(field, look) for finding in cause.findings for field in finding.fields]
+    quotes = [side for finding in cause.findings for side in sides(finding)]
+    for side in dict.fromkeys((*values, *quotes)):  # findings of one command quote the same
+        lines += labelled(side.label, side.text, cells)
     return lines
+
+
+def _values(field: DifferingField, look: Look) -> Side:
+    """Return both values of a cell that differs, with the time, beside its name."""
+    expected, actual = difference(field)
+    when = f", {stamp(field.actual_at, look.now)}" if field.actual_at is not None else ""
+    text = f"{expected.label} {expected.text}, {actual.label} {actual.text}{when}"
+    return Side(FIELD_LABELS[field.name], text)
+
+
+def _heading(cause: Cause, cells: int, look: Look) -> list[Line]:
+    """Return the words of a cause, since when it is so, and its kinds."""
+    tone = SEVERITY_TONES[cause.worst.severity]
+    since = min(finding.since for finding in cause.findings)
+    times = sum(finding.count for finding in cause.findings)
+    words = Span(f"{look.glyphs.directions[cause.worst.direction]} {cause.words}", tone)
+    when = Span(f"since {stamp(since, look.now)}, {times}x", "muted")
+    kinds = ", ".join(cause.kinds)
+    if width((words, when)) < cells:
+        return [
+            justify((words,), (when,), cells, look.glyphs.ellipsis),
+            *paragraph(kinds, cells, "muted", indent=2),
+        ]
+    about = f"{when.text} {look.glyphs.dot} {kinds}"
+    return [*paragraph(words.text, cells, tone), *paragraph(about, cells, "muted", indent=2)]
+
+
+def _remedy(remedy: Remedy, cells: int) -> list[Line]:
+    """Return what to change, where, and the command for one run: whole, since they are to be copied."""
+    lines = labelled("remedy (Y)", remedy.text, cells, "strong", cap=0)
+    for label, text in (("where", remedy.where), ("once", remedy.once)):
+        if text:
+            lines += labelled(label, text, cells, cap=0)
+    return lines
+
+
+def labelled(label: str, text: str, cells: int, tone: Tone = "", cap: int = 3) -> list[Line]:
+    """Return a text beside its label, or below it where there is little room, in at most `cap` lines of the
+    usual width (0: all)."""
+    if cells >= _LABELS_BESIDE_FROM_CELLS:
+        head = (Span("  " + pad(label, _LABEL_CELLS), "muted"),)
+        return paragraph(text, cells, tone, head=head, cap=cap)
+    # lines of half the width
+    return [(Span(f"  {label}", "muted"),), *paragraph(text, cells, tone, indent=4, cap=2 * cap)]
+
+
+# ---------------------------------------------------------------- reach
+
+
+def reach_lines(reach: Reach, cells: int, look: Look) -> list[Line]:
+    """Return what its commands could write, read or connect to now, and how that is known."""
+    lines = paragraph(_reach_in_words(reach), cells, "title")
+    if reach.limits:
+        lines += paragraph(f"may block more: {', '.join(reach.limits)}", cells, "muted")
+    hidden = (each for each in reach.targets if each.certainty == "unknown")
+    return [*lines, *(_reached(each, cells, look) for each in (*reach.reached(), *hidden))]
+
+
+def _reach_in_words(reach: Reach) -> str:
+    by = "Its commands" if reach.by == "processes" else "By its policy, its commands"
+    found = reach.reached()
+    certain = sum(each.certainty == "can" for each in found)
+    parts = [f"can reach {certain}"] if certain else []
+    parts += [f"may reach {len(found) - certain}"] if len(found) > certain else []
+    return f"{by} {' and '.join(parts) or 'reach none'} of {len(reach.targets) + reach.refused} targets."
+
+
+def _reached(each: Reached, cells: int, look: Look) -> Line:
+    target = each.target
+    how = f" ({each.how})" if each.how else ""
+    spans = (
+        Span(f"{each.certainty:<8}", _REACH_TONES[each.certainty]),
+        Span(f"{_REACH_VERBS[target.action]} {target.path}{how}"),
+        Span(f"  {target.what}", "muted"),
+    )
+    return fit(spans, cells, look.glyphs.ellipsis)

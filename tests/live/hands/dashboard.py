@@ -6,35 +6,25 @@ What shows a message comes last in a walk: for five seconds the message hides th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from agentdash.tui.fleet.findings import HINTS as FINDINGS_HINTS
-from agentdash.tui.fleet.screen import FINDINGS_HINTS as STRIP_HINTS
 from agentdash.tui.fleet.screen import HINTS, PANEL_HINTS
-from agentdash.tui.lanes.screen import HINTS as LANES_HINTS
-from agentdash.tui.matrix.screen import HINTS as MATRIX_HINTS
+from agentdash.tui.sandbox_screen import HINTS as SANDBOX_HINTS
 from agentdash.tui.worker.screen import HINTS as WORKER_HINTS
 from tests.live.hands.hands import Hands, Seen, Walk, lacks, shows
 
 WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done]] go", "[[parent]] go")
 _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
-_ASKS = re.compile(r"\[\[ask\]\] go  \d\d:\d\d:\d\d  ! waiting approval")
-_HINTS_OF_LIST = shows("a attention  o go to pane")
+_HINTS_OF_LIST = shows("o go there  d dismiss")
 UNCOVERED = lacks("╭")
-IN_STRIP = shows("Z findings  m matrix")
 ON_WORKER = shows("y copy id  Y copy remedy")
-WHY = shows("Why: ")
+WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
-MATRIX = shows("escalation  reach")
-LANES = shows("h l time")
-FINDINGS = shows("    remedy (Y) ", "label only ⋅ stale-network-flag")
+SANDBOXES = shows(" SANDBOX  ")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
-"""The first line of a timeline."""
-FIRST, LAST = shows(COMPLETED), shows("turn: started")
-LONG_AGO, RECENTLY = shows("not known"), lacks("not known")
-DENIED_FILES, DENIED_NETWORK = shows(" [[denied]] go  files: "), shows(" [[denied]] go  network: ")
-NOT_DENIED = lacks(" [[denied]] go  files: ")
+"""The newest line of a timeline."""
+STATE = "blocked sandbox  since "
+"""The first line of the evidence."""
 
 
 def in_list(hands: Hands) -> bool:
@@ -72,21 +62,9 @@ def tab(name: str) -> Seen:
     return lambda hands: name in _TAB.findall(hands.text)
 
 
-def lane(row: int) -> Seen:
-    """Return whether the cursor is on this lane, counted from 0."""
-    return lambda hands: hands.text.split("\n")[2 + row].startswith("›")
-
-
-def in_last_lane(hands: Hands) -> bool:
-    """Return whether the cursor is on a lane with none below it."""
-    rows = hands.text.split("\n")[2:]
-    cursor = next((number for number, row in enumerate(rows) if row.startswith("›")), 0)
-    return cursor > 1 and not rows[cursor + 1].strip()
-
-
-def asks(hands: Hands) -> bool:
-    """Return whether the cursor is on the lane of the worker that waits for an approval."""
-    return _ASKS.search(hands.text) is not None
+def on_sandbox(name: str) -> Seen:
+    """Return whether the cursor of the screen of sandboxes is on this worker."""
+    return lambda hands: SANDBOXES(hands) and f"\n›{name}" in hands.text
 
 
 def went_to(name: str) -> Seen:
@@ -122,17 +100,12 @@ def drag_line(hands: Hands) -> None:
 
 def acknowledged(hands: Hands) -> bool:
     """Return whether the worker that asks needs no one any more, and has left the group of those who do."""
-    return " 1 needs you" in hands.text and hands.rows[0] != "[[ask]] go"
+    return "1 needs you" in hands.text and hands.rows[0] != "[[ask]] go"
 
 
 def not_acknowledged(hands: Hands) -> bool:
     """Return whether it is in that group."""
-    return " 2 need you" in hands.text and "[[ask]] go" in hands.rows[:2]
-
-
-def repeated(key: str, number: int = 99) -> Callable[[Hands], object]:
-    """Press a key many times."""
-    return lambda hands: hands.tmux("send-keys", "-N", str(number), "-t", hands.pane, key)
+    return "2 need you" in hands.text and "[[ask]] go" in hands.rows[:2]
 
 
 def opened(key: str, box: Seen, behind: Seen) -> Walk:
@@ -150,42 +123,31 @@ def select(name: str) -> Walk:
     )
 
 
-def why_is(name: str, behind: Seen) -> Walk:
-    """Return the steps that ask why this worker is as it is, which is the one pointed at."""
-    return opened("w", shows(f"Why: {name}"), behind)
-
-
 ON_DENIED = select("[[denied]] go")
 JUMP: Walk = (("o", went_to("[[denied]] go")), (Hands.come_back, is_back))
 COPY: Walk = (("Y", copied("writable_roots")),)
 
 MOVES: Walk = (
-    ("u", lambda hands: not at(0)(hands)),
+    ("G", at(-1)),
     ("g", at(0)),
     ("j", at(1)),
     ("k", at(0)),
     ("down", at(1)),
     ("up", at(0)),
-    ("G", at(-1)),
-    ("home", at(0)),
     ("end", at(-1)),
-    ("a", at(0)),
+    ("home", at(0)),
     ("ctrl+d", at(-1)),
     ("ctrl+u", at(0)),
     ("pagedown", at(-1)),
     ("pageup", at(0)),
-    ("!", on("[[work]] go")),
+    ("a", at(1)),
     ("tab", in_panel),
     ("escape", in_list),
-    ("shift+tab", IN_STRIP),
+    ("shift+tab", in_panel),
     ("escape", in_list),
     *select("[[hello]] go"),
     ("g", at(0)),
     ("n", on("[[hello]] go")),
-    ("g", at(0)),
-    ("N", on("[[hello]] go")),
-    ("f", shows(" Needs you  2 of")),
-    ("escape", whole),
     ("x", shows("x hides them")),
     ("x", shows("x shows them")),
     *select("[[parent]] go"),
@@ -193,30 +155,23 @@ MOVES: Walk = (
     ("z", shows("child done")),
     ("s", shows("Sorted by activity")),
     ("s", shows("Sorted by age")),
-    ("F", shows("Rows stay where they are")),
-    ("F", shows("Rows move again")),
     ("g", at(0)),
 )
 OPENS: Walk = (
-    *opened("m", MATRIX, in_list),
-    *opened("L", LANES, in_list),
-    *opened("Z", FINDINGS, in_list),
+    *opened("m", SANDBOXES, in_list),
     *opened("?", HELP, in_list),
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
     (":", PALETTE),
-    ('"matrix"', shows("All workers by files")),
-    ("enter", MATRIX),
+    ('"sandboxes"', shows("The workers whose sandboxes differ")),
+    ("enter", SANDBOXES),
     ("escape", in_list),
     *ON_DENIED,
     *opened("w", WHY, in_list),
-    ("l", tab("Screen")),
-    ("h", tab("Timeline")),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
-    *opened("enter", in_panel, in_list),
-    (drag_line, None),
-    ("ctrl+c", copied("turn: started")),
+    ("l", tab("Talk")),
+    ("h", tab("Overview")),
+    *opened("enter", ON_WORKER, in_list),
+    *opened("tab", in_panel, in_list),
     ("y", copied_id),
     *COPY,
     ("ctrl+z", shows("Cannot be suspended")),
@@ -228,118 +183,69 @@ OPENS: Walk = (
 )
 PANEL: Walk = (
     *ON_DENIED,
-    ("enter", in_panel),
-    ("right", tab("Screen")),
-    ("left", tab("Timeline")),
-    ("tab", IN_STRIP),
-    ("shift+tab", in_panel),
+    ("tab", in_panel),
+    ("right", tab("Talk")),
+    ("left", tab("Overview")),
+    ("left", tab("Evidence")),
+    ("j", lacks(STATE)),
+    ("k", shows(STATE)),
+    ("G", lacks(STATE)),
+    ("g", shows(STATE)),
+    ("right", tab("Overview")),
     *opened("enter", ON_WORKER, in_panel),
     *opened("w", WHY, in_panel),
     *opened("?", HELP, in_panel),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
     ("click esc back", in_list),
-    ("enter", in_panel),
+    ("tab", in_panel),
     *COPY,
     *JUMP,
 )
-STRIP: Walk = (
-    ("shift+tab", IN_STRIP),
-    *opened("Z", FINDINGS, IN_STRIP),
-    *opened("m", MATRIX, IN_STRIP),
-    *opened("L", LANES, IN_STRIP),
-    *opened("?", HELP, lambda hands: IN_STRIP(hands) and UNCOVERED(hands)),
-    ("tab", in_list),
-    ("g", None),
-    ("shift+tab", IN_STRIP),
-    ("click esc back", in_list),
-    ("shift+tab", IN_STRIP),
-    ("G", None),
-    ("enter", lambda hands: on("[[work]] go")(hands) and in_list(hands)),
-)
 WORKER: Walk = (
     *ON_DENIED,
-    ("enter", in_panel),
-    ("enter", lambda hands: ON_WORKER(hands) and FIRST(hands)),
-    ("j", lacks(COMPLETED)),
-    ("k", FIRST),
-    ("G", lambda hands: LAST(hands) and not FIRST(hands)),
-    ("g", FIRST),
-    ("right", tab("Screen")),
-    ("left", tab("Timeline")),
-    ("shift+right", lacks(COMPLETED)),
-    ("shift+left", FIRST),
-    *opened("w", WHY, UNCOVERED),
+    ("enter", lambda hands: ON_WORKER(hands) and COMPLETED in hands.text),
+    (drag_line, None),
+    ("ctrl+c", copied("turn: started")),
+    ("right", tab("Talk")),
+    ("left", tab("Overview")),
+    ("w", WHY),
+    ("w", in_list),
+    ("enter", ON_WORKER),
     *opened("?", HELP, UNCOVERED),
+    ("d", None),
+    ("d", None),
     ("a", shows("[[ask]] go ⋅ codex")),
     ("a", shows("[[denied]] go ⋅ codex")),
-    ("q", in_panel),
+    ("q", in_list),
     ("enter", ON_WORKER),
-    ("click esc back", in_panel),
+    ("click esc back", in_list),
     ("enter", ON_WORKER),
     ("y", copied_id),
     *COPY,
     *JUMP,
 )
-ALL_FINDINGS: Walk = (
-    ("Z", FINDINGS),
-    *why_is("[[denied]]", FINDINGS),
-    ("j", None),
-    *why_is("[[board]]", FINDINGS),
-    ("G", None),
-    *why_is("[[work]]", FINDINGS),
-    *opened("?", HELP, FINDINGS),
-    ("enter", lambda hands: on("[[work]] go")(hands) and in_list(hands)),
-    ("Z", FINDINGS),
-    ("click esc back", in_list),
-    ("Z", FINDINGS),
-    ("g", None),
-    *COPY,
-    *JUMP,
-)
-IN_MATRIX: Walk = (
+IN_SANDBOXES: Walk = (
     *ON_DENIED,
-    ("m", DENIED_FILES),
-    ("right", DENIED_NETWORK),
-    ("left", DENIED_FILES),
-    ("j", NOT_DENIED),
-    ("k", DENIED_FILES),
-    ("G", NOT_DENIED),
-    ("g", DENIED_FILES),
-    *opened("enter", shows("│ [[denied]] go  files: "), UNCOVERED),
-    *opened("w", WHY, UNCOVERED),
+    ("m", on_sandbox("[[denied]] go")),
+    ("G", on_sandbox("[[work]] go")),
+    ("g", on_sandbox("[[denied]] go")),
+    ("j", lambda hands: not on_sandbox("[[denied]] go")(hands)),
+    ("k", on_sandbox("[[denied]] go")),
+    ("A", shows("A shows those that differ", "as configured")),
+    ("A", shows("A shows all")),
+    *opened("enter", WHY, SANDBOXES),
+    *opened("w", WHY, SANDBOXES),
     *opened("?", HELP, UNCOVERED),
     ("click esc back", in_list),
-    ("m", DENIED_FILES),
+    ("m", on_sandbox("[[denied]] go")),
     *COPY,
     *JUMP,
-)
-IN_LANES: Walk = (
-    ("L", LANES),
-    ("G", in_last_lane),
-    ("g", lane(0)),
-    ("j", lane(1)),
-    ("k", lane(0)),
-    ("-", lacks("10 minutes")),
-    ("+", shows("10 minutes")),
-    (repeated("h"), LONG_AGO),
-    (repeated("l", 100), RECENTLY),
-    ("a", asks),
-    *opened("?", HELP, UNCOVERED),
-    ("click esc back", in_list),
-    ("L", LANES),
-    ("enter", in_list),
 )
 IN_BOXES: Walk = (
     *ON_DENIED,
     ("w", WHY),
-    ("j", lacks("Why: ")),
-    ("k", WHY),
-    ("G", lacks("Why: ")),
-    ("g", WHY),
-    ("w", UNCOVERED),
+    ("w", in_list),
     ("w", WHY),
-    ("q", UNCOVERED),
+    ("q", in_list),
     ("?", HELP),
     ("j", lacks("agentdash is read-only: no key")),
     ("g", HELP),
@@ -348,7 +254,7 @@ IN_BOXES: Walk = (
         '"tmux pane"',
         lambda hands: shows("Go to the worker's tmux pane")(hands) and lacks("Next row, or")(hands),
     ),
-    ("escape", shows("A permission prompt is open.")),
+    ("escape", shows("Next row, or")),
     ("?", UNCOVERED),
     ("w", WHY),
     ("y", copied_id),
@@ -362,20 +268,19 @@ CLICKS: Walk = (
     ("escape", whole),
     ("click 4 done", shows(" Done  4 of")),
     ("escape", whole),
-    ("click ◂ 4 past", shows(" Past  4 of")),
-    ("escape", whole),
-    ("click ≠ 1 mismatch", shows(" Mismatch  1 of")),
+    ("click 1 sandbox problem", shows(" Sandbox problems  1 of")),
     ("escape", whole),
     ("click [[hello]] go", on("[[hello]] go")),
     ("click  Talk ", tab("Talk")),
-    ("click  Timeline ", tab("Timeline")),
-    ("click a attention", at(0)),
-    ("click ! mismatch", on("[[work]] go")),
+    ("click  Overview ", tab("Overview")),
+    ("click a next", at(0)),
+    ("click m sandboxes", SANDBOXES),
+    ("escape", in_list),
     ("click w why", WHY),
     ("escape", in_list),
-    ("click enter open", in_panel),
+    ("click enter open", ON_WORKER),
     ("escape", in_list),
-    ("click : palette", PALETTE),
+    ("click : more", PALETTE),
     ("escape", in_list),
     ("click ? help", HELP),
     ("escape", in_list),
@@ -383,30 +288,22 @@ CLICKS: Walk = (
     ("escape", lacks("words in any column")),
     ("click WORKER ", shows("Sorted by name")),
     ("click FOR", shows("Sorted by age")),
-    ("click COST", shows("Sorted by cost")),
     ("click CTX", shows("Sorted by tokens")),
-    ("click ACTIVITY", shows("Sorted by activity")),
-    ("click WHAT, AND WHY", shows("Sorted by attention")),
+    ("click WHAT", shows("Sorted by attention")),
 )
 WALKS = {
     "moves": MOVES,
     "opens": OPENS,
     "panel": PANEL,
-    "strip": STRIP,
     "worker": WORKER,
-    "findings": ALL_FINDINGS,
-    "matrix": IN_MATRIX,
-    "lanes": IN_LANES,
+    "sandboxes": IN_SANDBOXES,
     "boxes": IN_BOXES,
     "clicks": CLICKS,
 }
 FOOTERS: tuple[tuple[tuple[str, ...], Walk], ...] = (
     (HINTS, (*MOVES, *OPENS)),
     (PANEL_HINTS, PANEL),
-    (STRIP_HINTS, STRIP),
     (WORKER_HINTS, WORKER),
-    (FINDINGS_HINTS, ALL_FINDINGS),
-    (MATRIX_HINTS, IN_MATRIX),
-    (LANES_HINTS, IN_LANES),
+    (SANDBOX_HINTS, IN_SANDBOXES),
 )
 """The ids of a footer, and the walk that presses its keys."""

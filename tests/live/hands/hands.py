@@ -28,8 +28,6 @@ _TMUX_NAMES = {
     "shift+tab": "BTab",
     "pagedown": "NPage",
     "pageup": "PPage",
-    "shift+right": "S-Right",
-    "shift+left": "S-Left",
     **{name: name.capitalize() for name in ("enter", "escape", "tab", "up", "down", "left", "right")},
     **{name: name.capitalize() for name in ("home", "end", "f1")},
 }
@@ -38,9 +36,9 @@ _SAYS_CODE = ("sh", "-c", '"$@"; echo "the program has ended with $?"; read -r _
 """Runs the command behind it: tmux 3.3a does not always know the exit code of a program. The pane stays."""
 _ENDED = re.compile(r"the program has ended with (\d+)")
 _SESSION = "hands"
-_ROW = re.compile(r"^([› ])[ ∗]([!?⊘⊗↯▸▹◦◌✓▪✕]) (?:[├└] )?(\S+ \S+|\S+)")
+_ROW = re.compile(r"^([› ])([!?⊘↯▸◦✓✕]) (?:[├└] )?(\S+ \S+|\S+)")
 """A row of the list of workers: the cursor's sign, the state's sign, the name."""
-_BELOW = re.compile(r"^[─━] .* ⋅ ")
+_BELOW = re.compile(r"^[─━] .*\[[A-Z][a-z]+\]")
 """The title of the panel below the list."""
 _ESCAPE_S = 0.2
 _CHECKED_S = 1.0

@@ -30,89 +30,83 @@ AT_END, EARLIER = position(lambda cell, last: cell == last), position(lambda cel
 OPENED: Walk = ((lambda hands: None, shows(" REPLAY paused")),)
 
 
-def both_ways(forward: str, backward: str) -> Walk:
-    """Return the steps from the start to what comes next, and from the end to what came before."""
-    return (("0", AT_START), (forward, LATER), ("$", AT_END), (backward, EARLIER))
-
-
+START, END_OF_IT = '"0%"', '"100%"'
 REPLAY: Walk = (
     *OPENED,
-    ("0", AT_START),
+    ("S", shows("or a time: 20:14")),
+    (START, None),
+    ("enter", AT_START),
     ("space", AT_END),
-    ("0", AT_START),
-    ("5", LATER),
-    *((tenth, None) for tenth in "12346789"),
-    ("$", AT_END),
     ("[", shows("3 running")),  # in the same cell of the track
-    *both_ways("}", "{"),
-    *both_ways(")", "("),
-    ("<", shows("  x0.5")),
-    (">", shows("  x1  ")),
-    ("0", AT_START),
+    ("S", None),
+    (START, None),
+    ("enter", AT_START),
+    ("}", LATER),
+    ("{", AT_START),
     ("]", LATER),
-    ("$", AT_END),
-    ("S", shows("2026-03-11 20:14")),
+    ("S", None),
+    (END_OF_IT, None),
+    ("enter", AT_END),
+    ("S", None),
     ('"20:00:01"', None),
     ("enter", EARLIER),
     ("?", HELP),
     ("escape", UNCOVERED),
-    ("/", shows("said, run or printed; then n")),
+    ("/", shows("then n, N")),
     ('"child_1"', None),
     ("enter", shows(" 1 of ")),
     ("n", shows(" 2 of ")),
     ("N", shows(" 1 of ")),
+    ("X", shows("session-01a1fa8b.html")),
+    ('"/nonexistent/x.html"', None),
+    ("enter", shows("/nonexistent/x.html: No such file")),
     ("q", None),
 )
 DENIAL: Walk = (
     *OPENED,
-    ("0", AT_START),
-    ("e", LATER),
-    ("0", AT_START),
-    ("v", LATER),
-    ("$", AT_END),
-    ("E", None),
-    ("E", lacks("turn: completed")),  # the end of the turn is a failure too: the denial is before it
-    ("$", shows("turn: completed")),
-    ("V", None),
-    ("V", lacks("turn: completed")),
-    ("p", shows("No later wait")),  # no recorded session has one: `tests/tui/test_transport.py` goes there
-    ("P", shows("No earlier wait")),
+    ("S", None),
+    (START, None),
+    ("enter", AT_START),
+    ("e", shows("A sandbox denied something.")),
+    ("v", shows("turn: completed")),
+    ("v", lacks("turn: completed")),  # after the last mark comes the first
     ("q", None),
 )
 
 
 def row(number: int) -> Seen:
     """Return whether the cursor is in this row of the library."""
-    return lambda hands: hands.text.split("\n")[2 + number].startswith("›")
+    return lambda hands: hands.text.split("\n")[2 + number].startswith("›")  # below the head of the day
 
 
 CHILD, NO_CHILD = shows("Sartre"), lacks("Sartre")
-LIST = shows("BEGUN")
+LIST = shows("LIBRARY", "14.2k")
 LIBRARY_HELP = shows("every term has to match")
 LIBRARY: Walk = (
-    (lambda hands: None, shows("BEGUN", "14.2k")),
+    (lambda hands: None, LIST),
     ("j", row(1)),
     ("k", row(0)),
     ("G", row(2)),
     ("g", row(0)),
     ("l", CHILD),
     ("h", NO_CHILD),
-    ("x", CHILD),
-    ("x", NO_CHILD),
-    ("/", shows('a phrase"')),
-    ('"is:denied"', None),
-    ("enter", shows('"is:denied"  1 of 3')),
-    ("escape", lacks("1 of 3")),
+    ("z", CHILD),
+    ("z", NO_CHILD),
+    ("/", shows("words: denied, npm")),
+    ('"denied"', shows("/ denied › 1")),
+    ("enter", None),
+    ("escape", lacks("/ denied")),
     ("S", shows("words that were said")),
     ('"kanban"', None),
     ("enter", shows('"kanban"  2 hits', "esc back")),
     ("escape", LIST),
-    ("D", shows("Denied calls")),
-    ("escape", UNCOVERED),
     ("?", LIBRARY_HELP),
     ("escape", UNCOVERED),
     ("click ? help", LIBRARY_HELP),
     ("escape", UNCOVERED),
+    ("X", shows("session-01a1fa8b.html")),
+    ('"/nonexistent/x.html"', None),
+    ("enter", shows("/nonexistent/x.html: No such file")),
     ("enter", shows(" REPLAY ")),
     ("q", LIST),
     ("y", copied_id),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentdash.tui.keys import BY_ID, KEYS
-from agentdash.tui.library.help import LIBRARY_KEYS
 from agentdash.tui.library.screen import HINTS as LIBRARY_HINTS
+from agentdash.tui.library.screen import LIBRARY_KEYS
 from agentdash.tui.transport.app import HINTS as REPLAY_HINTS
 from tests.live.conftest import Screens
 from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole
@@ -52,7 +52,7 @@ def test_dashboard(
     env = {**fleet.env, "XDG_STATE_HOME": str(tmp_path)}
     with Hands(fleet.lab, (str(AGENTDASH), "--debug-log", str(log)), env) as hands:
         hands.until(whole, "all workers")
-        hands.until(shows("≠ 1 mismatch", "! 2 need you", "4 past", "4 done"), "their states")
+        hands.until(shows("1 sandbox problem", "2 need you", "4 PAST", "4 done"), "their states")
         hands.walk(walk)
         assert "ERROR" not in log.read_text()
 

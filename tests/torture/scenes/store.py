@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -36,53 +35,11 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@contextmanager
-def mounted_image(place: Path, owner: int, make: str, *options: str) -> Iterator[Path]:
-    """Mount a new file system of 128 MB, in a file, for the block; its root belongs to `owner`."""
-    image, folder = place / "image", place / "disk"
-    with image.open("wb") as file:
-        file.truncate(128 << 20)
-    folder.mkdir()
-    subprocess.run([make, "-q", *options, str(image)], check=True, capture_output=True)
-    subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
-    try:
-        os.chown(folder, owner, owner)
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 @scene("a full disk for state, journal and exports", needs_root=True)
 def full(stage: Stage) -> Iterator[str]:
     folder = stage.place.root / "full"
     with mounted(folder, f"size=64k,uid={stage.uid},gid={stage.uid},mode=700"):
         yield from _without_space(stage, folder, "No space left")
-
-
-@scene("a full ext4 for state, journal and exports", needs_root=True)
-def full_ext4(stage: Stage) -> Iterator[str]:
-    with mounted_image(stage.place.root, stage.uid, "mkfs.ext4", "-m", "0") as folder:
-        yield from _without_space(stage, folder, "No space left")
-
-
-def _no_quotas() -> str | None:
-    """Return what is missing: of ext4, XFS and tmpfs quotas are options of the kernel, often left out."""
-    if "btrfs" not in Path("/proc/filesystems").read_text():
-        return "this kernel has no btrfs"
-    return None if shutil.which("mkfs.btrfs") else "mkfs.btrfs is not installed (btrfs-progs)"
-
-
-@scene("a used-up quota for state, journal and exports", needs_root=True, missing=_no_quotas)
-def quota(stage: Stage) -> Iterator[str]:
-    with mounted_image(stage.place.root, stage.uid, "mkfs.btrfs") as folder:
-        for command in (
-            ("quota", "enable", str(folder)),
-            ("subvolume", "create", str(folder / "own")),
-            ("qgroup", "limit", "1M", str(folder / "own")),
-        ):
-            subprocess.run(["btrfs", *command], check=True, capture_output=True)
-        os.chown(folder / "own", stage.uid, stage.uid)
-        yield from _without_space(stage, folder / "own", "quota exce")  # the screen is narrow
 
 
 def _without_space(stage: Stage, folder: Path, reason: str) -> Iterator[str]:
@@ -108,7 +65,7 @@ def _without_space(stage: Stage, folder: Path, reason: str) -> Iterator[str]:
     published = stage.run("publish", "--no-tmux")
     if published.code != 2 or reason not in published.err:
         yield f"publish: {published.code} {published.err[-200:]}"
-    for suffix in ("md", "html", "cast"):
+    for suffix in ("md", "html"):
         file_name = folder / f"out.{suffix}"
         done = stage.run("replay", GOOD, "--export", str(file_name))
         if done.code != 2 or reason not in done.err:

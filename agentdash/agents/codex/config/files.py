@@ -5,7 +5,7 @@ of its keys.
 |---|---|
 | `/etc/codex/config.toml` | system config |
 | `$CODEX_HOME/config.toml` | user config |
-| `$CODEX_HOME/NAME.config.toml` | profile (`-p NAME`, 0.134+) |
+| `$CODEX_HOME/NAME.config.toml` | profile (`-p NAME`) |
 | `.codex/config.toml`, from the project's root to the working directory | project config, if it is trusted |
 | `/etc/codex/managed_config.toml`, `/etc/codex/requirements.toml` | managed |
 
@@ -26,7 +26,6 @@ from typing import Any, Final, Literal
 import msgspec
 
 from agentdash.agents.codex.config.argv import Arguments
-from agentdash.agents.codex.config.versions import Rules
 from agentdash.files import read_text
 from agentdash.model.requested import RequestLayer
 from agentdash.model.sanitize import clean_line
@@ -40,7 +39,7 @@ KEPT: Final = frozenset(
         *("allowed_approvals_reviewers", "experimental_network", "remote_sandbox_config"),
     )
 )
-"""Top-level keys that are kept: all that the rules look up. The last six are of `requirements.toml`."""
+"""Top-level keys that are kept: all that the rules look up. The last six belong to `requirements.toml`."""
 _POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
 """Parts of names by which an unknown key was meant to concern the sandbox."""
 _KNOWN_POLICY_KEYS: Final = frozenset(
@@ -81,12 +80,12 @@ class ConfigFile(msgspec.Struct, frozen=True):
         return look_up(self.values, keys)
 
     def line(self, *keys: str) -> int | None:
-        """Return the line on which the statement that sets a key begins; None where it is not found."""
+        """Return the line on which the statement that sets a key begins, or None."""
         return find_line(self.text, keys)
 
 
 def read_config(path: Path, layer: RequestLayer, name: str | None = None) -> ConfigFile | None:
-    """Read one file; None where it does not exist. Never raises.
+    """Read one file, or return None if it does not exist. Never raises.
 
     Args:
         path: where it is opened.
@@ -107,7 +106,7 @@ def parse_config(text: str, layer: RequestLayer, path: str, modified: float = 0.
     """Parse the text of a file.
 
     Raises:
-        tomllib.TOMLDecodeError: it is no TOML.
+        tomllib.TOMLDecodeError: it is not TOML.
         RecursionError: it is nested too deeply.
     """
     values = tomllib.loads(text)
@@ -192,7 +191,7 @@ class ConfigLayers(msgspec.Struct, frozen=True):
     disabled: tuple[ConfigFile, ...] = ()
     """Files of a project that is not trusted: they do not count."""
     trust: Trust | None = None
-    """Of the project; None where it is not decided."""
+    """Of the project; None if it is not decided."""
 
     @property
     def all(self) -> tuple[ConfigFile, ...]:
@@ -227,9 +226,7 @@ class ConfigLayers(msgspec.Struct, frozen=True):
         return tuple(file for file in self.all if file.problem)
 
 
-def read_layers(
-    home: str, cwd: str, arguments: Arguments, rules: Rules, *, root: Path = Path("/")
-) -> ConfigLayers:
+def read_layers(home: str, cwd: str, arguments: Arguments, *, root: Path = Path("/")) -> ConfigLayers:
     """Read the configuration files of a Codex. Never raises.
 
     Args:
@@ -250,7 +247,7 @@ def read_layers(
     ]
     named = arguments.last("profile")
     profile = None
-    if named is not None and not rules.profile_tables and "/" not in named.value:
+    if named is not None and "/" not in named.value:
         profile = read(posixpath.join(home, f"{named.value}.config.toml"), RequestLayer.PROFILE)
     managed = (
         read(posixpath.join(ETC, name), RequestLayer.MANAGED)
@@ -278,10 +275,8 @@ def _trust(user: ConfigFile | None, cwd: str, root: Path) -> Trust | None:
     top = _repository(cwd, root)
     for folder in dict.fromkeys((cwd, top, *_main_repository(top, root))):
         level = user.get("projects", folder, "trust_level")
-        if level == "trusted":
-            return "trusted"
-        if level == "untrusted":
-            return "untrusted"
+        if level in ("trusted", "untrusted"):
+            return "trusted" if level == "trusted" else "untrusted"
     return None
 
 

@@ -1,29 +1,30 @@
 """Work out which policy was asked for, and which one Codex makes of it.
 
-Measured with real releases (`versions.py` has what differs), the strongest first:
+Measured with real releases (0.145 to 0.171, `tests/live/test_requested.py`), the strongest first:
 
 1. `--dangerously-bypass-approvals-and-sandbox`, `--full-auto`, `--approve-for-me`, `-s`. They put permission
    profiles out of force.
-2. `[profiles.NAME]`, through 0.133.
-3. `-c key=value`, the last of one key.
-4. `.codex/config.toml` of a trusted project, the innermost first.
-5. `NAME.config.toml` of `-p NAME`, from 0.134 on.
-6. `$CODEX_HOME/config.toml`.
-7. `/etc/codex/config.toml`.
+2. `-c key=value`, the last of one key.
+3. `.codex/config.toml` of a trusted project, the innermost first.
+4. `NAME.config.toml` of `-p NAME`.
+5. `$CODEX_HOME/config.toml`.
+6. `/etc/codex/config.toml`.
+
+These rules are applied to older and newer versions as well, and that is said.
 
 `default_permissions` and `sandbox_mode` exclude each other: the one in the stronger layer counts, and in one
 layer `default_permissions`. `[sandbox_workspace_write]` counts for `workspace-write` alone, and never beside
-`default_permissions`. With nothing set, a project of which the trust is decided either way is
-`workspace-write`, any other `read-only`.
+`default_permissions`. With nothing set, a project is `workspace-write` if its
+trust is decided either way, else `read-only`.
 
-Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 7, and allows `sandbox_mode`s
+Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 6, and allows `sandbox_mode`s
 beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandboxes and approvals that
-are allowed. `codex exec` never asks, whatever `approval_policy` is set (but for `--approve-for-me`, an
+are allowed. `codex exec` never asks, whatever `approval_policy` is set (except by `--approve-for-me`, an
 automatic reviewer, and managed settings).
 
-A permission profile (`default_permissions`, `[permissions.NAME]`; 0.130+) has `extends` (0.133+),
-`[permissions.NAME.filesystem]` with paths and special paths, each `read`, `write`, `deny`, or a table of
-paths below it, and `[permissions.NAME.network]`.
+A permission profile (`default_permissions`, `[permissions.NAME]`) has `extends`,
+`[permissions.NAME.network]`, and `[permissions.NAME.filesystem]` with paths and special paths, each `read`,
+`write`, `deny`, or a table of paths below it.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.codex.config.argv import Arguments, Option
+from agentdash.agents.codex.config.argv import Arguments
 from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
-from agentdash.agents.codex.config.stack import Setting, Stack, cap, dropped_options, setting_of
-from agentdash.agents.codex.config.versions import Rules
+from agentdash.agents.codex.config.stack import Setting, Stack, cap, setting_of
 from agentdash.agents.codex.policy_formats import classify, from_sandbox_policy
 from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.versions import is_before, stand_in
 
+FIRST_MEASURED: Final = "0.145"
+LAST_MEASURED: Final = "0.171"
 _READ_ONLY: Final = ":read-only"
 _WORKSPACE: Final = ":workspace"
 _FULL_ACCESS: Final = ":danger-full-access"
@@ -82,6 +85,14 @@ _MODE_OF: Final = {
 }
 
 
+def rules_of(version: str | None) -> str | None:
+    """Return the measured version whose rules are applied to one that was not measured; None for a measured
+    one."""
+    if is_before(version, (0, 145)):
+        return FIRST_MEASURED
+    return stand_in(version, LAST_MEASURED)
+
+
 class Asked(msgspec.Struct, frozen=True):
     """A policy, with the origin of each of its parts."""
 
@@ -107,29 +118,13 @@ class Asked(msgspec.Struct, frozen=True):
         return Asked(policy, origins, self.refusal or other.refusal)
 
 
-def request(layers: ConfigLayers, arguments: Arguments, rules: Rules, *, cwd: str) -> tuple[Asked, Asked]:
+def request(layers: ConfigLayers, arguments: Arguments, *, cwd: str) -> tuple[Asked, Asked]:
     """Return the policy that was asked for, and the one that Codex makes of it."""
     decided = layers.trust is not None
-    wanted = ask(Stack(arguments, layers.files, rules), cwd=cwd, decided=decided)
-    stack = Stack(arguments, layers.files, rules, managed=layers.managed_config, honoured=True)
-    given = _constrain(ask(stack, cwd=cwd, decided=decided), stack, layers.managed, cwd)
-    return wanted, _with_dropped_options(wanted, given, dropped_options(arguments, rules))
-
-
-def _with_dropped_options(wanted: Asked, given: Asked, dropped: Sequence[Option]) -> Asked:
-    """Return a policy of which the origins name the options that this version leaves out."""
-    origins = {origin.field: origin for origin in given.origins}
-    for origin in wanted.origins:
-        options = [option.text for option in dropped if option.text in origin.text]
-        if origin.layer is not RequestLayer.ARGV or not options or origins.get(origin.field) == origin:
-            continue
-        why = f"this version drops {', '.join(options)} without a word"
-        other = origins.get(origin.field)
-        if other is None:
-            origins[origin.field] = RequestOrigin(origin.field, RequestLayer.DEFAULT, why)
-        else:
-            origins[origin.field] = replace(other, text=f"{other.text} ({why})")
-    return replace(given, origins=tuple(origins.values()))
+    wanted = ask(Stack(arguments, layers.files), cwd=cwd, decided=decided)
+    stack = Stack(arguments, layers.files, layers.managed_config)
+    given = ask(stack, cwd=cwd, decided=decided, honoured=True)
+    return wanted, _constrain(given, stack, layers.managed, cwd)
 
 
 def requested(wanted: Asked, given: Asked | None) -> Requested:
@@ -144,11 +139,12 @@ def requested(wanted: Asked, given: Asked | None) -> Requested:
     )
 
 
-def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
+def ask(stack: Stack, *, cwd: str, decided: bool, honoured: bool = False) -> Asked:
     """Return the policy that the settings of a stack ask for.
 
     Args:
         decided: whether the project is marked as trusted or untrusted.
+        honoured: whether settings are left out that Codex drops without a word.
     """
     typed = _typed_mode(stack)
     found = None if typed else stack.find_any(_PERMISSIONS, _MODE)
@@ -163,10 +159,7 @@ def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
         asked = _ask_profile(stack, found[1], cwd)
     if (refusal := stack.refusal()) is not None:
         asked = replace(asked, refusal=refusal)
-    with_mode = typed is not None or (found is not None and found[0] == _MODE)
-    return _with_approval(
-        stack, _with_proxy(stack, _with_directories(stack, asked, cwd, with_mode=with_mode))
-    )
+    return _with_approval(stack, _with_proxy(stack, _with_directories(stack, asked, cwd), honoured=honoured))
 
 
 # ---------------------------------------------------------------- files and network
@@ -178,16 +171,16 @@ def _typed_mode(stack: Stack) -> Setting | None:
         (("full-auto", "approve-for-me"), "workspace-write"),
         (("bypass",), _FULL_ACCESS_MODE),
     ):
-        if (option := stack.option(*names)) is not None:
+        if (option := stack.arguments.last(*names)) is not None:
             return Setting(mode, RequestLayer.ARGV, option.text)
-    option = stack.option("sandbox")
+    option = stack.arguments.last("sandbox")
     return Setting(option.value, RequestLayer.ARGV, cap(option.text)) if option else None
 
 
 def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     """Return the policy of a `sandbox_mode`."""
     if mode.value not in _MODES.values():
-        return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is no sandbox mode")
+        return Asked(Policy(), refusal=f"`{cap(str(mode.value))}` is not a sandbox mode")
     table: dict[str, Any] = {"type": mode.value}
     network = roots = None
     if mode.value == "workspace-write":
@@ -204,16 +197,8 @@ def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
 def _ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
     """Return the policy of a permission profile; one that is not understood asks for nothing that could be
     compared."""
-    wanted, rules = str(name.value), stack.rules
-    if not rules.builtin_profiles and stack.look("permissions") is None:
-        return Asked(Policy(), refusal="this version needs a [permissions] table beside default_permissions")
-    if wanted == _FULL_ACCESS and not rules.full_access_profile:
-        return Asked(Policy(), refusal=f"this version has no profile {_FULL_ACCESS}")
-    policy = _builtin_profile(wanted, cwd)
-    if policy is None and not wanted.startswith(":"):
-        policy = _custom_profile(wanted, stack.look, cwd, extends=rules.extends)
-        if policy is not None and (refusal := _unsupported(policy, rules, cwd)) is not None:
-            return Asked(Policy(), refusal=refusal)
+    wanted = str(name.value)
+    policy = _profile_policy(wanted, stack.look, cwd)
     if policy is None:
         return Asked(Policy(profile=wanted), (name.origin(RequestField.PROFILE),))
     network = stack.find("permissions", wanted, "network", "enabled") or name
@@ -227,21 +212,10 @@ def _ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
     )
 
 
-def _unsupported(policy: Policy, rules: Rules, cwd: str) -> str | None:
-    """Return why this version does not start with a permission profile of a file."""
-    if not rules.extends and policy.has_deny:
-        return "this version has no `deny` in permission profiles"
-    outside = [root for root in policy.writable_roots if root not in (cwd, TMPDIR)]
-    if not rules.builtin_profiles and outside:
-        return f"this version cannot let {outside[0]} be written by a permission profile"
-    return None
-
-
-def _with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) -> Asked:
+def _with_directories(stack: Stack, asked: Asked, cwd: str) -> Asked:
     """Return a policy with the directories of `--add-dir`; they count where the workspace may be written."""
-    added = [option for option in stack.options if option.name == "add-dir" and option.value]
-    is_dropped = stack.honoured and with_mode and not stack.rules.add_dir_with_mode
-    if asked.policy.filesystem is not Filesystem.WORKSPACE or not added or is_dropped:
+    added = [option for option in stack.arguments.all("add-dir") if option.value]
+    if asked.policy.filesystem is not Filesystem.WORKSPACE or not added:
         return asked
     rules = tuple(PolicyRule(posixpath.normpath(posixpath.join(cwd, each.value)), "write") for each in added)
     texts = Setting(None, RequestLayer.ARGV, cap(" ".join(each.text for each in added)))
@@ -252,27 +226,23 @@ def _with_directories(stack: Stack, asked: Asked, cwd: str, *, with_mode: bool) 
     return asked.decided(origin, rules=(*asked.policy.rules, *rules))
 
 
-def _with_proxy(stack: Stack, asked: Asked) -> Asked:
-    """Return a policy of which the network is behind Codex's proxy, where that is asked for or started.
+def _with_proxy(stack: Stack, asked: Asked, *, honoured: bool) -> Asked:
+    """Return a policy with its network behind Codex's proxy, where that is asked for or started.
 
     Listed domains and `transparent_tcp` (0.169+) of a permission profile ask for it. Codex starts it for any
-    open network of a sandbox by `features.network_proxy` (0.133+), `true` or a table with `enabled = true`;
-    without that they have no effect, and every host can be reached (0.171). From 0.125 to 0.130 the list of
-    domains alone starts it, and through 0.120 nothing does.
+    open network of a sandbox by `features.network_proxy`, `true` or a table with `enabled = true`; without
+    that they have no effect, and every host can be reached (0.171).
     """
     policy, found = asked.policy, stack.find_any((*_PROXY, "enabled"), _PROXY)
     if policy.network is not Network.ON or policy.enforced_by != "codex":
         return asked
     by_feature = found[1] if found is not None and found[1].value is True else None
     by_profile = _of_profile(stack, policy.profile, "domains", "transparent_tcp")
-    decisive = by_profile or by_feature
-    if stack.honoured:
-        by_list = _of_profile(stack, policy.profile, "domains") if stack.rules.domains_start_proxy else None
-        decisive = by_feature if stack.rules.feature_starts_proxy else by_list
+    decisive = by_feature if honoured else by_profile or by_feature
     if decisive is not None:
         return asked.decided(decisive.origin(RequestField.NETWORK), network=Network.MEDIATED)
     if by_profile is not None:
-        why = f"{by_profile.text} has no effect without features.network_proxy (0.133+)"
+        why = f"{by_profile.text} has no effect without features.network_proxy"
         return asked.decided(RequestOrigin(RequestField.NETWORK, _DEFAULT, why))
     return asked
 
@@ -280,7 +250,7 @@ def _with_proxy(stack: Stack, asked: Asked) -> Asked:
 def _of_profile(stack: Stack, profile: str | None, *keys: str) -> Setting | None:
     """Return the first of these settings of the network of a permission profile, or of one that it
     extends."""
-    chain = [] if profile is None else _profile_chain(profile, stack.look, extends=stack.rules.extends)
+    chain = [] if profile is None else _profile_chain(profile, stack.look)
     found = (stack.find("permissions", name, "network", key) for key in keys for name in chain)
     return next((each for each in found if each is not None and each.value), None)
 
@@ -300,7 +270,7 @@ def _with_approval(stack: Stack, asked: Asked) -> Asked:
 
 
 def _reviewer(stack: Stack) -> Setting | None:
-    if (option := stack.option("approve-for-me")) is not None:
+    if (option := stack.arguments.last("approve-for-me")) is not None:
         return Setting(_AUTO_REVIEW, RequestLayer.ARGV, option.text)
     return stack.find("approvals_reviewer")
 
@@ -308,18 +278,16 @@ def _reviewer(stack: Stack) -> Setting | None:
 def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
     """Return when the user is to be asked."""
     for name, value in (("bypass", "never"), ("approve-for-me", "on-request")):
-        if (option := stack.option(name)) is not None:
+        if (option := stack.arguments.last(name)) is not None:
             return Setting(value, RequestLayer.ARGV, option.text)
     found = stack.find("approval_policy")
-    if stack.mode == "exec":
+    if stack.arguments.mode == "exec":
         is_managed = found is not None and found.layer is RequestLayer.MANAGED
         is_reviewed = found is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
-        if is_managed or (is_reviewed and stack.rules.exec_keeps_reviewed_approval):
-            return found
-        return _NEVER
-    if (option := stack.option("approval")) is not None:
+        return found if is_managed or is_reviewed else _NEVER
+    if (option := stack.arguments.last("approval")) is not None:
         return Setting(option.value, RequestLayer.ARGV, cap(option.text))
-    if (option := stack.option("full-auto")) is not None:
+    if (option := stack.arguments.last("full-auto")) is not None:
         return Setting("on-request", RequestLayer.ARGV, option.text)
     return found
 
@@ -332,35 +300,19 @@ def _approval_word(value: Any) -> str:
 # ---------------------------------------------------------------- permission profiles
 
 
-def _builtin_profile(name: str, cwd: str) -> Policy | None:
-    """Return the policy of a built-in profile; None for another name."""
+def _profile_policy(name: str, look: _Look, cwd: str) -> Policy | None:
+    """Return the policy of a built-in profile, or of one of a configuration file; None if it is not wholly
+    understood."""
     if name == _FULL_ACCESS:
-        return Policy(
-            filesystem=classify((PolicyRule("/", "write"),)), network=Network.ON, enforced_by="nobody"
-        )
-    if name not in _MODES:
-        return None
-    rules = tuple(_builtin_rules(name, cwd))
-    return Policy(filesystem=classify(rules), network=Network.OFF, rules=rules, profile=name)
-
-
-def _custom_profile(name: str, look: _Look, cwd: str, *, extends: bool) -> Policy | None:
-    """Return the policy of a profile of a configuration file; None where it is not wholly understood.
-
-    Args:
-        name: of the profile.
-        look: looks up keys in the configuration.
-        cwd: the workspace.
-        extends: whether this version has `extends`.
-    """
+        return from_sandbox_policy({"type": _FULL_ACCESS_MODE}, cwd)
     rules: list[PolicyRule] = []
     network = Network.OFF
-    for each in reversed(_profile_chain(name, look, extends=extends)):
+    for each in reversed(_profile_chain(name, look)):
         if each in (_READ_ONLY, _WORKSPACE):
             rules += _builtin_rules(each, cwd)
             continue
         found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
-        if found is None:
+        if each.startswith(":") or found is None:
             return None
         named = {rule.path for rule in found}
         rules = [*(rule for rule in rules if rule.path not in named), *found]
@@ -370,11 +322,11 @@ def _custom_profile(name: str, look: _Look, cwd: str, *, extends: bool) -> Polic
     return Policy(filesystem=classify(rules), network=network, rules=tuple(rules), profile=name)
 
 
-def _profile_chain(name: str, look: _Look, *, extends: bool) -> list[str]:
+def _profile_chain(name: str, look: _Look) -> list[str]:
     """Return a profile and those that it extends, the nearest first; a circle ends in a name without a
     profile."""
     chain = [name]
-    while extends and isinstance(parent := look("permissions", chain[-1], "extends"), str):
+    while isinstance(parent := look("permissions", chain[-1], "extends"), str):
         chain.append(parent if parent not in chain and len(chain) <= _MAX_EXTENDS else "")
     return chain
 
@@ -386,7 +338,7 @@ def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
 
 
 def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
-    """Return the rules of the `filesystem` table of a profile; None where an entry is not understood."""
+    """Return the rules of the `filesystem` table of a profile, or None if an entry is not understood."""
     table = look("permissions", name, "filesystem")
     if table is None:
         return []
@@ -405,8 +357,8 @@ def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
 
 
 def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
-    """Return the rule of a path; None where it is not understood. Patterns can be denied only, but for a
-    `/**` at the end, which means the directory (0.169)."""
+    """Return the rule of a path, or None if it is not understood. Patterns can only be denied; a `/**` at the
+    end means the directory (0.169)."""
     access = _ACCESS.get(mode) if isinstance(mode, str) else None
     path = root if sub == "." else posixpath.normpath(posixpath.join(root, sub))
     if access is None or not path.startswith(("/", "$")):
@@ -423,12 +375,12 @@ def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
 def _constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], cwd: str) -> Asked:
     """Return what `managed_config.toml` and `requirements.toml`, as far as they exist, make of a policy."""
     for file in managed:
-        if stack.rules.managed_profiles and file.get("allowed_permission_profiles") is not None:
+        if file.get("allowed_permission_profiles") is not None:
             asked = _force_profile(asked, stack, file, cwd)
     for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
         asked = _restrict_approval(_restrict_reviewer(asked, stack, file), file)
     for file in managed:
-        asked = _restrict_network(_restrict_modes(asked, stack, file, cwd), stack, file)
+        asked = _restrict_network(_restrict_modes(asked, stack, file, cwd), file)
     return asked
 
 
@@ -442,10 +394,8 @@ def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> As
     if name is None or not isinstance(listed.value, Mapping) or listed.value.get(name.value) is not True:
         default = setting_of(file, ("default_permissions",))
         name = default or replace(listed, value=_WORKSPACE)
-    forced = _with_proxy(
-        stack, _with_directories(stack, _ask_profile(stack, name, cwd), cwd, with_mode=False)
-    )
-    return forced.with_approvals_of(asked)
+    forced = _with_directories(stack, _ask_profile(stack, name, cwd), cwd)
+    return _with_proxy(stack, forced, honoured=True).with_approvals_of(asked)
 
 
 def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
@@ -458,13 +408,12 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
     if allowed is None:
         allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
     own = file.get("sandbox_mode")
-    if allowed is None and own is not None and stack.option(*_TYPED) is not None:
+    if allowed is None and own is not None and stack.arguments.last(*_TYPED) is not None:
         allowed, keys = ["read-only", own], ("sandbox_mode",)
     mode, setting = _MODE_OF.get(asked.policy.filesystem), setting_of(file, keys)
     if not isinstance(allowed, list) or mode is None or mode in allowed or setting is None:
         return asked
-    is_refused = stack.rules.refuses_forced_sandbox and mode == _FULL_ACCESS_MODE
-    if is_refused and asked.policy.approval == "never":
+    if mode == _FULL_ACCESS_MODE and asked.policy.approval == "never":
         refusal = f"{mode} is not allowed by {setting.file}:{setting.line}, and approvals are off"
         return replace(asked, refusal=refusal)
     origins = (setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK))
@@ -483,13 +432,13 @@ def _of_this_host(file: ConfigFile) -> Any:
     return None
 
 
-def _restrict_network(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
+def _restrict_network(asked: Asked, file: ConfigFile) -> Asked:
     """Return the policy where an administrator has the network behind Codex's proxy (0.171)."""
     if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
         return asked
     for keys in (_PROXY, ("experimental_network", "enabled")):
         setting = setting_of(file, keys)
-        if setting is not None and setting.value is True and stack.rules.feature_starts_proxy:
+        if setting is not None and setting.value is True:
             return asked.decided(setting.origin(RequestField.NETWORK), network=Network.MEDIATED)
     return asked
 
@@ -503,7 +452,7 @@ def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
     if setting is None or not allowed or (asked.policy.reviewer or "user") in allowed:
         return asked
     asked = asked.decided(setting.origin(RequestField.REVIEWER), reviewer=str(allowed[0]))
-    if stack.mode == "exec":
+    if stack.arguments.mode == "exec":
         asked = asked.decided(_NEVER.origin(RequestField.APPROVAL), approval=str(_NEVER.value))
     return asked
 
@@ -515,8 +464,8 @@ def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
     if allowed is None and (own := file.get("approval_policy")) is not None:
         allowed, keys = [own], ("approval_policy",)
     setting = setting_of(file, keys)
-    if not isinstance(allowed, list) or not allowed or asked.policy.approval in (None, *allowed):
+    if not isinstance(allowed, list) or not allowed or setting is None:
         return asked
-    if setting is None:
+    if asked.policy.approval in (None, *allowed):
         return asked
     return asked.decided(setting.origin(RequestField.APPROVAL), approval=_approval_word(allowed[0]))

@@ -6,7 +6,7 @@ The role of a sub-agent is a file `agents/NAME.toml` in the Codex home or in `.c
 roles to spawn).
 
 `[shell_environment_policy]` gives commands their variables: `inherit` (`all`, `core`, `none`), then `exclude`
-and `include_only` as patterns that ignore case; `set` adds variables, of which `include_only` removes some
+and `include_only` as patterns that ignore case; `set` adds variables, and `include_only` removes some of them
 again. Codex adds its own `CODEX_THREAD_ID` and `CODEX_SANDBOX_NETWORK_DISABLED` after that, but neither
 `CODEX_HOME` nor `CODEX_SANDBOX` (0.169).
 """
@@ -25,14 +25,14 @@ from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
 from agentdash.agents.codex.config.files import ConfigFile, directory, read_config, read_layers
-from agentdash.agents.codex.config.precedence import ask, request, requested
+from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, request, requested, rules_of
 from agentdash.agents.codex.config.stack import Setting, Stack
-from agentdash.agents.codex.config.versions import LAST_MEASURED, latest_rules, rules_for
+from agentdash.model.command_rules import codex_home_of
 from agentdash.model.policy import TMPDIR
 from agentdash.model.process import Process
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer
 from agentdash.model.thread import Thread
-from agentdash.model.versions import stand_in
+from agentdash.model.versions import numbers_of
 
 NEEDED: Final = ("PATH", "HOME", "CODEX_HOME")
 """Variables by which commands find programs, worker CLIs their state, and agentdash the status file."""
@@ -43,7 +43,7 @@ _CORE: Final = frozenset(
         *("LANG", "LC_ALL", "LC_CTYPE", "TERM", "PWD"),
     )
 )
-"""Variables that `inherit = "core"` keeps (seen in 0.169; `CODEX_HOME` is none of them)."""
+"""Variables that `inherit = "core"` keeps (seen in 0.169; not `CODEX_HOME`)."""
 _TABLE: Final = "shell_environment_policy"
 _REREAD_S: Final = 2.0
 """Age after which configuration files are read again for past threads: one poll has many of them."""
@@ -54,14 +54,9 @@ _CLOCK_TOLERANCE_S: Final = 1.0
 class CodexRequests:
     """What a `codex` process was asked for."""
 
-    def __init__(self) -> None:
-        self._past: dict[tuple[Mode, str, str, str | None], Requested] = {}
-        """What files ask for, by all that it depends on besides them."""
-        self._read_at = 0.0
-
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
-        """Return what the arguments and the configuration of a process ask for; None for one that runs no
-        thread of its own, or of which they cannot be read."""
+        """Return what the arguments and the configuration of a process ask for, or None if it runs no
+        thread of its own or they cannot be read."""
         arguments = parse_arguments(process.argv)
         home = codex_home(process)
         if arguments is None or arguments.mode == "other" or home is None:
@@ -90,37 +85,22 @@ class CodexRequests:
         """
         if thread.file is None or thread.parent or not thread.cwd or thread.created_at is None:
             return None
-        home = _home_of(posixpath.dirname(thread.file.path))
+        home = codex_home_of(thread.file.path)
         if home is None:
             return None
         mode: Mode = "exec" if thread.source == "exec" else "tui"
-        found = self._as_of(at, mode, home, thread.cwd, thread.version)
+        found = _request_of_files(mode, home, thread.cwd, thread.version, int(at / _REREAD_S))
         if not found.origins or (found.files_written or 0.0) > thread.created_at:
             return None
-        return replace(found, since=thread.created_at)
-
-    def _as_of(self, at: float, mode: Mode, home: str, cwd: str, version: str | None) -> Requested:
-        """Return what files ask for without any arguments. Threads of one directory have the same: it is read
-        once for all of them."""
-        key = (mode, home, cwd, version)
-        if at - self._read_at > _REREAD_S:
-            self._past.clear()
-            self._read_at = at
-        if key not in self._past:
-            found = read_request(Arguments(mode), home, cwd, version, Path("/"))
-            self._past[key] = replace(
-                found, read_at=at, are_arguments_known=False, given=None, given_origins=()
-            )
-        return self._past[key]
+        return replace(found, since=thread.created_at, read_at=at)
 
 
-@lru_cache(maxsize=256)
-def _home_of(folder: str) -> str | None:
-    """Return the Codex home that a directory of rollouts belongs to."""
-    parts = folder.split("/")
-    above = (n for n in range(len(parts) - 1, -1, -1) if parts[n] in ("sessions", "archived_sessions"))
-    found = next(above, None)
-    return None if found is None else "/".join(parts[:found]) or ("/" if folder.startswith("/") else ".")
+@lru_cache(maxsize=512)
+def _request_of_files(mode: Mode, home: str, cwd: str, version: str | None, _period: int) -> Requested:
+    """Return what files ask for without any arguments. Threads of one directory have the same: it is read
+    once for all of them."""
+    found = read_request(Arguments(mode), home, cwd, version, Path("/"))
+    return replace(found, are_arguments_known=False, given=None, given_origins=())
 
 
 def read_request(
@@ -134,8 +114,9 @@ def read_request(
 ) -> Requested:
     """Read the request of a Codex with these arguments in a directory. Never raises.
 
-    Only what its arguments ask for is kept of an old version that was not measured, where not all files are
-    known that count, and of a client of another Codex (`--remote`), which has a configuration of its own.
+    Only what its arguments ask for is kept if the version is unknown, or an old one that may have read these
+    files otherwise, if not all files are known that count, and of a client of another Codex (`--remote`),
+    which has a configuration of its own.
 
     Args:
         cwd: its workspace.
@@ -144,12 +125,13 @@ def read_request(
         since: when it started (unix seconds): files that were written later are named.
         needed: variables that its commands need.
     """
-    known = rules_for(version)
-    rules = known or latest_rules()
-    layers = read_layers(home, cwd, arguments, rules, root=root)
-    stack = Stack(arguments, layers.files, rules, managed=layers.managed_config)
-    wanted, given = request(layers, arguments, rules, cwd=cwd)
-    is_certain = known is not None and layers.are_certain and arguments.last("remote") is None
+    layers = read_layers(home, cwd, arguments, root=root)
+    stack = Stack(arguments, layers.files, layers.managed_config)
+    wanted, given = request(layers, arguments, cwd=cwd)
+    measured = rules_of(version)
+    is_old = measured == FIRST_MEASURED and given.refusal is not None
+    is_certain = bool(numbers_of(version)) and not is_old and layers.are_certain
+    is_certain = is_certain and arguments.last("remote") is None
     found = requested(wanted, given if is_certain else None)
     if not is_certain:
         typed = tuple(origin for origin in found.origins if origin.layer is RequestLayer.ARGV)
@@ -163,7 +145,7 @@ def read_request(
         environment=environment_rules(stack, needed),
         changed_files=layers.written_after(since + _CLOCK_TOLERANCE_S) if since is not None else (),
         resumes=arguments.resumes,
-        rules_of=stand_in(version, LAST_MEASURED),
+        rules_of=measured,
         is_fixed=arguments.mode == "exec",
     )
 
@@ -177,7 +159,7 @@ def _is_plain(path: str, root: Path) -> bool:
 
 
 def codex_home(process: Process) -> str | None:
-    """Return the Codex home of a process; None where its environment cannot be read."""
+    """Return the Codex home of a process, or None if its environment cannot be read."""
     if process.env is None:
         return None
     if named := process.env.get("CODEX_HOME"):
@@ -190,7 +172,7 @@ def codex_home(process: Process) -> str | None:
 
 
 def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: float) -> Requested | None:
-    """Return what the role of a sub-agent asks for; None where no file of it is found. Never raises.
+    """Return what the role of a sub-agent asks for, or None if it has no file. Never raises.
 
     Args:
         role: its name (`agent_role`).
@@ -214,7 +196,7 @@ def read_role(role: str, *, home: str, cwd: str, root: Path, since: float, at: f
 
 def role_request(file: ConfigFile, *, cwd: str) -> Requested:
     """Return what a role file asks for by itself: of files and network."""
-    asked = requested(ask(Stack(Arguments("tui"), (file,), latest_rules()), cwd=cwd, decided=True), None)
+    asked = requested(ask(Stack(Arguments("tui"), (file,)), cwd=cwd, decided=True), None)
     own = tuple(
         origin
         for origin in asked.origins

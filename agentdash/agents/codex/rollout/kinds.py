@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -13,7 +13,9 @@ RECORD_START: Final = b'{"timestamp":"'
 """The beginning of a record. Inside a line it is the end of a torn one: after a write error Codex writes the
 record again."""
 
-Family = Literal["line", "response_item", "event_msg", "item", "record"]
+Kind = tuple[bytes, bytes | None]
+"""The type of a line and that of its payload: `(b"event_msg", b"task_started")`, `(b"turn_context", None)`;
+`(b"item", b"Plan")` of an item of `item_completed`, `(b"record", b"state")` of a bare `record_type`."""
 
 HEAD: Final = re.compile(
     rb'\{"timestamp":"[^"]{8,40}",(?:"ordinal":\d+,)?"type":"(\w+)"(?:,"payload":\{"type":"(\w+)")?'
@@ -22,27 +24,8 @@ HEAD: Final = re.compile(
 decoded."""
 _BARE: Final = re.compile(rb'\{"(type|record_type)":"(\w+)"')
 """Likewise for lines of the bare era (0.20, 0.25)."""
-
-
-class Kind(NamedTuple):
-    """The kind of a line."""
-
-    family: Family
-    """What the name belongs to: a line, a `response_item`, an `event_msg`, an `item_completed` item, or a
-    bare `record_type`."""
-    name: bytes
-    bare: bool = False
-    """Whether it is a line of the bare era: a payload without an envelope."""
-
-    def __str__(self) -> str:
-        """Return `world_state`, `event_msg task_started`, `item Plan`."""
-        name = self.name.decode(errors="replace") or "without a type"
-        return name if self.family == "line" else f"{self.family} {name}"
-
-    @property
-    def silent(self) -> bool:
-        """Whether it is known and contains nothing that is shown."""
-        return self.name in _SILENT[self.family]
+_NESTED: Final = (b"event_msg", b"response_item")
+"""Types of lines whose payload has a type that counts."""
 
 
 class _Tagged(msgspec.Struct, gc=False):
@@ -61,26 +44,25 @@ _outline = JsonDecoder(_Outline)
 _tagged = JsonDecoder(_Tagged)
 
 
-def kind_of(line: bytes) -> Kind:
-    """Return the kind of a line.
+def kind_of(line: bytes) -> tuple[Kind, bool]:
+    """Return the kind of a line, and whether it is of the bare era: a payload without an envelope.
 
     Raises:
         msgspec.DecodeError: it is not a JSON object.
     """
     if (head := HEAD.match(line)) and is_complete(head):
-        return _kind(head[1], head[2])
+        return _kind(head[1], head[2]), False
     if bare := _BARE.match(line):
-        return Kind(
-            "record" if bare.group(1) == b"record_type" else "response_item", bare.group(2), bare=True
-        )
+        return (b"record" if bare[1] == b"record_type" else b"response_item", bare[2]), True
     outline = _outline.decode(line)
+    name = (outline.type or "").encode()
     if payload := bytes(outline.payload):
-        return _kind((outline.type or "").encode(), _name(payload) if payload.startswith(b"{") else b"")
+        return _kind(name, _name(payload) if payload.startswith(b"{") else b""), False
     if outline.record_type is not None:
-        return Kind("record", outline.record_type.encode(), bare=True)
+        return (b"record", outline.record_type.encode()), True
     if outline.type is None and outline.id is not None and outline.timestamp is not None:
-        return Kind("line", b"session_meta", bare=True)
-    return Kind("response_item", (outline.type or "").encode(), bare=True)
+        return (b"session_meta", None), True
+    return (b"response_item", name), True
 
 
 def kind_of_item(item: msgspec.Raw) -> Kind:
@@ -89,7 +71,13 @@ def kind_of_item(item: msgspec.Raw) -> Kind:
     Raises:
         msgspec.DecodeError: it is not a JSON object.
     """
-    return Kind("item", _name(bytes(item)))
+    return b"item", _name(bytes(item))
+
+
+def kind_text(kind: Kind) -> str:
+    """Return `world_state`, `event_msg task_started`, `item Plan`."""
+    names = (kind[0],) if kind[1] is None else kind
+    return " ".join((name or b"").decode(errors="replace") or "without a type" for name in names)
 
 
 def is_json(line: bytes) -> bool:
@@ -103,20 +91,11 @@ def is_json(line: bytes) -> bool:
 
 def is_complete(head: re.Match[bytes]) -> bool:
     """Return whether a match of `HEAD` has the whole kind of its line."""
-    return head[2] is not None or head[1] not in _SILENT_IN
-
-
-def is_silent(top: bytes, sub: bytes | None) -> bool:
-    """Return whether lines with these groups of `HEAD` are known and contain nothing that is shown."""
-    return sub in _SILENT_IN[top] if top in _SILENT_IN else top in _SILENT["line"]
+    return head[2] is not None or head[1] not in _NESTED
 
 
 def _kind(top: bytes, sub: bytes | None) -> Kind:
-    if top == b"event_msg":
-        return Kind("event_msg", sub or b"")
-    if top == b"response_item":
-        return Kind("response_item", sub or b"")
-    return Kind("line", top)
+    return (top, sub or b"") if top in _NESTED else (top, None)
 
 
 def _name(tagged: bytes) -> bytes:
@@ -125,83 +104,47 @@ def _name(tagged: bytes) -> bytes:
 
 LAST_VERSION: Final = "0.171"
 """The newest Codex whose files were tested; lines of later ones may be unknown."""
-
-# ---------------------------------------------------------------- known kinds that are not shown, by version
-
-_EVENTS_SINCE: Final = {
-    "0.20": (
-        "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update "
-        "background_event"
-    ),
-    "0.36": (
-        "context_compacted entered_review_mode turn_diff shutdown_complete "
-        "session_configured stream_error web_search_begin web_search_end exec_command_begin "
-        "exec_command_output_delta exec_approval_request apply_patch_approval_request "
-        "patch_apply_begin mcp_tool_call_begin"
-    ),
-    "0.98": (
-        "undo_started undo_completed view_image_tool_call deprecation_notice warning "
-        "elicitation_request request_user_input item_started mcp_startup_update mcp_startup_complete "
-        "raw_response_item terminal_interaction agent_message_content_delta plan_delta "
-        "reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin "
-        "collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin "
-        "collab_waiting_end collab_close_begin collab_close_end"
-    ),
-    "0.107": (
-        "thread_rolled_back image_generation_begin image_generation_end dynamic_tool_call_request "
-        "dynamic_tool_call_response model_reroute collab_resume_begin collab_resume_end "
-        "realtime_conversation_started realtime_conversation_realtime realtime_conversation_closed"
-    ),
-    "0.128": (
-        "thread_goal_updated guardian_assessment guardian_warning request_permissions hook_started "
-        "hook_completed model_verification realtime_conversation_sdp "
-        "realtime_conversation_list_voices_response"
-    ),
-    "0.169": (
-        "auth_recovery_started auth_recovery_completed environment_connected environment_disconnected "
-        "thread_queue_changed elicitation_abandoned patch_apply_updated raw_response_completed "
-        "turn_moderation_metadata safety_buffering"
-    ),
-}
-_RESPONSES_SINCE: Final = {
-    "0.20": "reasoning web_search_call other",
-    "0.58": "ghost_snapshot",
-    "0.98": "compaction compaction_trigger",
-    "0.128": "tool_search_call tool_search_output image_generation_call context_compaction",
-    "0.154": "configuration_update",
-    "0.163": "additional_tools",
-}
-_ITEMS_SINCE: Final = {
-    "0.107": "Plan",
-    "0.150": (
-        "Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode "
-        "ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput"
-    ),
-}
-_LINES_SINCE: Final = {
-    "0.123": "session_state",
-    "0.140": "inter_agent_communication",
-    "0.143": "inter_agent_communication_metadata world_state",
-    "0.148": "security_risk_score",
-    "0.151": "realtime_item",
-    "0.154": "retained_context",
-    "0.166": "dynamic_tools_updated",
-}
-_RECORDS_SINCE: Final = {"0.20": "state"}
-
-
-def _names(since: dict[str, str]) -> frozenset[bytes]:
-    return frozenset(name.encode() for names in since.values() for name in names.split())
-
-
-_SILENT: Final[dict[Family, frozenset[bytes]]] = {
-    "line": _names(_LINES_SINCE),
-    "response_item": _names(_RESPONSES_SINCE),
-    "event_msg": _names(_EVENTS_SINCE),
-    "item": _names(_ITEMS_SINCE),
-    "record": _names(_RECORDS_SINCE),
-}
-_SILENT_IN: Final = {
-    b"response_item": _SILENT["response_item"],
-    b"event_msg": _SILENT["event_msg"],
-}
+_LINES: Final = (
+    b"session_state inter_agent_communication inter_agent_communication_metadata world_state"
+    b" security_risk_score realtime_item retained_context token_usage_record"
+    b" dynamic_tools_updated".split()
+)
+_RESPONSES: Final = (
+    b"reasoning web_search_call other ghost_snapshot compaction compaction_trigger tool_search_call"
+    b" tool_search_output image_generation_call context_compaction configuration_update"
+    b" additional_tools".split()
+)
+_EVENTS: Final = (
+    b"agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break plan_update"
+    b" background_event context_compacted entered_review_mode turn_diff shutdown_complete"
+    b" session_configured stream_error web_search_begin web_search_end exec_command_begin"
+    b" exec_command_output_delta exec_approval_request apply_patch_approval_request patch_apply_begin"
+    b" mcp_tool_call_begin undo_started undo_completed view_image_tool_call deprecation_notice warning"
+    b" elicitation_request request_user_input item_started mcp_startup_update mcp_startup_complete"
+    b" raw_response_item terminal_interaction agent_message_content_delta plan_delta"
+    b" reasoning_content_delta reasoning_raw_content_delta collab_agent_spawn_begin"
+    b" collab_agent_interaction_begin collab_agent_interaction_end collab_waiting_begin"
+    b" collab_waiting_end collab_close_begin collab_close_end thread_rolled_back image_generation_begin"
+    b" image_generation_end dynamic_tool_call_request dynamic_tool_call_response model_reroute"
+    b" collab_resume_begin collab_resume_end realtime_conversation_started"
+    b" realtime_conversation_realtime realtime_conversation_closed thread_goal_updated"
+    b" guardian_assessment guardian_warning request_permissions hook_started hook_completed"
+    b" model_verification realtime_conversation_sdp realtime_conversation_list_voices_response"
+    b" auth_recovery_started auth_recovery_completed environment_connected environment_disconnected"
+    b" thread_queue_changed elicitation_abandoned patch_apply_updated raw_response_completed"
+    b" turn_moderation_metadata safety_buffering".split()
+)
+_ITEMS: Final = (
+    b"Plan Reasoning WebSearch ImageView ImageGeneration Sleep Extension EnteredReviewMode"
+    b" ExitedReviewMode ContextCompaction HookPrompt FunctionCallOutput".split()
+)
+SILENT: Final[frozenset[Kind]] = frozenset(
+    (
+        *((name, None) for name in _LINES),
+        *((b"response_item", name) for name in _RESPONSES),
+        *((b"event_msg", name) for name in _EVENTS),
+        *((b"item", name) for name in _ITEMS),
+        (b"record", b"state"),
+    )
+)
+"""Known kinds that are not shown (0.20 to 0.171)."""

@@ -45,7 +45,7 @@ def uuid_time(text: str) -> float | None:
 
 
 def line_time(line: bytes) -> float | None:
-    """Return when a line was written (unix seconds), by its first bytes; None where these have no time."""
+    """Return when a line was written (unix seconds), by its first bytes, or None if these have no time."""
     stamped = _TIMESTAMP.match(line)
     return parse_iso(stamped.group(1).decode("ascii", "replace")) if stamped else None
 
@@ -120,7 +120,7 @@ class OwnLineFilter:
         self._start: int | None = None
         self._at_beginning = True
         self._is_foreign = False
-        """Whether lines are of another session that was appended to the file, until an own `session_meta`."""
+        """Whether lines belong to another session, appended to the file, until an own `session_meta`."""
         self._last_at = 0.0
         self.copying = False
         """Whether lines count as copied until one is found to be the thread's own."""

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout.records import Part
+from agentdash.agents.codex.rollout.tools import unescaped
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import Outcome
 from agentdash.model.sanitize import clean_block
@@ -138,27 +139,6 @@ def parse_text(text: str) -> Ending:
     return _plain(body)
 
 
-def printed_before_exit(text: str) -> str | None:
-    """Return what a command printed, not cleaned, if the text of its output states that it exited by itself
-    (`parse_text`: `ended`, with an exit code); else None."""
-    if text.startswith("{") and '"exit_code"' in text and (result := _result(text)) is not None:
-        code = result.metadata.exit_code if result.metadata else result.exit_code
-        printed = result.output
-    else:
-        header = _HEADER.match(text)
-        if header is None or header.group().startswith("Script ") or _SESSION.search(header.group()):
-            return None
-        found = _EXIT.search(header.group())
-        code = int(found.group(1)) if found else None
-        printed = text[header.end() :]
-    return printed if code is not None and code >= 0 and not is_timeout(printed) else None
-
-
-def is_timeout(printed: str) -> bool:
-    """Return whether an output begins with the statement that the command was ended after its time."""
-    return _TIMEOUT.match(printed) is not None
-
-
 def parse_error(text: str) -> Ending | None:
     """Parse an error text: a refusal, a denial, a time-out, an abort, an error of Codex itself; None for
     other texts."""
@@ -193,7 +173,7 @@ def item_ending(status: str | None, exit_code: int | None, output: str) -> Endin
 def _exited(output: str, code: int | None) -> Ending:
     if code is not None and code < 0:
         return item_ending("failed", code, output)
-    return Ending("timed-out" if is_timeout(output) else "ended", clean_block(output), exit_code=code)
+    return Ending("timed-out" if _TIMEOUT.match(output) else "ended", clean_block(output), exit_code=code)
 
 
 def _plain(text: str) -> Ending:
@@ -205,24 +185,14 @@ def _denied_output(text: str) -> str:
     message 0.98-0.114)."""
     if streams := _DENIED_STREAMS.search(text):
         return "".join(streams.groups())
-    for level in (text, _unescaped(text)):
+    for level in (text, unescaped(text)):
         if printed := _DENIED_DEBUG.search(level):
-            return _unescaped(printed.group(1))
+            return unescaped(printed.group(1))
     return text
 
 
-def _unescaped(text: str) -> str:
-    return re.sub(
-        r"\\(.)",
-        lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m.group(1), m.group(1)),
-        text,
-        flags=re.DOTALL,
-    )
-
-
 def _script(header: str, texts: list[str]) -> Ending:
-    """Parse the output of a code-mode script: mostly results of commands as JSON, of which the output is
-    kept."""
+    """Parse the output of a code-mode script: mostly results of commands as JSON; their outputs are kept."""
     results = [_result(text) for text in texts]
     body = "\n".join(
         (result.output if result else text).rstrip("\n") for result, text in zip(results, texts, strict=True)

@@ -19,13 +19,15 @@ from agentdash.agents.codex.rollout.calls import CallTracker, Finished, command,
 from agentdash.agents.codex.rollout.kinds import (
     HEAD,
     RECORD_START,
-    Family,
+    SILENT,
+    Kind,
     is_json,
     kind_of,
     kind_of_item,
+    kind_text,
 )
 from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
-from agentdash.agents.codex.rollout.tokens import TokenCounter, TokenTotals
+from agentdash.agents.codex.rollout.tokens import TokenCounter
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.agents.line_events import LineEvents
 from agentdash.model.command_rules import CommandRules
@@ -65,7 +67,7 @@ _MAX_MESSAGES: Final = 500
 
 
 def prompt_of(text: str) -> str | None:
-    """Return the text of a user's prompt; None for context and instructions in the form of one."""
+    """Return the text of a user's prompt, or None for context and instructions in the form of one."""
     if _CONTEXT.match(text):
         return None
     if text.startswith("# Context from my IDE setup:"):
@@ -74,7 +76,7 @@ def prompt_of(text: str) -> str | None:
 
 
 def inter_agent_payload(text: str) -> str | None:
-    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`); None where
+    """Return the payload of a message between agents (`Message Type: NEW_TASK` ... `Payload:`), or None if
     encrypted or empty."""
     return text.partition("Payload:\n")[2].strip() or None
 
@@ -112,12 +114,10 @@ _ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),
 class RolloutReader(LineEvents):
     """Parses the lines of one rollout into events.
 
-    Every line gives events, or a `LineSkipped`, or is of a kind that is not shown. Never raises.
+    Every line gives events, or a `LineSkipped`, or has a kind that is not shown. Never raises.
 
     Args:
         thread: the thread's id, from the file's name.
-        counts_tokens: whether tokens are counted; otherwise events of token lines are without counts, one for
-            all of those that are read at once.
         rules: returns the rules that decide on commands, by the directory that a thread began in; None: they
             are not known.
     """
@@ -126,18 +126,14 @@ class RolloutReader(LineEvents):
         self,
         thread: str,
         *,
-        counts_tokens: bool = True,
         rules: Callable[[str], CommandRules] | None = None,
     ) -> None:
         super().__init__(thread, uuid_time(thread) or 0.0)
         self._rules = rules
         self._cwd = ""
-        self._counts_tokens = counts_tokens
-        self._uncounted: TokensCounted | None = None
-        """The newest token line, where tokens are not counted."""
         self._begun = False
         self._bare = False
-        """Whether the file is of the bare era: its lines have the time of its header."""
+        """Whether the lines carry no time (0.20, 0.25): they have that of the header."""
         self._path: str | None = None
         """The thread's own agent path."""
         self._policy_known = False
@@ -148,7 +144,7 @@ class RolloutReader(LineEvents):
         """Whether this turn has a prompt, to which a message is the answer."""
         self._has_result = False
         self._own_lines = OwnLineFilter(thread)
-        self._calls = CallTracker(thread, self._let_out_by)
+        self._calls = CallTracker(self._emit, self._let_out_by)
         self._tokens = TokenCounter()
         self._has_gap = False
         """Whether a part of the file was left out."""
@@ -191,9 +187,6 @@ class RolloutReader(LineEvents):
         for self._number, line in lines:
             if not line.isspace() and line:
                 self._read(line)
-        if self._uncounted is not None:
-            events.append(self._uncounted)
-            self._uncounted = None
         self._events = []  # the returned list belongs to the caller
         return events
 
@@ -215,19 +208,19 @@ class RolloutReader(LineEvents):
             self._skip("malformed", f"not JSON: {error}")
 
     def _dispatch(self, line: bytes) -> None:
-        if (head := HEAD.match(line)) and (by_head := _RULES_BY_HEAD.get((head[1], head[2]))):
-            self._apply(by_head, line)
+        if (head := HEAD.match(line)) and (usual := _RULES.get((head[1], head[2]))):
+            self._apply(usual, line)
             return
-        kind = kind_of(line)
-        rule = _RULES[kind.family].get(kind.name)
+        kind, is_bare = kind_of(line)
+        rule = _RULES.get(kind)
         if rule is None:
-            if kind.silent and line.rstrip().endswith(b"}"):
+            if kind in SILENT and line.rstrip().endswith(b"}"):
                 return
             if is_json(line):
-                self._skip("unknown", str(kind))
+                self._skip("unknown", kind_text(kind))
             else:
-                self._skip("malformed", f"not JSON: {kind}")
-        elif kind.bare:
+                self._skip("malformed", f"not JSON: {kind_text(kind)}")
+        elif is_bare:
             self._bare = True
             rule.act(self, rule.payload.decode(line))
         else:
@@ -243,14 +236,12 @@ class RolloutReader(LineEvents):
 
     def _item_completed(self, payload: records.ItemCompleted) -> None:
         kind = kind_of_item(payload.item)
-        if (rule := _RULES["item"].get(kind.name)) is not None:
+        if (rule := _RULES.get(kind)) is not None:
             rule.act(self, rule.payload.decode(payload.item), payload.started_at_ms)
-        elif not kind.silent:
-            self._skip("unknown", str(kind))
+        elif kind not in SILENT:
+            self._skip("unknown", kind_text(kind))
 
-    def leave_out(
-        self, calls: Sequence[str], *, line: int, started_line: int, time: bytes, repeated: Sequence[bytes]
-    ) -> CallsLeftOut:
+    def leave_out(self, calls: Sequence[str], *, line: int, started_line: int, time: bytes) -> CallsLeftOut:
         """Return the event of calls that have ended and are not read.
 
         Args:
@@ -258,20 +249,11 @@ class RolloutReader(LineEvents):
             line: number of the last line of them.
             started_line: number of the line that began the last one.
             time: of the newest of their lines, as written.
-            repeated: times of the lines between them that repeat the newest `turn_context`, as written.
         """
-        policy_at: tuple[float, ...] = ()
-        if self._context[1].policy is not None:
-            policy_at = tuple(_seconds(stamp) or self._at for stamp in repeated)
-        self._at = _seconds(time) or self._at
+        self._at = parse_iso(time.decode("ascii", "replace")) or self._at
         self._calls.leave_out(map(clean_line, calls))
         return CallsLeftOut(
-            at=self._at,
-            thread=self._thread,
-            line=line,
-            count=len(calls),
-            started_line=started_line,
-            policy_at=policy_at,
+            at=self._at, thread=self._thread, line=line, count=len(calls), started_line=started_line
         )
 
     # ------------------------------------------------------------ the thread, its policy, its turns
@@ -337,7 +319,7 @@ class RolloutReader(LineEvents):
     def _end_turn(self, mark: records.TurnMark, how: str) -> None:
         error = mark.error or self._error
         self._error = None
-        self._events.extend(self._calls.release())
+        self._calls.release()
         self._emit(
             TurnEnded,
             turn=_line(mark.turn_id),
@@ -360,22 +342,9 @@ class RolloutReader(LineEvents):
         self._error = error
 
     def _token_count(self, count: records.TokenCount) -> None:
-        if not self._counts_tokens:
-            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
-            return
         before = self._tokens.totals
-        self._count_tokens(before, self._tokens.count(count, self._at))
-
-    def _token_usage(self, record: records.TokenUsageRecord) -> None:
-        if not self._counts_tokens:
-            self._uncounted = TokensCounted(at=self._at, thread=self._thread, line=self._number)
-            return
-        before = self._tokens.totals
-        self._count_tokens(before, self._tokens.count_record(record))
-
-    def _count_tokens(self, before: TokenTotals, after: TokenTotals) -> None:
-        if after != before:
-            self._emit(TokensCounted, **after._asdict())
+        if (totals := self._tokens.count(count, self._at)) != before:
+            self._emit(TokensCounted, **totals._asdict())
 
     def _named(self, payload: records.ThreadNameUpdated) -> None:
         if payload.thread_name and payload.thread_id in (None, self._thread):
@@ -438,32 +407,20 @@ class RolloutReader(LineEvents):
 
     def _start(self, call: str, tool: Tool) -> None:
         if call:
-            self._events.extend(self._calls.start(clean_line(call), tool, self._at, self._number))
+            self._calls.start(clean_line(call), tool, at=self._at)
         else:
             self._skip("malformed", f"a call of {tool.name} without an id")
 
     def _tool_output(self, output: records.ToolOutput) -> None:
         if output.call_id:  # outputs without a call exist since 0.151
-            self._events.extend(
-                self._calls.add_output(clean_line(output.call_id), output.output, self._at, self._number)
-            )
+            self._calls.add_output(clean_line(output.call_id), output.output)
 
     def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
         self._has_result = self._has_result or (done.by_user and not self._is_prompted)
         if done.by_user and not self._deduplicators["shell"].is_new(dialect, done.tool.text):
             return
         started_at = possible_time(started_ms / 1000 if started_ms else None) or self._at
-        self._events.extend(
-            self._calls.finish(
-                call=clean_line(done.call),
-                tool=done.tool,
-                ending=done.ending,
-                at=self._at,
-                line=self._number,
-                started_at=started_at,
-                by_user=done.by_user,
-            )
-        )
+        self._calls.finish(done, started_at=started_at, at=self._at, line=self._number)
 
     # ------------------------------------------------------------ items and end events
 
@@ -497,10 +454,6 @@ class RolloutReader(LineEvents):
 
     def _child(self, thread: str, nickname: str | None) -> None:
         self._emit(ChildSpawned, child=clean_line(thread), nickname=_line(nickname))
-
-
-def _seconds(stamp: bytes) -> float | None:
-    return parse_iso(stamp.decode("ascii", "replace"))
 
 
 def _line(value: Any) -> str | None:
@@ -542,7 +495,6 @@ _LINES: Final = {
     b"session_meta": _SESSION_META,
     b"turn_context": _rule(msgspec.Raw, RolloutReader._turn_context),
     b"compacted": _rule(msgspec.Raw, RolloutReader._compacted),
-    b"token_usage_record": _rule(records.TokenUsageRecord, RolloutReader._token_usage),
 }
 _RESPONSES: Final = {
     b"message": _rule(records.Message, RolloutReader._message),
@@ -585,24 +537,15 @@ _ITEMS: Final = {
 }
 
 
-_RULES: Final[dict[Family, dict[bytes, _LineRule]]] = {
-    "line": _LINES,
-    "response_item": _RESPONSES,
-    "event_msg": _EVENTS,
-    "item": _ITEMS,
-    "record": {},
-}
-_RULES_BY_HEAD: Final[dict[tuple[bytes, bytes | None], _LineRule]] = {
+_RULES: Final[dict[Kind, _LineRule]] = {
     **{(name, None): rule for name, rule in _LINES.items()},
     **{(b"response_item", name): rule for name, rule in _RESPONSES.items()},
     **{(b"event_msg", name): rule for name, rule in _EVENTS.items()},
+    **{(b"item", name): rule for name, rule in _ITEMS.items()},
 }
-"""The same rules by the groups of `HEAD`, which matches most lines."""
 
 
-_MARK: Final = re.compile(
-    rb'"(?:token_(?:count|usage_record)|turn_context|thread_settings_applied|session_meta)"'
-)
+_MARK: Final = re.compile(rb'"(?:token_count|turn_context|thread_settings_applied|session_meta)"')
 """What the relevant lines contain; others that quote it are parsed in vain."""
 _FORK_MARKS: Final = (b'"forked_from_id"', b'"subagent"')
 """What the first line of a file contains that may begin with copied lines."""

@@ -106,13 +106,6 @@ class TokenCount(msgspec.Struct, gc=False):
     rate_limits: dict[str, Any] | None = None
 
 
-class TokenUsageRecord(msgspec.Struct, gc=False):
-    """`token_usage_record` (0.154+)."""
-
-    usage: Usage | None = None
-    thread_token_usage: Usage | None = None
-
-
 # ---------------------------------------------------------------- messages
 
 
@@ -206,7 +199,7 @@ class ReviewEnd(msgspec.Struct, gc=False):
     """`exited_review_mode`."""
 
     review_output: Any = None
-    """None where the review did not get to its end."""
+    """None if the review did not get to its end."""
 
 
 class Invocation(msgspec.Struct, gc=False):

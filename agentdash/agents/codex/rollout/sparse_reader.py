@@ -1,24 +1,19 @@
 """Read rollouts for audits: calls that can show nothing of a sandbox are counted, not read.
 
 Most lines of a rollout are calls that ended by themselves, and whose output has no word of a denial. A start
-and an output of which that is certain are left out, and a `CallsLeftOut` stands in their place; a
+and an output that certainly show nothing are left out, and a `CallsLeftOut` stands in their place; a
 `RolloutReader` reads all other lines. An audit of these events is that of all, several times as fast.
 """
 
 from __future__ import annotations
 
-import re
-from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from agentdash.agents.codex.policy_formats import turn_settings
 from agentdash.agents.codex.rollout import outputs, records, tools
-from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, is_complete, is_silent
+from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, SILENT, is_complete
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.rollout.tools import patch_text
 from agentdash.model.decoders import JsonDecoder
@@ -34,48 +29,11 @@ _MAX_REMEMBERED: Final = 1_000
 """Ids of calls that were left out: their lines may be written twice."""
 
 
-class _LeftOut:
-    """Calls that are left out, in the place of their last line."""
+class _Start(NamedTuple):
+    """The first line of a call that may be left out when its output is there."""
 
-    __slots__ = ("calls", "repeated", "started_line", "time")
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.started_line = 0
-        """Number of the line that began the last one."""
-        self.time = b""
-        """The latest in their lines, as written."""
-        self.repeated: list[bytes] = []
-        """Times of the lines between them that repeat the policy, as written."""
-
-    def add(self, call: str, start: _Open, ended: bytes) -> None:
-        """Add a call that ended at a time, as written."""
-        self.calls.append(call)
-        self.started_line = start.number
-        self.time = max(self.time, start.time, ended)
-
-    def add_repeated(self, times: list[bytes]) -> None:
-        """Add times of lines that repeat the policy, as written."""
-        self.repeated += times
-        self.time = max(self.time, *times, b"")
-
-
-class _Repeated(NamedTuple):
-    """A `turn_context` that repeats the one before it, with nothing but left out lines between them."""
-
-    line: bytes
-
-
-_Entry = tuple[int, bytes | _LeftOut | _Repeated]
-
-
-class _Open(NamedTuple):
-    """A call that may be left out when its output is there."""
-
-    place: int
-    """Of its first line in the kept ones."""
     number: int
-    time: bytes
+    line: bytes
     call: records.ToolCall
 
 
@@ -94,15 +52,16 @@ class SparseReader:
         self.watched: tuple[str, ...] | None = None
         """Words, and calls with one of them are read as well; None: all calls are. To be set after each list
         of events."""
-        self._kept: list[_Entry | None] = []
-        """Numbers of lines, and the lines that are to be read; None in the place of one that is not."""
-        self._open: dict[str, _Open] = {}
+        self._events: list[ThreadEvent] = []
+        self._run: list[tuple[int, bytes]] = []
+        """Lines to be read next, with their numbers."""
+        self._open: dict[str, _Start] = {}
+        self._left_out: list[str] = []
+        """Calls that were left out behind these lines."""
+        self._newest = (0, 0, b"")
+        """Of these the number of the last line, that of the newest start, and the time as written."""
         self._ended: dict[str, None] = {}
         """Calls that were left out."""
-        self._tokens: tuple[int, bytes] | None = None
-        """The newest line about tokens: earlier ones are of no use."""
-        self._context: bytes | None = None
-        """The newest line that was kept, without its time, if it is a whole `turn_context`."""
         self._is_due = False
         """Whether events are due, since what they state decides about the next lines."""
         self._is_first = True
@@ -124,45 +83,39 @@ class SparseReader:
         for number, line in enumerate(lines, first):
             if can_leave_out and self._is_left_out(number, line):
                 continue
-            self._open.clear()  # the line may be about one of them
-            self._kept.append((number, line))
+            self._keep_open()  # the line may be about one of them
+            self._run.append((number, line))
             if not can_leave_out:
                 self._note_kind(HEAD.match(line))
             if self._is_due:
-                yield self._events()
+                yield self._take_events()
                 can_leave_out = self._can_leave_out()
-        yield self._events()
+        yield self._take_events()
 
     def _can_leave_out(self) -> bool:
         return self.watched is not None and not self._reader.is_copying
 
-    def _events(self) -> list[ThreadEvent]:
-        """Return the events of the lines that were kept."""
-        events: list[ThreadEvent] = []
-        run: list[tuple[int, bytes]] = []
-        kept: list[_Entry] = [entry for entry in self._kept if entry is not None]
-        if self._tokens is not None:
-            insort(kept, self._tokens, key=itemgetter(0))
-        for number, line in kept:
-            if not isinstance(line, _LeftOut):
-                run.append((number, line if isinstance(line, bytes) else line.line))
-                continue
-            events += self._reader.read_numbered(run)
-            run.clear()
-            events.append(
-                self._reader.leave_out(
-                    line.calls,
-                    line=number,
-                    started_line=line.started_line,
-                    time=line.time,
-                    repeated=line.repeated,
-                )
+    def _keep_open(self) -> None:
+        """Let the calls be read whose output is not there yet."""
+        if self._left_out:
+            line, started_line, time = self._newest
+            self._read_run()
+            self._events.append(
+                self._reader.leave_out(self._left_out, line=line, started_line=started_line, time=time)
             )
-        events += self._reader.read_numbered(run)
-        self._kept.clear()
+            self._left_out = []
+        self._run += [(start.number, start.line) for start in self._open.values()]
         self._open.clear()
-        self._tokens = None
+
+    def _read_run(self) -> None:
+        self._events += self._reader.read_numbered(self._run)
+        self._run.clear()
+
+    def _take_events(self) -> list[ThreadEvent]:
+        self._keep_open()
+        self._read_run()
         self._is_due = False
+        events, self._events = self._events, []
         return events
 
     # ------------------------------------------------------------ which lines are left out
@@ -177,9 +130,7 @@ class SparseReader:
         kind = (head[1], head[2])
         rule = _RULES.get(kind)
         if rule is None:
-            if is_silent(*kind) and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
-                return True
-            if kind == _TURN_CONTEXT and self._is_repeated(number, line):
+            if kind in SILENT and line.rstrip().endswith(b"}") and line.find(RECORD_START, 1) < 0:
                 return True
         else:
             try:
@@ -192,25 +143,11 @@ class SparseReader:
 
     def _note_kind(self, head: Any) -> None:
         """Note what follows from the kind of a line that is read."""
-        self._context = None
         if head is None or not is_complete(head):  # any: the end of a call, too
             self._is_due = True
             return
-        if head[1] == b"turn_context":
-            self._context = _whole_context(head.string)
         self._is_first = head[1] == b"session_meta"
         self._is_due = self._is_due or self._is_first or head[2] in _ENDINGS
-
-    def _is_repeated(self, number: int, line: bytes) -> bool:
-        """Return whether a `turn_context` only repeats the one before it; it is kept as such."""
-        if self._context is None or self._open or _without_time(line) != self._context:
-            return False
-        self._kept.append((number, _Repeated(line)))
-        return True
-
-    def _token_count(self, number: int, line: bytes, _payload: Any) -> bool:
-        self._tokens = (number, line)
-        return True
 
     def _command(self, number: int, line: bytes, call: records.ToolCall) -> bool:
         arguments = call.arguments
@@ -243,8 +180,7 @@ class SparseReader:
     def _begin(self, call: records.ToolCall, number: int, line: bytes) -> bool:
         if not call.call_id or call.call_id in self._open or call.call_id in self._ended:
             return False
-        self._open[call.call_id] = _Open(len(self._kept), number, _time(line), call)
-        self._kept.append((number, line))
+        self._open[call.call_id] = _Start(number, line, call)
         return True
 
     def _output(self, number: int, line: bytes, output: records.ToolOutput) -> bool:
@@ -252,79 +188,32 @@ class SparseReader:
             return bool(output.call_id)  # the reader would pass over it
         if output.call_id not in self._open or not isinstance(output.output, str):
             return False
-        printed = outputs.printed_before_exit(output.output)
-        return printed is not None and self._end(output.call_id, printed, number, line)
+        return self._end(output.call_id, outputs.parse_text(output.output), number, line)
 
     def _item(self, number: int, line: bytes, payload: _CommandCompleted) -> bool:
         item = payload.item
         call = item.call_id or item.id
         if item.type != "CommandExecution" or item.source not in (None, "agent") or call not in self._open:
             return False
-        if item.exit_code is None or item.exit_code < 0 or item.status == "declined":
-            return False
         printed = item.aggregated_output
         if printed is None:
             printed = (item.stdout or "") + (item.stderr or "")
-        return not outputs.is_timeout(printed) and self._end(call, printed, number, line)
+        return self._end(call, outputs.item_ending(item.status, item.exit_code, printed), number, line)
 
-    def _end(self, call: str, printed: str, number: int, line: bytes) -> bool:
-        """Leave a call out, if its output shows nothing."""
-        start = self._open[call]
+    def _end(self, call: str, ending: outputs.Ending, number: int, line: bytes) -> bool:
+        """Leave a call out, if it exited by itself and its output shows nothing."""
+        start, printed = self._open[call], ending.output
+        if ending.outcome != "ended" or ending.exit_code is None:
+            return False
         if self._suspicion.of_output(printed):
             return False
         del self._open[call]
-        self._kept[start.place] = None
-        left_out = self._take_left_out() or _LeftOut()
-        left_out.add(call, start, _time(line))
-        self._kept.append((number, left_out))
+        self._left_out.append(call)
+        self._newest = (number, start.number, max(_time(start.line), _time(line)))
         self._ended[call] = None
         if len(self._ended) > _MAX_REMEMBERED:
             del self._ended[next(iter(self._ended))]
         return True
-
-    def _take_left_out(self) -> _LeftOut | None:
-        """Remove the newest calls that were left out, and return them, with what repeats the policy behind
-        them; None where another line follows them."""
-        kept = self._kept
-        repeated: list[tuple[int, _Repeated]] = []
-        while kept:
-            entry = kept[-1]
-            what = entry[1] if entry is not None else None
-            if isinstance(what, bytes):
-                break
-            kept.pop()
-            if isinstance(what, _LeftOut):
-                if repeated:
-                    what.add_repeated([_time(again.line) for _, again in reversed(repeated)])
-                return what
-            if entry is not None and what is not None:
-                repeated.append((entry[0], what))
-        kept.extend(reversed(repeated))
-        return None
-
-
-def _without_time(line: bytes) -> bytes | None:
-    """Return a line from its type on; None where it does not begin as usual."""
-    stamp = _STAMP.match(line)
-    return line[stamp.end() :] if stamp is not None else None
-
-
-def _whole_context(line: bytes) -> bytes | None:
-    """Return a `turn_context` without its time; None where it is damaged."""
-    text = _without_time(line)
-    return text if text is not None and _is_whole(text) else None
-
-
-@lru_cache(maxsize=4)
-def _is_whole(context: bytes) -> bool:
-    """Return whether a `turn_context`, without its time, can be read; most are as the one before."""
-    if context.find(RECORD_START) >= 0:
-        return False
-    try:
-        turn_settings(_context_line.decode(b"{" + context).payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
 
 
 def _time(line: bytes) -> bytes:
@@ -334,12 +223,6 @@ def _time(line: bytes) -> bytes:
 
 
 # ---------------------------------------------------------------- the tables
-
-_TURN_CONTEXT: Final = (b"turn_context", None)
-_STAMP: Final = re.compile(
-    rb'\{"timestamp":"[\dT:.Z+-]{8,40}",(?:"ordinal":(?:0|[1-9]\d{0,17}),)?(?="type":")'
-)
-_context_line: Final = JsonDecoder(records.Line[dict[str, Any]])
 
 
 class _Item(records.Command, gc=False):
@@ -353,7 +236,7 @@ class _CommandCompleted(msgspec.Struct, gc=False):
 
     item: _Item
     started_at_ms: int | None = None
-    """As the reader wants it: otherwise the line is malformed."""
+    """As the reader wants it: another type is malformed."""
 
 
 class _Rule(NamedTuple):
@@ -367,8 +250,7 @@ def _rule(payload: Any, act: Callable[..., bool]) -> _Rule:
 
 
 _RULES: Final = {
-    (b"event_msg", b"token_count"): _rule(records.TokenCount, SparseReader._token_count),
-    (b"token_usage_record", None): _rule(records.TokenUsageRecord, SparseReader._token_count),
+    (b"event_msg", b"token_count"): _rule(records.TokenCount, lambda *_: True),  # if it is not damaged
     (b"response_item", b"function_call"): _rule(records.ToolCall, SparseReader._command),
     (b"response_item", b"custom_tool_call"): _rule(records.ToolCall, SparseReader._patch),
     (b"response_item", b"function_call_output"): _rule(records.ToolOutput, SparseReader._output),

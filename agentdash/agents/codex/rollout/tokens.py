@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentdash.agents.codex.rollout.records import TokenCount, TokenUsageRecord, Usage
+from agentdash.agents.codex.rollout.records import TokenCount, Usage
 from agentdash.model.times import parse_iso, possible_time
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
@@ -25,17 +25,6 @@ class TokenTotals(NamedTuple):
     limit_resets_at: float | None = None
     by_model: tuple[ModelUsage, ...] = ()
 
-    def updated(self, newer: TokenTotals) -> TokenTotals:
-        """Return these counts with those that are known of newer ones."""
-        return TokenTotals(
-            self.total if newer.total is None else newer.total,
-            self.context if newer.context is None else newer.context,
-            self.window if newer.window is None else newer.window,
-            self.limit_used if newer.limit_used is None else newer.limit_used,
-            self.limit_resets_at if newer.limit_resets_at is None else newer.limit_resets_at,
-            newer.by_model or self.by_model,
-        )
-
 
 class TokenCounter:
     """Counts the tokens that one thread used itself.
@@ -53,11 +42,6 @@ class TokenCounter:
         self._by_model: tuple[ModelUsage, ...] = ()
         self._before: TokenUsage | None = None
         """The total of the newest count."""
-        self._recorded: TokenUsage | None = None
-        """The request of the newest record, until its `token_count` comes."""
-        self._before_record: TokenUsage | None = None
-        """The total of the newest record: where a process died between the two, those of later counts are
-        smaller."""
         self._gap = False
         """Whether a part of the file was left out since then."""
         self._is_fork = False
@@ -74,12 +58,9 @@ class TokenCounter:
         self._is_fork = True
 
     def skip_lines(self) -> None:
-        """Note that a part of the file was left out: its tokens are of models that are not known."""
+        """Note that a part of the file was left out: the models of its tokens are not known."""
         self._gap = True
         self._model = self._tier = None
-        if self._recorded is not None and self._before is not None and self._before != self._before_record:
-            self._before += self._recorded  # its `token_count` is among the lines left out
-        self._recorded = None
 
     def inherit(self, count: TokenCount) -> None:
         """Take a copied `token_count`: its totals are the parent's."""
@@ -92,46 +73,24 @@ class TokenCounter:
         used, resets_at = _primary(count.rate_limits, at)
         newer = TokenTotals(limit_used=used, limit_resets_at=resets_at)
         if (info := count.info) is not None:
-            total = _usage(info.total_token_usage)
-            if self._recorded is not None and self._recorded == _usage(info.last_token_usage):
-                self._before, self._recorded = total, None  # its record was counted
-            if self._gap and total and self._before and self._before_record:
-                self._before_record += total - self._before  # its record is among the lines left out
-            newer = self._counted(total, info.last_token_usage, self._before)._replace(
-                window=info.model_context_window, limit_used=used, limit_resets_at=resets_at
+            last = info.last_token_usage
+            if (total := _usage(info.total_token_usage)) is not None:
+                self._add(total, _usage(last))
+                self._before = total
+            by_model = () if self._is_lost else self._by_model
+            newer = newer._replace(
+                total=sum(each.usage.total for each in by_model) if by_model else None,
+                context=last.total_tokens if last else None,
+                window=info.model_context_window,
+                by_model=by_model,
             )
-            self._before = total or self._before
-        self.totals = self.totals.updated(newer)
+        known = {name: value for name, value in newer._asdict().items() if value not in (None, ())}
+        self.totals = self.totals._replace(**known)
         return self.totals
 
-    def count_record(self, record: TokenUsageRecord) -> TokenTotals:
-        """Return the totals after a `token_usage_record`, which precedes a `token_count` with the same
-        values."""
-        total, before = _usage(record.thread_token_usage), self._before_record or self._before
-        newer = self._counted(total, record.usage, before)
-        self._before_record = total or before
-        self._before = self._before or self._before_record
-        self._recorded = _usage(record.usage)
-        self.totals = self.totals.updated(newer)
-        return self.totals
-
-    def _counted(
-        self, total: TokenUsage | None, last: Usage | None, before: TokenUsage | None
-    ) -> TokenTotals:
-        """Return the totals after a count with this total, of which `last` is the newest part, and the total
-        before it."""
-        if total is not None:
-            self._add(total, _usage(last), before)
-        by_model = () if self._is_lost else self._by_model
-        return TokenTotals(
-            total=sum(each.usage.total for each in by_model) if by_model else None,
-            context=last.total_tokens if last else None,
-            by_model=by_model,
-        )
-
-    def _add(self, total: TokenUsage, request: TokenUsage | None, before: TokenUsage | None) -> None:
+    def _add(self, total: TokenUsage, request: TokenUsage | None) -> None:
         """Add what is new in a total since the one before it; `request` is its newest part."""
-        gap = self._gap
+        gap, before = self._gap, self._before
         self._gap = False
         if before == total:
             return

@@ -1,4 +1,4 @@
-"""Describe tool calls of all Codex versions: kind, text, directory and escalation."""
+"""Describe tool calls of all Codex versions: kind, text, directory, escalation and changes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,38 @@ from agentdash.model.changes import ChangeKind, Diff, FileChange, file_changes, 
 from agentdash.model.events import CallKind, Escalation
 from agentdash.model.sanitize import MAX_BLOCK_CHARS, clean_block, clean_line
 
-_MAX_ARGUMENTS_CHARS: Final = 400
-"""Of arguments that are shown as JSON."""
+_MAX_SHOWN_CHARS: Final = 400
+"""Of arguments that are shown as JSON, and of a patch that is shown as it is."""
+_OWN_NAMESPACES: Final = ("functions", "multi_agent_v1", "collaboration", "container", "local")
+_KINDS: Final[dict[str, CallKind]] = {
+    **dict.fromkeys(("shell", "container.exec", "local_shell", "shell_command"), "command"),
+    **dict.fromkeys(("exec_command", "unified_exec"), "command"),
+    "write_stdin": "poll",
+    "apply_patch": "patch",
+    **dict.fromkeys(("request_user_input", "request_user_input_async"), "question"),
+    "request_permissions": "permission",
+    "spawn_agent": "spawn",
+    **dict.fromkeys(("wait", "wait_agent"), "wait"),
+}
+"""By the name of the tool, without its namespace."""
+
+
+class Tool(NamedTuple):
+    """The description of a tool call."""
+
+    kind: CallKind
+    name: str
+    text: str
+    cwd: str | None = None
+    escalation: Escalation | None = None
+    session: str | None = None
+    """The running command that a poll reads from: its session number, or `cell N`."""
+    script: str = ""
+    """The shell script of a command as written, with newlines; empty where it is not known or too long."""
+    shell: str = ""
+    """The POSIX shell that runs it, by name (`bash`); empty where it is not known."""
+    changes: tuple[FileChange, ...] = ()
+    """What a patch is to change, or has changed."""
 
 
 def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any] | None) -> Tool:
@@ -29,30 +59,25 @@ def describe(name: str, namespace: str | None, arguments: str | Mapping[str, Any
         namespace: `mcp__server__`, `multi_agent_v1`, `collaboration` ... (about 0.110+).
         arguments: JSON in a string, as written, or decoded already. Text that is not JSON is shown as it is.
     """
+    tool = sys.intern(_full_name(name, namespace))
+    kind = _KINDS.get(tool, "other")
+    args = arguments
     if isinstance(arguments, str):
         try:
-            decoded = msgspec.json.decode(arguments)
+            args = msgspec.json.decode(arguments)
         except msgspec.DecodeError:
-            decoded = None
-    else:
-        decoded = arguments
-    tool = sys.intern(_full_name(name, namespace))
-    if not isinstance(decoded, dict):
-        return Tool(
-            KINDS.get(tool, "other"),
-            tool,
-            clean_line(arguments if isinstance(arguments, str) else "", _MAX_ARGUMENTS_CHARS),
-        )
-    kind: CallKind = "poll" if tool == "wait" and "cell_id" in decoded else KINDS.get(tool, "other")
+            args = None
+    if not isinstance(args, dict):
+        return Tool(kind, tool, clean_line(_string(arguments), _MAX_SHOWN_CHARS))
     if kind == "command":
-        return _command(tool, decoded)
+        return _describe_command(tool, args)
     if kind == "patch":
-        patch = _string(decoded.get("input")) or _string(decoded.get("patch"))
-        return Tool(kind, tool, patch_text(patch), changes=patch_changes(patch))
+        return _describe_patch(tool, _string(args.get("input")) or _string(args.get("patch")))
+    if tool == "wait" and "cell_id" in args:
+        return _poll(tool, f"cell {args.get('cell_id')}", "")
     if kind == "poll":
-        return _poll(tool, decoded)
-    text = _TEXTS[kind](decoded) if kind in _TEXTS else _TEXTS_OF_OTHERS.get(tool, _brief)(decoded)
-    return Tool(kind, tool, clean_line(text))
+        return _poll(tool, str(args.get("session_id")), _string(args.get("chars")))
+    return Tool(kind, tool, clean_line(_TEXTS[tool](args) if tool in _TEXTS else brief(args)))
 
 
 def describe_custom(name: str, namespace: str | None, text: str) -> Tool:
@@ -60,34 +85,10 @@ def describe_custom(name: str, namespace: str | None, text: str) -> Tool:
     (0.15x+)."""
     tool = _full_name(name, namespace)
     if tool == "apply_patch":
-        return Tool("patch", tool, patch_text(text), changes=patch_changes(text))
-    return (
-        describe_script(tool, text)
-        if tool == "exec"
-        else Tool("other", tool, clean_line(text, _MAX_ARGUMENTS_CHARS))
-    )
-
-
-def plain_path(path: str | None) -> str | None:
-    """Return a path; that of items is a `file://` URI (0.150+)."""
-    if path is None:
-        return None
-    return clean_line(unquote(path[7:]) if path.startswith("file://") else path)
-
-
-def mcp_name(server: str, tool: str) -> str:
-    """Return `server.tool` for all spellings of its parts."""
-    return clean_line(f"{server.removeprefix('mcp__').rstrip('_')}.{tool}".lstrip("."))
-
-
-def brief(arguments: Any) -> str:
-    """Return arguments as short JSON."""
-    return clean_line(msgspec.json.encode(arguments).decode(), _MAX_ARGUMENTS_CHARS) if arguments else ""
-
-
-# ---------------------------------------------------------------- names and kinds
-
-_OWN_NAMESPACES: Final = {"functions", "multi_agent_v1", "collaboration", "container", "local"}
+        return _describe_patch(tool, text)
+    if tool == "exec":
+        return _describe_javascript(tool, text)
+    return Tool("other", tool, clean_line(text, _MAX_SHOWN_CHARS))
 
 
 def _full_name(name: str, namespace: str | None) -> str:
@@ -101,45 +102,97 @@ def _full_name(name: str, namespace: str | None) -> str:
     return mcp_name(space, name)
 
 
+def mcp_name(server: str, tool: str) -> str:
+    """Return `server.tool` for all spellings of its parts."""
+    return clean_line(f"{server.removeprefix('mcp__').rstrip('_')}.{tool}".lstrip("."))
+
+
+def plain_path(path: str | None) -> str | None:
+    """Return a path; that of items is a `file://` URI (0.150+)."""
+    if path is None:
+        return None
+    return clean_line(unquote(path[7:]) if path.startswith("file://") else path)
+
+
+def brief(arguments: Any) -> str:
+    """Return arguments as short JSON."""
+    return clean_line(msgspec.json.encode(arguments).decode(), _MAX_SHOWN_CHARS) if arguments else ""
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 # ---------------------------------------------------------------- commands
 
+_POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
+_SHELLS: Final = _POSIX_SHELLS | {"fish", "pwsh", "powershell", "cmd"}
 
-def _command(tool: str, args: Mapping[str, Any]) -> Tool:
+
+class ShellCommand(NamedTuple):
+    """A command line."""
+
+    text: str
+    """On one line."""
+    script: str
+    """As written; empty if no POSIX shell runs it, or it is too long."""
+    shell: str
+    """The POSIX shell that runs it, by name, or an empty string."""
+
+
+def shell_command(argv: Sequence[str] | str, shell: str = "") -> ShellCommand:
+    """Return the command line of an argv; of a shell's, the script alone.
+
+    Args:
+        argv: words, or a script.
+        shell: path of the shell that runs a script, where it is known.
+    """
+    if isinstance(argv, str):
+        name, script = posixpath.basename(shell), argv
+    else:
+        name = _shell_of(argv)
+        script = argv[-1] if name else shlex.join(argv)
+    text = clean_line(script)
+    runs_posix = not name or name in _POSIX_SHELLS
+    kept = clean_block(script) if runs_posix and len(script) <= MAX_BLOCK_CHARS else ""
+    return ShellCommand(text, text if kept == text else kept, posix_shell(name))
+
+
+def posix_shell(name: str) -> str:
+    """Return the name of a POSIX shell, or an empty string for that of another shell."""
+    return name if name in _POSIX_SHELLS else ""
+
+
+def _shell_of(argv: Sequence[str]) -> str:
+    """Return the shell that runs the last argument as a script, or an empty string."""
+    if len(argv) < 3 or argv[-2].lower() not in ("-c", "-lc", "-ic", "-command", "/c"):
+        return ""
+    name = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe")
+    return name if name in _SHELLS else ""
+
+
+def _describe_command(tool: str, args: Mapping[str, Any]) -> Tool:
     argv = args.get("command", args.get("cmd"))
-    words = (
-        [str(word) for word in argv]
-        if isinstance(argv, Sequence) and not isinstance(argv, str)
-        else _string(argv)
-    )
-    cwd = _string(args.get("workdir") or args.get("working_directory"))
+    words = [str(word) for word in argv] if isinstance(argv, list) else _string(argv)
     session = args.get("session_id")
-    if (
-        tool == "unified_exec" and session is not None
-    ):  # 0.4x: one tool that starts commands and writes to them
-        return Tool("poll", tool, _poll_text(str(session), " ".join(words)), session=str(session))
-    kind: CallKind = "patch" if _is_patch(words) else "command"
-    text = (
-        patch_text(words if isinstance(words, str) else words[-1]) if kind == "patch" else command_text(words)
-    )
-    shell = _string(args.get("shell"))  # exec_command: another shell than the user's
-    runs_posix = not shell or posix_shell(posixpath.basename(shell))
-    script = command_script(words) if kind == "command" and runs_posix else ""
-    return Tool(
-        kind=kind,
-        name=tool,
-        text=text,
-        cwd=plain_path(cwd) if cwd else None,
-        escalation=_escalation(args),
-        script=text if script == text else script,  # mostly: kept once
-        shell=shell_name(words, shell) if kind == "command" else "",
-        changes=patch_changes(words if isinstance(words, str) else words[-1]) if kind == "patch" else (),
-    )
+    if tool == "unified_exec" and session is not None:  # 0.4x: one tool starts commands and writes to them
+        return _poll(tool, str(session), " ".join(words))
+    cwd = _string(args.get("workdir") or args.get("working_directory"))
+    called = Tool("command", tool, "", plain_path(cwd) if cwd else None, _escalation(args))
+    if _is_patch(words):
+        patch = words if isinstance(words, str) else words[-1]
+        return called._replace(kind="patch", text=patch_text(patch), changes=patch_changes(patch))
+    return called._replace(**shell_command(words, _string(args.get("shell")))._asdict())
 
 
 def _is_patch(argv: Sequence[str] | str) -> bool:
     """Return whether a shell call applies a patch: `apply_patch PATCH`, or a here-document."""
     script = argv if isinstance(argv, str) else (argv[-1] if argv else "")
-    if "*** Begin Patch" not in script:
+    if _BEGIN not in script:
         return False
     if not isinstance(argv, str) and argv[0] in ("apply_patch", "applypatch"):
         return True
@@ -149,50 +202,28 @@ def _is_patch(argv: Sequence[str] | str) -> bool:
 def _escalation(args: Mapping[str, Any]) -> Escalation | None:
     """Parse a request for more than the sandbox permits, in its three forms (until about 0.9x, since about
     0.8x, since 0.117)."""
-    permissions = args.get("sandbox_permissions")
-    rule = args.get("prefix_rule")
-    prefix = (
-        tuple(clean_line(str(word)) for word in rule)
-        if isinstance(rule, Sequence) and not isinstance(rule, str)
-        else ()
-    )
+    permissions, rule = args.get("sandbox_permissions"), args.get("prefix_rule")
+    prefix = tuple(clean_line(str(word)) for word in rule) if isinstance(rule, list) else ()
     reason = clean_line(_string(args.get("justification"))) or None
     if permissions == "require_escalated" or args.get("with_escalated_permissions") is True:
         return Escalation("escalated", reason, prefix)
     return Escalation("additional", reason, prefix) if permissions == "with_additional_permissions" else None
 
 
-def _poll(tool: str, args: Mapping[str, Any]) -> Tool:
-    if tool == "wait":
-        session = f"cell {clean_line(str(args.get('cell_id')))}"
-        return Tool("poll", tool, session, session=session)
-    session = clean_line(str(args.get("session_id")))
-    return Tool("poll", tool, _poll_text(session, _string(args.get("chars"))), session=session)
-
-
-def _poll_text(session: str, typed: str) -> str:
-    return clean_line(f"session {session}: {typed.rstrip()}" if typed.strip() else f"session {session}")
+def _poll(tool: str, session: str, typed: str) -> Tool:
+    session = clean_line(session)
+    text = session if session.startswith("cell ") else f"session {session}"
+    return Tool(
+        "poll", tool, clean_line(f"{text}: {typed.rstrip()}" if typed.strip() else text), session=session
+    )
 
 
 # ---------------------------------------------------------------- texts of the other tools
 
 
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _brief(args: Mapping[str, Any]) -> str:
-    return brief(args)
-
-
 def _question(args: Mapping[str, Any]) -> str:
-    questions = args.get("questions")
-    texts = (
-        [_string(q.get("question")) for q in questions if isinstance(q, dict)]
-        if isinstance(questions, Sequence)
-        else []
-    )
-    return " / ".join(q for q in texts if q) or brief(args)
+    texts = (_string(question.get("question")) for question in _dicts(args.get("questions")))
+    return " / ".join(filter(None, texts)) or brief(args)
 
 
 def _permission(args: Mapping[str, Any]) -> str:
@@ -202,53 +233,38 @@ def _permission(args: Mapping[str, Any]) -> str:
 def _spawn(args: Mapping[str, Any]) -> str:
     """v1 `{message | items}`; v2 (0.137+) `{task_name, message}`, whose message may be encrypted."""
     message = _string(args.get("message"))
-    if not message and isinstance(items := args.get("items"), Sequence):
-        message = " ".join(_string(item.get("text")) for item in items if isinstance(item, dict))
-    task = _string(args.get("task_name"))
-    return f"{task}: {message}" if task and message else task or message
+    message = message or " ".join(_string(item.get("text")) for item in _dicts(args.get("items")))
+    return ": ".join(filter(None, (_string(args.get("task_name")), message)))
 
 
 def _wait(args: Mapping[str, Any]) -> str:
     targets = args.get("targets") or args.get("ids")
-    return (
-        " ".join(str(t) for t in targets)
-        if isinstance(targets, Sequence) and not isinstance(targets, str)
-        else ""
-    )
+    return " ".join(map(str, targets)) if isinstance(targets, list) else ""
 
 
 def _plan(args: Mapping[str, Any]) -> str:
-    steps = (
-        [s for s in args.get("plan") or () if isinstance(s, dict)]
-        if isinstance(args.get("plan"), Sequence)
-        else []
-    )
-    done = sum(s.get("status") == "completed" for s in steps)
-    now = next((_string(s.get("step")) for s in steps if s.get("status") == "in_progress"), "")
+    steps = _dicts(args.get("plan"))
+    done = sum(step.get("status") == "completed" for step in steps)
+    now = next((_string(step.get("step")) for step in steps if step.get("status") == "in_progress"), "")
     return f"{done}/{len(steps)} {now}".strip()
 
 
 def _message(args: Mapping[str, Any]) -> str:
-    """Return target and text of `send_input`, `send_message`, `followup_task`, `close_agent` ..."""
-    return " ".join(
-        filter(None, (_string(args.get("target") or args.get("id")), _string(args.get("message"))))
-    )
+    target = _string(args.get("target") or args.get("id"))
+    return " ".join(filter(None, (target, _string(args.get("message")))))
 
 
-_TEXTS: Final[dict[CallKind, Callable[[Mapping[str, Any]], str]]] = {
-    "question": _question,
-    "permission": _permission,
-    "spawn": _spawn,
-    "wait": _wait,
-}
-_TEXTS_OF_OTHERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+_MESSAGES: Final = ("send_input", "send_message", "followup_task", "resume_agent", "close_agent")
+_TEXTS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+    **dict.fromkeys(("request_user_input", "request_user_input_async"), _question),
+    "request_permissions": _permission,
+    "spawn_agent": _spawn,
+    **dict.fromkeys(("wait", "wait_agent"), _wait),
     "update_plan": _plan,
     "view_image": lambda args: _string(args.get("path")),
-    **dict.fromkeys(
-        ("send_input", "send_message", "followup_task", "resume_agent", "close_agent", "interrupt_agent"),
-        _message,
-    ),
+    **dict.fromkeys((*_MESSAGES, "interrupt_agent"), _message),
 }
+"""What is shown of the arguments of a tool; of another one they are shown as JSON."""
 
 
 def parts_text(content: Sequence[Part] | str | None) -> str:
@@ -259,9 +275,7 @@ def parts_text(content: Sequence[Part] | str | None) -> str:
     return "\n".join(part.text for part in content if part.text)
 
 
-# ------------------------------------------------------------
-# Describe the scripts of code mode (0.15x+): JavaScript that calls the tools, by its literal parts
-
+# ---------------------------------------------------------------- scripts of code mode (0.15x+)
 
 _MAX_SCRIPT_CHARS: Final = 16_000
 """Of a script, searched by patterns."""
@@ -284,39 +298,33 @@ _JS_PRINT: Final = re.compile(
 )
 """`text(r.output);`"""
 _JS_CALL: Final = re.compile(r"\btools\.(\w+)\s*\(")
+_BY_WEIGHT: Final[tuple[CallKind, ...]] = (
+    *("command", "patch", "spawn", "question", "permission", "wait", "poll"),
+)
+"""The first of these that a script calls is its kind."""
 
 
-def describe_script(tool: str, js: str) -> Tool:
+def _describe_javascript(tool: str, js: str) -> Tool:
     """Describe a script by the literal commands in it (computed ones are not found), else by its first line
     of code."""
     js = js[:_MAX_SCRIPT_CHARS]
-    called = [KINDS.get(name, "other") for name in _JS_CALL.findall(js)]
-    kind: CallKind = next(
-        (k for k in ("command", "patch", "spawn", "question", "permission", "wait", "poll") if k in called),
-        "other",
-    )
-    commands = [_js_text(literal) for literal in _JS_COMMAND.findall(js)] if kind == "command" else []
+    called = {_KINDS.get(name, "other") for name in _JS_CALL.findall(js)}
+    kind: CallKind = next((kind for kind in _BY_WEIGHT if kind in called), "other")
+    text = ""
+    if kind == "command":
+        text = "; ".join(map(_js_text, _JS_COMMAND.findall(js)))
+    elif kind == "patch":
+        text = patch_text(js.replace("\\n", "\n"))
     code = (line.strip() for line in js.splitlines())
-    patch = patch_text(js.replace("\\n", "\n")) if kind == "patch" else ""
-    text = (
-        "; ".join(commands)
-        or patch
-        or next((line for line in code if line and not line.startswith("//")), "")
-    )
+    patches = map(_js_text, _JS_PATCH.findall(js))
     return Tool(
         kind=kind,
         name=tool,
-        text=clean_line(text),
-        escalation=_script_escalation(js),
+        text=clean_line(text or next((line for line in code if line and not line.startswith("//")), "")),
+        escalation=_escalation_in_javascript(js),
         script=_printed_commands(js) if kind == "command" else "",
-        changes=_script_changes(js) if "apply_patch" in js else (),
+        changes=tuple(change for patch in patches for change in patch_changes(patch)),
     )
-
-
-def _script_changes(js: str) -> tuple[FileChange, ...]:
-    """Return the changes of the literal patches in a script; computed ones are not found."""
-    patches = (_js_text(literal) for literal in _JS_PATCH.findall(js))
-    return tuple(change for patch in patches for change in patch_changes(patch))
 
 
 def _printed_commands(js: str) -> str:
@@ -341,19 +349,20 @@ def _printed_commands(js: str) -> str:
             at = shown.end()
         else:
             return ""
-    return command_script(
-        "\n".join(f"(\n{each}\n)" for each in printed) if len(printed) > 1 else "".join(printed)
-    )
+    script = "".join(printed)
+    if len(printed) > 1:
+        script = "\n".join(f"(\n{each}\n)" for each in printed)
+    return shell_command(script).script
 
 
-def _script_escalation(js: str) -> Escalation | None:
+def _escalation_in_javascript(js: str) -> Escalation | None:
     requested = _JS_ESCALATION.search(js)
     if requested is None:
         return None
     reason = _JS_REASON.search(js)
     return Escalation(
-        "escalated" if requested.group(1) == "require_escalated" else "additional",
-        clean_line(_js_text(reason.group(1))) if reason else None,
+        "escalated" if requested[1] == "require_escalated" else "additional",
+        clean_line(_js_text(reason[1])) if reason else None,
     )
 
 
@@ -363,104 +372,36 @@ def _js_text(literal: str) -> str:
             return msgspec.json.decode(literal, type=str)
         except msgspec.DecodeError:
             pass
+    return unescaped(literal[1:-1])
+
+
+def unescaped(text: str) -> str:
+    r"""Return a text with `\n`, `\"` and the like as what they stand for."""
     return re.sub(
-        r"\\(.)", lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), literal[1:-1], flags=re.DOTALL
+        r"\\(.)", lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m[1], m[1]), text, flags=re.DOTALL
     )
 
 
-KINDS: Final[dict[str, CallKind]] = {
-    "shell": "command",
-    "container.exec": "command",
-    "local_shell": "command",
-    "shell_command": "command",
-    "exec_command": "command",
-    "unified_exec": "command",
-    "write_stdin": "poll",
-    "apply_patch": "patch",
-    "request_user_input": "question",
-    "request_user_input_async": "question",
-    "request_permissions": "permission",
-    "spawn_agent": "spawn",
-    "wait": "wait",
-    "wait_agent": "wait",
-}
-"""By the name of the tool, without its namespace."""
-
-
-class Tool(NamedTuple):
-    """The description of a tool call."""
-
-    kind: CallKind
-    name: str
-    text: str
-    cwd: str | None = None
-    escalation: Escalation | None = None
-    session: str | None = None
-    """The running command that a poll reads from: its session number, or `cell N`."""
-    script: str = ""
-    """The shell script of a command as written, with newlines; empty where it is not known or too long."""
-    shell: str = ""
-    """The POSIX shell that runs it, by name (`bash`); empty where it is not known."""
-    changes: tuple[FileChange, ...] = ()
-    """What a patch is to change, or has changed."""
-
-
-_POSIX_SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash", "ash", "ksh"))
-_SHELLS: Final = _POSIX_SHELLS | {"fish", "pwsh", "powershell", "cmd"}
-
-
-def command_text(argv: Sequence[str] | str) -> str:
-    """Return the command line of an argv; of a shell's, the script alone."""
-    if isinstance(argv, str):
-        return clean_line(argv)
-    return clean_line(argv[-1] if _shell_of(argv) else shlex.join(argv))
-
-
-def command_script(argv: Sequence[str] | str) -> str:
-    """Return the script of a command as written; empty if no POSIX shell runs it, or it is too long."""
-    if isinstance(argv, str):
-        script = argv
-    elif (shell := _shell_of(argv)) is None:
-        script = shlex.join(argv)
-    elif shell in _POSIX_SHELLS:
-        script = argv[-1]
-    else:
-        return ""
-    return clean_block(script) if len(script) <= MAX_BLOCK_CHARS else ""
-
-
-def shell_name(argv: Sequence[str] | str, path: str = "") -> str:
-    """Return the POSIX shell of an argv, or at a path, by its name, or an empty string."""
-    found = posixpath.basename(path) if isinstance(argv, str) else _shell_of(argv)
-    return found if found in _POSIX_SHELLS else ""
-
-
-def posix_shell(name: str) -> str:
-    """Return the name of a POSIX shell, empty for that of another shell."""
-    return name if name in _POSIX_SHELLS else ""
-
-
-def _shell_of(argv: Sequence[str]) -> str | None:
-    """Return the shell that runs the last argument as a script, or None."""
-    if len(argv) < 3 or argv[-2].lower() not in ("-c", "-lc", "-ic", "-command", "/c"):
-        return None
-    shell = posixpath.basename(argv[0].replace("\\", "/")).removesuffix(".exe")
-    return shell if shell in _SHELLS else None
-
-
-# ------------------------------------------------------------
-# Parse what patches change: the text that the model wrote, and the changes that Codex has applied
-
+# ---------------------------------------------------------------- patches: as written, and as applied
 
 _FILE: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _MOVE: Final = re.compile(r"\*\*\* Move to: (.+)")
-_KINDS: Final[Mapping[str, ChangeKind]] = {"Add": "add", "Update": "update", "Delete": "delete"}
+_CHANGES: Final[Mapping[str, ChangeKind]] = {"Add": "add", "Update": "update", "Delete": "delete"}
 _BEGIN: Final = "*** Begin Patch"
 _END: Final = "*** End Patch"
-_MAX_PATCH_CHARS: Final = 400
-"""Of a patch that is shown as it is."""
 _CONTENT: Final = ("+", "-", " ", "@@")
 """How the lines of a diff begin. An empty line stands for an empty line of context."""
+
+
+def _describe_patch(tool: str, patch: str) -> Tool:
+    return Tool("patch", tool, patch_text(patch), changes=patch_changes(patch))
+
+
+def patch_text(patch: str) -> str:
+    """Return `add a.py, update b.py` of a patch; its beginning where it names no files."""
+    files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
+    named = ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files)
+    return clean_line(named or clean_block(patch, _MAX_SHOWN_CHARS))
 
 
 def patch_changes(text: str) -> tuple[FileChange, ...]:
@@ -482,10 +423,7 @@ def _diffs(patch: str) -> Iterator[Diff]:
         if header := _FILE.fullmatch(line.rstrip()):
             if kind is not None:
                 yield Diff(path, kind, lines, moved_to)
-            path = header[2].strip()
-            kind = _KINDS[header[1]]
-            moved_to = None
-            lines = []
+            path, kind, moved_to, lines = header[2].strip(), _CHANGES[header[1]], None, []
         elif move := _MOVE.fullmatch(line.rstrip()):
             moved_to = move[1].strip()
         elif line.startswith(_CONTENT):
@@ -493,12 +431,8 @@ def _diffs(patch: str) -> Iterator[Diff]:
         elif not line and kind == "update":
             lines.append(" ")
     if kind is not None:
-        yield Diff(path, kind, _without_end(lines), moved_to)
-
-
-def _without_end(lines: list[str]) -> list[str]:
-    """Return lines without the empty one that precedes the end of a patch."""
-    return lines[:-1] if lines and lines[-1] == " " else lines
+        # without the empty line that precedes the end of a patch
+        yield Diff(path, kind, lines[:-1] if lines[-1:] == [" "] else lines, moved_to)
 
 
 def applied_changes(changes: Mapping[str, Any]) -> tuple[FileChange, ...]:
@@ -514,43 +448,13 @@ def _applied(changes: Mapping[str, Any]) -> Iterator[Diff]:
     for path, change in changes.items():
         if not isinstance(change, Mapping):
             continue
-        kind = change.get("type")
-        detail = change
+        kind, detail = change.get("type"), change
         if kind is None and len(change) == 1:
             kind, detail = next(iter(change.items()))
         if not isinstance(detail, Mapping):
             detail = {}
         if kind == "update":
-            move = detail.get("move_path")
-            yield Diff(
-                path=path,
-                kind="update",
-                lines=_text(detail.get("unified_diff")).removesuffix("\n").split("\n"),
-                moved_to=move if isinstance(move, str) else None,
-            )
+            lines = _string(detail.get("unified_diff")).removesuffix("\n").split("\n")
+            yield Diff(path, "update", lines, _string(detail.get("move_path")) or None)
         elif kind in ("add", "delete"):
-            yield whole_file(path, kind, _text(detail.get("content")))
-
-
-def patch_text(patch: str) -> str:
-    """Return `add a.py, update b.py` of a patch; its beginning where it names no files."""
-    files = re.findall(r"^\*\*\* (Add|Update|Delete) File: (.+)$", patch, re.MULTILINE)
-    return clean_line(
-        ", ".join(f"{verb.lower()} {path.strip()}" for verb, path in files)
-        or clean_block(patch, _MAX_PATCH_CHARS)
-    )
-
-
-def changes_text(changes: Mapping[str, Any]) -> str:
-    """Return the same of a `changes` map, path -> `{"type": "add"}` or `{"add": ...}`."""
-
-    def verb(change: Any) -> str:
-        return (
-            str(change.get("type") or next(iter(change), "change")) if isinstance(change, dict) else "change"
-        )
-
-    return clean_line(", ".join(f"{verb(change)} {path}" for path, change in changes.items()))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+            yield whole_file(path, kind, _string(detail.get("content")))

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
-from agentdash.engine.judge.findings.policy_checks import is_outside
+from agentdash.engine.judge.findings.observations import is_outside
 from agentdash.engine.judge.findings.wording import at_line, make_finding, period_in_words, policy_in_words
 from agentdash.model.denials import Remedy
 from agentdash.model.events import SandboxFailed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
+from agentdash.model.layers import NO_SANDBOX, DifferingField, Layer, LayerField
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.policy import Filesystem
 from agentdash.model.requested import Requested, RequestField
@@ -34,6 +34,8 @@ _INSTALL: Final = Remedy(
 _RESTART: Final = Remedy(
     "start Claude Code again, when the reason is mended: it does not try again by itself"
 )
+_AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
+"""`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
 
 
 # ---------------------------------------------------------------- switched on, and not there
@@ -45,55 +47,48 @@ def sandbox_silently_off(thread: Thread, requests: Sequence[Requested]) -> Itera
         return
     outside = [o for o in thread.observations if not o.by_user and is_outside(o) and o.granted is None]
     if thread.sandbox_failed is not None:
-        later = [o for o in outside if o.last > thread.sandbox_failed.at]
-        yield _failed(thread, thread.sandbox_failed, later)
+        yield _failed(thread, thread.sandbox_failed, outside)
         return
     request = next((each for each in reversed(requests) if _asks_for_sandbox(each)), None)
     if request is None or request.read_at is not None:
         return  # read after it was written: which settings were in force is not known
     since = (request.since or 0.0) - _LOG_TOLERANCE_S
     told = next((p for p in thread.policies if p.since >= since and p.policy.is_full_access), None)
-    unknown = [o for o in outside if _is_unstated(o, thread) and o.first >= since]
     if told is not None:
         yield _silently_off(request, told, [o for o in outside if o.last >= told.since])
-    elif unknown and not request.excluded:
+        return
+    unknown = [o for o in outside if o.first >= since and _is_unstated(o, thread)]
+    if unknown and not request.excluded:
         yield _silently_off(request, None, unknown)
 
 
 def _asks_for_sandbox(request: Requested) -> bool:
-    asked = request.origin(RequestField.FILESYSTEM) is not None
-    return asked and request.policy.filesystem is Filesystem.WORKSPACE
+    is_asked = request.origin(RequestField.FILESYSTEM) is not None
+    return is_asked and request.policy.filesystem is Filesystem.WORKSPACE
 
 
 def _is_unstated(observation: SandboxObservation, thread: Thread) -> bool:
     """Return whether neither a sandbox nor the lack of one was described to the agent (up to 2.1.240)."""
-    if observation.policy < 0:
-        return True
-    return thread.policies[observation.policy].policy.filesystem is Filesystem.UNKNOWN
+    index = observation.policy
+    return index < 0 or thread.policies[index].policy.filesystem is Filesystem.UNKNOWN
 
 
 def _silently_off(
     request: Requested, told: PolicyPeriod | None, outside: Sequence[SandboxObservation]
 ) -> Finding:
-    origin = request.origin(RequestField.FILESYSTEM)
+    origin = str(request.origin(RequestField.FILESYSTEM))
     since = told.since if told else min(o.first for o in outside)
-    evidence = [Evidence(EvidenceSource.CONFIG, request.since or since, "sandbox-requested", str(origin))]
+    evidence = [Evidence(EvidenceSource.CONFIG, request.since or since, "sandbox-requested", origin)]
     if told is not None:
-        evidence.append(
-            Evidence(
-                source=EvidenceSource.TRANSCRIPT,
-                at=told.since,
-                rule="sandbox-instructions",
-                text=at_line(told.line, "the model is told of no sandbox"),
-            )
-        )
+        text = at_line(told.line, "the model is told of no sandbox")
+        evidence.append(Evidence(EvidenceSource.TRANSCRIPT, told.since, "sandbox-instructions", text))
+    unless = " Arguments (`--settings`) that switched it off would look the same."
     return _finding(
-        message="The settings switch the sandbox on, and commands run without it: Claude Code goes on so"
-        f" where what the sandbox needs is missing.{_unless(request)}",
-        expected=request.policy.filesystem.value,
-        expected_at=request.since,
-        configured=str(origin),
-        got=_got(outside) or "the model is told of no sandbox",
+        "The settings switch the sandbox on, and commands run without it: Claude Code goes on so where what"
+        f" the sandbox needs is missing.{'' if request.are_arguments_known else unless}",
+        request.since,
+        configured=origin,
+        got="the model is told of no sandbox",
         since=since,
         outside=outside,
         evidence=evidence,
@@ -101,39 +96,25 @@ def _silently_off(
     )
 
 
-def _unless(request: Requested) -> str:
-    """Return what else would look the same, of a process whose arguments are not known."""
-    if request.are_arguments_known:
-        return ""
-    return " Arguments (`--settings`) that switched it off would look the same."
-
-
 def _failed(thread: Thread, failed: SandboxFailed, outside: Sequence[SandboxObservation]) -> Finding:
-    evidence = [Evidence(EvidenceSource.TRANSCRIPT, failed.at, "sandbox-failed", failed.text)]
     before = next((p for p in thread.policies if p.since <= failed.at and p.policy.has_agent_sandbox), None)
     return _finding(
-        message="The sandbox could not be started, and is off for the rest of the session: later commands run"
+        "The sandbox could not be started, and is off for the rest of the session: later commands run"
         " without it.",
-        expected=Filesystem.WORKSPACE.value,
-        expected_at=before.since if before else None,
+        before.since if before else None,
         configured=policy_in_words(before.policy) if before else "a sandbox, by the words of the failure",
-        got=_got(outside) or failed.text,
+        got=failed.text,
         since=failed.at,
-        outside=outside,
-        evidence=evidence,
+        outside=[o for o in outside if o.last > failed.at],
+        evidence=[Evidence(EvidenceSource.TRANSCRIPT, failed.at, "sandbox-failed", failed.text)],
         remedy=_RESTART,
     )
 
 
-def _got(outside: Sequence[SandboxObservation]) -> str:
-    return outside[-1].quote or "not sandboxed" if outside else ""
-
-
 def _finding(
-    *,
     message: str,
-    expected: str,
     expected_at: float | None,
+    *,
     configured: str,
     got: str,
     since: float,
@@ -141,31 +122,31 @@ def _finding(
     evidence: Sequence[Evidence],
     remedy: Remedy,
 ) -> Finding:
+    """Return the finding about commands outside.
+
+    Args:
+        got: what was observed if no command was seen yet.
+        outside: what the commands were seen to have, oldest first.
+    """
     last = max((o.last for o in outside), default=since)
-    seen = tuple(Evidence(o.source, o.last, "command-outside", o.quote or "not sandboxed") for o in outside)
+    layer: Layer = "applied" if any(o.recorded is False for o in outside) else "configured"
+    expected = Filesystem.WORKSPACE.value
+    seen = [Evidence(o.source, o.last, "command-outside", o.quote or "not sandboxed") for o in outside]
     return make_finding(
         FindingKind.SANDBOX_SILENTLY_OFF,
         message,
         configured=configured,
-        got=got,
+        got=seen[-1].text if seen else got,
         since=since,
         last=last,
         count=max(1, sum(o.count for o in outside)),
         evidence=(*evidence, *seen),
         remedy=remedy,
-        calls=tuple(dict.fromkeys(call for o in outside for call in o.calls)),
-        pids=tuple(dict.fromkeys(pid for o in outside for pid in o.pids)),
-        fields=(
-            DifferingField(
-                name=LayerField.FILES,
-                expected=expected,
-                actual=NO_SANDBOX,
-                layer="applied" if any(o.recorded is False for o in outside) else "configured",
-                reference="requested",
-                expected_at=expected_at,
-                actual_at=last,
-            ),
-        ),
+        calls=dict.fromkeys(call for o in outside for call in o.calls),
+        pids=dict.fromkeys(pid for o in outside for pid in o.pids),
+        fields=[
+            DifferingField(LayerField.FILES, expected, NO_SANDBOX, layer, "requested", expected_at, last)
+        ],
     )
 
 
@@ -186,8 +167,7 @@ def child_mode_escalated(
     mode = above.policy.approval if above is not None else None
     if above is None or mode not in _MODES:
         return
-    known = (each for each in requests if each.policy.approval in _MODES and each.read_at is None)
-    role = next(known, None)
+    role = next((each for each in requests if each.policy.approval in _MODES and each.read_at is None), None)
     calls = [call for call in (*thread.calls, *thread.open_calls) if call.kind in ("command", "patch")]
     by_mode = [call for call in calls if call.allowed_by == "mode"]
     if by_mode and _MODES[mode] <= _MODES["default"]:
@@ -206,7 +186,15 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
     origin = role.origin(RequestField.APPROVAL) if role is not None else None
     child_mode = role.policy.approval if role is not None else None
     wider = f"`{child_mode}`, by its role" if child_mode else "a wider mode"
-    first = calls[0]
+    first, transcript = calls[0], EvidenceSource.TRANSCRIPT
+    rule = "allowed-by-mode" if first.allowed_by == "mode" else "ran-without-a-question"
+    evidence = [
+        Evidence(transcript, above.since, "permission-mode", f"the session's mode is {mode}"),
+        Evidence(transcript, first.at, rule, at_line(first.line, first.text)),
+    ]
+    if role is not None and origin is not None:
+        evidence.append(Evidence(EvidenceSource.CONFIG, role.since or above.since, "role-mode", str(origin)))
+    actual = child_mode or "allowed by its mode"
     return make_finding(
         FindingKind.CHILD_MODE_ESCALATED,
         f"The sub-agent runs in {wider}, its session in `{mode}`: its calls are not asked about.",
@@ -215,35 +203,12 @@ def _escalated(above: PolicyPeriod, mode: str, role: Requested | None, calls: Se
         since=first.at,
         last=max(call.ended_at or call.at for call in calls),
         count=len(calls),
-        evidence=_mode_evidence(above, mode, role, first),
-        calls=tuple(call.id for call in calls),
-        fields=(
-            DifferingField(
-                name=LayerField.APPROVAL,
-                expected=mode,
-                actual=child_mode or "allowed by its mode",
-                layer="configured",
-                reference="parent",
-                expected_at=above.since,
-                actual_at=first.at,
-            ),
-        ),
+        evidence=evidence,
+        calls=(call.id for call in calls),
+        fields=[
+            DifferingField(LayerField.APPROVAL, mode, actual, "configured", "parent", above.since, first.at)
+        ],
     )
-
-
-def _mode_evidence(above: PolicyPeriod, mode: str, role: Requested | None, call: Call) -> Iterator[Evidence]:
-    """Yield what shows the mode of a session, of a call of its sub-agent, and of the sub-agent's role."""
-    text, transcript = f"the session's mode is {mode}", EvidenceSource.TRANSCRIPT
-    yield Evidence(transcript, above.since, "permission-mode", text)
-    rule = "allowed-by-mode" if call.allowed_by == "mode" else "ran-without-a-question"
-    yield Evidence(transcript, call.at, rule, at_line(call.line, call.text))
-    if role is not None and (origin := role.origin(RequestField.APPROVAL)) is not None:
-        at = role.since or above.since
-        yield Evidence(EvidenceSource.CONFIG, at, "role-mode", str(origin))
-
-
-_AUTO_REVIEWERS: Final = ("auto_review", "guardian_subagent")
-"""`approvals_reviewer` values of an automatic reviewer (0.145+, and its name before)."""
 
 
 # ---------------------------------------------------------------- an automatic reviewer
@@ -256,6 +221,8 @@ def auto_approved(thread: Thread) -> Iterator[Finding]:
     if not let_out:
         return
     call, period = let_out[0]
+    reviewer = period.policy.reviewer or ""
+    policy = f"{period_in_words(period)}, reviewer {reviewer}"
     yield make_finding(
         FindingKind.AUTO_APPROVED_OUTSIDE,
         "A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
@@ -265,18 +232,16 @@ def auto_approved(thread: Thread) -> Iterator[Finding]:
         since=call.at,
         last=max(each.at for each, _ in let_out),
         count=len(let_out),
-        evidence=_evidence_of_leaving(call, period),
-        calls=tuple(each.id for each, _ in let_out),
-        fields=(
-            DifferingField(
-                name=LayerField.REVIEWER,
-                expected="user",
-                actual=period.policy.reviewer or "",
-                layer="configured",
-                expected_at=period.since,
-                actual_at=call.at,
-            ),
+        evidence=(
+            Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", policy),
+            Evidence(EvidenceSource.ROLLOUT, call.at, "escalation", at_line(call.line, call.text)),
         ),
+        calls=(each.id for each, _ in let_out),
+        fields=[
+            DifferingField(
+                LayerField.REVIEWER, "user", reviewer, "configured", "configured", period.since, call.at
+            )
+        ],
     )
 
 
@@ -291,12 +256,3 @@ def _let_out(thread: Thread) -> Iterator[tuple[Call, PolicyPeriod]]:
         has_run = call.outcome == "running" or (call.outcome == "ended" and call.exit_code is not None)
         if is_auto and has_run and period.policy.filesystem is Filesystem.READ_ONLY:
             yield call, period
-
-
-def _evidence_of_leaving(call: Call, period: PolicyPeriod) -> tuple[Evidence, ...]:
-    policy = f"{period_in_words(period)}, reviewer {period.policy.reviewer}"
-    escalation = at_line(call.line, call.text)
-    return (
-        Evidence(EvidenceSource.ROLLOUT, period.since, "policy-in-force", policy),
-        Evidence(EvidenceSource.ROLLOUT, call.at, "escalation", escalation),
-    )

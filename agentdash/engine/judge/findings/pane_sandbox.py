@@ -1,5 +1,8 @@
-"""The sandbox of a worker CLI that is known by its pane: what it was asked for and has, and what a sandbox
+"""The sandbox of a worker CLI that is known by its process: what it was asked for and has, and what a sandbox
 denied it.
+
+One judge for all CLIs: their adapters state what was asked for (`Requested`), the kernel what the process and
+its commands have. A sandbox that was not asked of the CLI is named by what built it, and is no finding.
 """
 
 from __future__ import annotations
@@ -8,15 +11,14 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
 from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
-from agentdash.engine.judge.states.sandboxed_pane import (
+from agentdash.engine.judge.states.pane_state import (
     SandboxDenial,
     SandboxInfo,
     assess_blocked,
@@ -48,44 +50,53 @@ _RUNTIME_NAMES: Final = ("srt", "@anthropic-ai/sandbox-runtime")
 """The program and the npm package of Anthropic's sandbox runtime."""
 _CLAUDE_MARK: Final = "CLAUDE_CODE_SESSION_ID"
 _PROGRAMS: Final = frozenset(
-    (
-        "bwrap",
-        "firejail",
-        "nsjail",
-        "unshare",
-        "systemd-run",
-        "systemd-nspawn",
-        "flatpak",
-        "sandbox-exec",
-        "chroot",
-    )
-)
+    ("bwrap", "firejail", "nsjail", "unshare", "systemd-run", "systemd-nspawn", "flatpak", "sandbox-exec",
+     "chroot")
+)  # fmt: skip
 """Programs that put what they start into namespaces, a filter or a profile."""
+_CONTAINER_PROGRAMS: Final = ("docker", "podman", "lxc")
+_NAMED_BY_CLI: Final = re.compile(rf"{INHERITED}=(?:sandbox-exec|\S+-[\w.]+)$")
+"""A value that the CLI may have set itself: its containers are named after the image, with a number."""
 
 
 # ---------------------------------------------------------------- what built a sandbox
 # By the launchers and programs above a process, or else by marks that a sandbox leaves in its environment.
 
 
-class SandboxAuthor(msgspec.Struct, frozen=True):
+class _Author(NamedTuple):
     """What built a sandbox."""
 
     name: str
     """`Codex`, `sandbox runtime (srt)`, `Gemini CLI`, `bwrap`."""
-    launcher: str
-    """The program that applied it: `bwrap`; empty where it is known by a mark alone."""
     evidence: str
+    launcher: str = ""
+    """The program that applied it: `bwrap`; empty if it is known by a mark alone."""
     policy: Policy | None = None
     """The policy in the launcher's arguments."""
 
-    def __str__(self) -> str:
-        """Return it in words, with the policy."""
+    @property
+    def in_words(self) -> str:
+        """The name, with the launcher and the policy."""
         by = f" by {self.launcher}" if self.launcher and self.launcher != self.name else ""
         policy = f": {self.policy.brief()}" if self.policy else ""
         return f"{self.name}{by}{policy}"
 
 
-def processes_above(fleet: FleetView, process: Process) -> Iterator[Process]:
+def _author(fleet: FleetView, process: Process) -> _Author | None:
+    """Return what built the sandbox around a process, or None if nothing shows it."""
+    ancestors = list(_ancestors(fleet, process))
+    for number, ancestor in enumerate(ancestors):
+        launcher = _launcher_of(ancestor)
+        if launcher is None:
+            continue
+        above = ancestors[number:]
+        policies = (each.launcher.policy for each in above if each.launcher and each.launcher.policy)
+        evidence = f"pid {ancestor.pid} above it: {' '.join(ancestor.argv[:4])}"
+        return _Author(_author_name(launcher, process, above), evidence, launcher, next(policies, None))
+    return _author_by_marks(process)
+
+
+def _ancestors(fleet: FleetView, process: Process) -> Iterator[Process]:
     """Yield the ancestors of a process, nearest first. Linear in the number of processes."""
     by_pid = {each.pid: each for each in fleet.processes.values()}
     visited = {process.pid}
@@ -95,46 +106,22 @@ def processes_above(fleet: FleetView, process: Process) -> Iterator[Process]:
         process = parent
 
 
-def sandbox_author(process: Process, above: Iterable[Process]) -> SandboxAuthor | None:
-    """Return what built the sandbox around a process, or None if nothing shows it.
-
-    Args:
-        process: in a sandbox, as the kernel shows.
-        above: its ancestors, nearest first.
-    """
-    ancestors = list(above)
-    for number, ancestor in enumerate(ancestors):
-        launcher = _launcher_of(ancestor)
-        if launcher is None:
-            continue
-        policies = (each.launcher.policy for each in ancestors[number:] if each.launcher is not None)
-        return SandboxAuthor(
-            name=_author_name(launcher, process, ancestors[number:]),
-            launcher=launcher,
-            evidence=f"pid {ancestor.pid} above it: {' '.join(ancestor.argv[:4])}",
-            policy=next((policy for policy in policies if policy is not None), None),
-        )
-    return _by_marks(process)
-
-
 def _launcher_of(process: Process) -> str | None:
     """Return the program by which a process built a sandbox, or None."""
     if process.launcher is not None and process.launcher.name != _RUNTIME:
         return process.launcher.name
-    names = {word.rpartition("/")[2] for word in process.argv[:2]}
-    if not names.isdisjoint(_RUNTIME_NAMES) or _RUNTIME_NAMES[1] in " ".join(process.argv[:2]):
-        return "srt"
-    return next(
-        iter(_PROGRAMS & {process.name, *(word.rpartition("/")[2] for word in process.argv[:1])}), None
-    )
+    words = [word.rpartition("/")[2] for word in process.argv[:2]]
+    if _RUNTIME_NAMES[0] in words or _RUNTIME_NAMES[1] in " ".join(process.argv[:2]):
+        return _RUNTIME_NAMES[0]
+    return next(iter(_PROGRAMS & {process.name, *words[:1]}), None)
 
 
-def _author_name(launcher: str, process: Process, above: list[Process]) -> str:
+def _author_name(launcher: str, process: Process, above: Sequence[Process]) -> str:
     """Return what a launcher was started by."""
     if launcher in _CODEX_LAUNCHERS:
         return "Codex"
-    if (marked := _by_marks(process, is_proven=False)) is not None and marked.name != "Codex":
-        return marked.name
+    if (runtime := _runtime(process)) is not None:
+        return runtime.name
     for ancestor in above:
         if _launcher_of(ancestor) in _CODEX_LAUNCHERS:
             return "Codex"
@@ -143,111 +130,78 @@ def _author_name(launcher: str, process: Process, above: list[Process]) -> str:
     return launcher
 
 
-def _by_marks(process: Process, *, is_proven: bool = True) -> SandboxAuthor | None:
-    """Return what the environment names. A mark alone is no evidence of a sandbox: it may be inherited.
-
-    Args:
-        process: in a sandbox.
-        is_proven: whether marks count that sandboxes of another CLI leave in everything they start.
-    """
+def _runtime(process: Process) -> _Author | None:
+    """Return Anthropic's sandbox runtime, or the CLI that it is part of, if its mark is there."""
     env = process.env or {}
-    if env.get(RUNTIME_FLAG):
-        name = AGENT_NAMES["claude"] if _CLAUDE_MARK in env else "sandbox runtime (srt)"
-        return SandboxAuthor(name=name, launcher="", evidence=f"{RUNTIME_FLAG}={env[RUNTIME_FLAG]}")
-    if not is_proven:
+    if not env.get(RUNTIME_FLAG):
         return None
+    name = AGENT_NAMES["claude"] if _CLAUDE_MARK in env else "sandbox runtime (srt)"
+    return _Author(name, f"{RUNTIME_FLAG}={env[RUNTIME_FLAG]}")
+
+
+def _author_by_marks(process: Process) -> _Author | None:
+    """Return what the environment of a process in a sandbox names. (A mark alone proves none: it may be
+    inherited.)"""
+    env = process.env or {}
+    if (runtime := _runtime(process)) is not None:
+        return runtime
     mark = next((name for name in _CODEX_MARKS if name in env), None)
     if mark is not None:
-        return SandboxAuthor(name="Codex", launcher="", evidence=f"{mark}={env[mark]}")
-    if process.agent in ("gemini", "qwen") and env.get(INHERITED):
-        return SandboxAuthor(
-            name=AGENT_NAMES[process.agent], launcher="", evidence=f"{INHERITED}={env[INHERITED]}"
-        )
+        return _Author("Codex", f"{mark}={env[mark]}")
+    if process.agent in COMMAND_MARKS and env.get(INHERITED):
+        return _Author(AGENT_NAMES[process.agent], f"{INHERITED}={env[INHERITED]}")
     return None
 
 
-_CONTAINER_PROGRAMS: Final = ("docker", "podman", "lxc")
-_MARK: Final = f"{INHERITED}="
-
-
-# ---------------------------------------------------------------- a container of its own
-# Gemini CLI and Qwen Code start themselves again in one (`docker run`, `podman run`, `lxc exec`): its client
-# runs below the worker, and the process inside, which does the work, descends from the container engine.
-# The CLI names the container in the client's arguments, and in the environment of what runs inside (`--env
-# SANDBOX=NAME`, 12 random hexadecimal digits in Gemini CLI 0.61.0).
-
-
-class OwnContainer(msgspec.Struct, frozen=True):
+class _Container(NamedTuple):
     """A container that a worker CLI has started itself in."""
 
-    program: str
-    """The container's client: `docker`."""
-    author: SandboxAuthor
+    author: _Author
     inside: Process | None
-    """The worker's process in the container, or None if it is not seen (a virtual machine, another user) or
-    not the only one."""
+    """The worker's process in it, or None if it is not seen (a virtual machine, another user) or not the only
+    one."""
 
 
-def own_container(fleet: FleetView, process: Process, below: Iterable[Process]) -> OwnContainer | None:
+def _own_container(fleet: FleetView, process: Process, below: Iterable[Process]) -> _Container | None:
     """Return the container that a worker has started itself in, or None.
 
-    Args:
-        fleet: with all processes.
-        process: the worker.
-        below: the processes of its pane.
+    Gemini CLI and Qwen Code start themselves again in one (`docker run`, `podman run`, `lxc exec`): its
+    client runs below the worker, and what does the work descends from the container engine. They name the
+    container in the client's arguments, and in the environment of what runs inside (`--env SANDBOX=NAME`, 12
+    random hexadecimal digits in Gemini CLI 0.61.0).
     """
     mark = COMMAND_MARKS.get(process.agent or "")
-    if mark is None:
-        return None  # no other CLI starts itself in a container
-    for client in below:
+    for client in below if mark is not None else ():
         program = client.argv[0].rpartition("/")[2] if client.argv else client.name
-        if (
-            program not in _CONTAINER_PROGRAMS
-            or mark in (client.env or {})
-            or {"run", "exec"}.isdisjoint(client.argv)
-        ):
-            continue
-        inside = _inside(fleet, process, client)
-        evidence = f"pid {client.pid} below it: {' '.join(client.argv[:4])}"
-        if inside is not None:
-            evidence += f"; pid {inside.pid} in it: {_MARK}{(inside.env or {})[INHERITED]}"
-        author = SandboxAuthor(name=AGENT_NAMES[process.agent or ""], launcher=program, evidence=evidence)
-        return OwnContainer(program=program, author=author, inside=inside)
+        is_client = program in _CONTAINER_PROGRAMS and not {"run", "exec"}.isdisjoint(client.argv)
+        if is_client and mark not in (client.env or {}):
+            given = [value for option, value in pairwise(client.argv) if option == "--env"]
+            name = next((value for value in reversed(given) if value.startswith(f"{INHERITED}=")), None)
+            inside = _inside(fleet, process, client, name) if name else None
+            evidence = f"pid {client.pid} below it: {' '.join(client.argv[:4])}"
+            evidence += f"; pid {inside.pid} in it: {name}" if inside else ""
+            return _Container(_Author(AGENT_NAMES[process.agent or ""], evidence, program), inside)
     return None
 
 
-def _inside(fleet: FleetView, process: Process, client: Process) -> Process | None:
-    name = _container_name(client.argv)
-    if name is None:
-        return None
+def _inside(fleet: FleetView, process: Process, client: Process, name: str) -> Process | None:
+    """Return the worker's outermost process in a container, if there is one alone."""
     found = {
         each.pid: each
         for each in fleet.processes.values()
         if each.agent == process.agent
         and each.key.started >= client.key.started
-        and (each.env or {}).get(INHERITED) == name
+        and f"{INHERITED}={(each.env or {}).get(INHERITED)}" == name
         and enclosing_sandbox(each, fleet.kernel) is not None
     }
     outermost = [each for each in found.values() if each.ppid not in found]
     return outermost[0] if len(outermost) == 1 else None
 
 
-def _container_name(argv: Sequence[str]) -> str | None:
-    """Return the name of the container that a client's arguments give to what runs inside."""
-    given = [value for option, value in pairwise(argv) if option == "--env" and value.startswith(_MARK)]
-    return given[-1].removeprefix(_MARK) or None if given else None
+# ---------------------------------------------------------------- the layers
 
 
-_NAMED_BY_CLI: Final = re.compile(rf"{INHERITED}=(?:sandbox-exec|\S+-[\w.]+)$")
-"""A value that the CLI may have set itself: its containers are named after the image, with a number."""
-
-
-# ---------------------------------------------------------------- asked for, and what the kernel shows
-# One judge for all CLIs: their adapters state what was asked for (`Requested`), the kernel what the process
-# and its commands have. A sandbox that was not asked of the CLI is named by what built it, and is no finding.
-
-
-def worker_layers(fleet: FleetView, process: Process, worker: str, below: Iterable[Process] = ()) -> Sandbox:
+def _judge_layers(fleet: FleetView, process: Process, worker: str, below: Sequence[Process] = ()) -> Sandbox:
     """Return the layers of a worker that is known by its process.
 
     Args:
@@ -256,22 +210,29 @@ def worker_layers(fleet: FleetView, process: Process, worker: str, below: Iterab
         worker: its id, by which its requests are kept.
         below: the processes of its pane.
     """
-    request = _request_of_process(fleet, process, worker)
-    below = tuple(below)
+    since = process.key.started
+    request = next((each for each in reversed(fleet.requests.get(worker, ())) if each.since == since), None)
     commands = _commands(process, below)
+    container = _own_container(fleet, process, below)
+    acting = container.inside if container else process
     is_per_command = request is not None and request.scope == "commands" and bool(commands)
-    container = own_container(fleet, process, below)
-    acting = container.inside if container else process  # None: not seen
     seen = commands[-1] if is_per_command else acting
     around = enclosing_sandbox(seen, fleet.kernel)
-    author = sandbox_author(around.process, processes_above(fleet, around.process)) if around else None
+    author = _author(fleet, around.process) if around else None
     if container is not None and seen is not None and seen is acting:
         author = container.author
-    findings = tuple(_worker_findings(fleet, process, request, commands))
+    applied = f"a container, by {container.author.launcher}" if container else None
+    if around is not None:
+        applied = author.in_words if author else "a sandbox: what built it is not known"
+    launcher = author or (container.author if container else None)
+    findings = tuple(_layer_findings(fleet, process, request, commands))
+    verdict: Verdict = "mismatch" if findings else "unverified"
+    if not findings and _is_match(fleet, acting, request, commands, author):
+        verdict = "match"
     return Sandbox(
-        verdict=_verdict(fleet, acting, request, commands, findings, author),
-        applied=_applied(author, container, is_inside=around is not None),
-        launcher=(author.launcher or None) if author else (container.program if container else None),
+        verdict=verdict,
+        applied=applied,
+        launcher=(launcher.launcher or None) if launcher else None,
         applied_policy=author.policy if author else None,
         got=_observed(seen, fleet.kernel) if seen else Got(),
         findings=findings,
@@ -281,12 +242,7 @@ def worker_layers(fleet: FleetView, process: Process, worker: str, below: Iterab
     )
 
 
-def _request_of_process(fleet: FleetView, process: Process, worker: str) -> Requested | None:
-    known = (each for each in reversed(fleet.requests.get(worker, ())) if each.since == process.key.started)
-    return next(known, None)
-
-
-def _commands(process: Process, below: Sequence[Process]) -> list[Process]:
+def _commands(process: Process, below: Iterable[Process]) -> list[Process]:
     """Return the shell commands of a worker that run now, oldest first."""
     mark = COMMAND_MARKS.get(process.agent or "")
     if mark is None:
@@ -295,170 +251,37 @@ def _commands(process: Process, below: Sequence[Process]) -> list[Process]:
     return sorted(found, key=lambda each: each.key.started)
 
 
-def _applied(author: SandboxAuthor | None, container: OwnContainer | None, *, is_inside: bool) -> str | None:
-    if author is not None:
-        return str(author)
-    if container is not None:
-        return f"a container, by {container.program}"
-    return "a sandbox: what built it is not known" if is_inside else None
-
-
-def _verdict(
+def _is_match(
     fleet: FleetView,
     process: Process | None,
     request: Requested | None,
     commands: Sequence[Process],
-    findings: Sequence[Finding],
-    author: SandboxAuthor | None,
-) -> Verdict:
-    if findings:
-        return "mismatch"
+    author: _Author | None,
+) -> bool:
+    """Return whether a worker is known to have what it was asked for."""
     if request is None or request.read_at is not None or request.origin(RequestField.FILESYSTEM) is None:
-        return "unverified"
+        return False
     if process is None or process.kernel is None or fleet.kernel is None:
-        return "unverified"
+        return False
     if request.policy.is_full_access:
-        return "match" if enclosing_sandbox(process, fleet.kernel) is None else "unverified"
+        return enclosing_sandbox(process, fleet.kernel) is None
     is_own = author is not None and author.name == AGENT_NAMES.get(process.agent or "")
-    if request.scope == "commands":
-        inside = [each for each in commands if enclosing_sandbox(each, process.kernel) is not None]
-        return "match" if commands and len(inside) == len(commands) and is_own else "unverified"
-    return "match" if is_own else "unverified"
-
-
-# ---------------------------------------------------------------- findings
-
-
-def _worker_findings(
-    fleet: FleetView, process: Process, request: Requested | None, commands: Sequence[Process]
-) -> Iterator[Finding]:
-    if request is None or not request.policy.restricts_files or process.kernel is None:
-        return
-    origin = request.origin(RequestField.FILESYSTEM)
-    if origin is None or (request.read_at is not None and not _is_typed(origin)):
-        return  # read after it was written: which settings were in force is not known
     if request.scope == "worker":
-        if (by := request.dropped_by) is not None and _is_dropped(fleet, process, request, by):
-            yield _dropped(process, request, origin, by)
-        return
-    outside = [each for each in commands if each.kernel and not enclosing_sandbox(each, process.kernel)]
-    if outside and fleet.kernel is not None:
-        yield _off_for_commands(process, request, origin, outside)
-
-
-def _is_typed(origin: RequestOrigin) -> bool:
-    return origin.layer is RequestLayer.ARGV or (
-        origin.layer is RequestLayer.ENVIRONMENT and origin.file is None
-    )
-
-
-def _is_dropped(fleet: FleetView, process: Process, request: Requested, by: RequestOrigin) -> bool:
-    """Return whether an inherited mark is the reason that no sandbox is there.
-
-    A mark that the CLI may have set itself, in a container that agentdash runs in as well, is none.
-    """
-    host = fleet.kernel
-    if host is None or enclosing_sandbox(process, host) is not None:
-        return False
-    if by.file is not None and request.read_at is not None:
-        return False
-    is_confined = bool(host.seccomp) or bool(host.sandboxed)
-    return not (is_confined and _NAMED_BY_CLI.fullmatch(by.text))
-
-
-def _dropped(process: Process, request: Requested, origin: RequestOrigin, by: RequestOrigin) -> Finding:
-    name = AGENT_NAMES.get(process.agent or "", process.agent or "it")
-    since = process.key.started
-    source = EvidenceSource.CONFIG if by.file else EvidenceSource.ENVIRONMENT
-    return _silently_off(
-        origin,
-        request,
-        message=f"{name} was asked for a sandbox, and started none, without a word: it takes {by.text} for a"
-        " sandbox that is around it already. It runs with all that its user may do.",
-        got=f"pid {process.pid}: {_kernel_in_words(process.kernel)}; {by}",
-        since=since,
-        pids=(process.pid,),
-        evidence=(
-            Evidence(source, since, "inherited-mark", str(by)),
-            _no_sandbox(process),
-        ),
-        remedy=_unset_mark(by),
-    )
-
-
-def _off_for_commands(
-    process: Process, request: Requested, origin: RequestOrigin, outside: Sequence[Process]
-) -> Finding:
-    name = AGENT_NAMES.get(process.agent or "", process.agent or "it")
-    first = outside[0]
-    return _silently_off(
-        origin,
-        request,
-        message=f"{name} was asked to run each command in a sandbox, and runs this one without.",
-        got=f"pid {first.pid}: {_kernel_in_words(first.kernel)}: {' '.join(first.argv)[:200]}",
-        since=first.key.started,
-        pids=tuple(each.pid for each in outside),
-        evidence=tuple(_no_sandbox(each) for each in outside[:3]),
-        remedy=None,
-    )
-
-
-def _silently_off(
-    origin: RequestOrigin,
-    request: Requested,
-    *,
-    message: str,
-    got: str,
-    since: float,
-    pids: tuple[int, ...],
-    evidence: tuple[Evidence, ...],
-    remedy: Remedy | None,
-) -> Finding:
-    asked = Evidence(
-        source=EvidenceSource.CONFIG if origin.file else EvidenceSource.PROCESS,
-        at=request.since or since,
-        rule="sandbox-requested",
-        text=str(origin),
-    )
-    return make_finding(
-        FindingKind.SANDBOX_SILENTLY_OFF,
-        message,
-        configured=str(origin),
-        got=got,
-        since=since,
-        count=len(pids),
-        evidence=(asked, *evidence),
-        remedy=remedy,
-        pids=pids,
-        fields=(
-            DifferingField(
-                name=LayerField.FILES,
-                expected=request.policy.filesystem.value,
-                actual=NO_SANDBOX,
-                reference="requested",
-                expected_at=request.since,
-                actual_at=since,
-            ),
-        ),
-    )
-
-
-def _unset_mark(by: RequestOrigin) -> Remedy:
-    if by.file is not None:
-        return Remedy(f"remove `{by.text}` from {by.where}, and start it again")
-    return Remedy(f"unset {INHERITED}", where="the shell that it is started from, before it is started again")
-
-
-# ---------------------------------------------------------------- what is observed
+        return is_own
+    inside = [each for each in commands if enclosing_sandbox(each, process.kernel) is not None]
+    return is_own and bool(commands) and len(inside) == len(commands)
 
 
 def _observed(process: Process, host: Kernel | None) -> Got:
     kernel = process.kernel or Kernel()
+    network: Literal["host", "own"] | None = None
+    if host is not None and None not in (kernel.net, host.net):
+        network = "own" if kernel.net != host.net else "host"
     return Got(
         network_flag=_flag(process, NETWORK_FLAG),
         sandbox_flag=_flag(process, SANDBOX_FLAG),
         seccomp=kernel.seccomp,
-        network_namespace=_network_namespace(kernel, host),
+        network_namespace=network,
         no_new_privs=kernel.no_new_privs,
         sandboxed=None if process.kernel is None else enclosing_sandbox(process, host) is not None,
         at=process.key.started,
@@ -470,10 +293,118 @@ def _flag(process: Process, name: str) -> str | None:
     return None if process.env is None else process.env.get(name) or UNSET
 
 
-def _network_namespace(kernel: Kernel, host: Kernel | None) -> Literal["host", "own"] | None:
-    if kernel.net is None or host is None or host.net is None:
-        return None
-    return "own" if kernel.net != host.net else "host"
+def _layer_evidence(around: SandboxInfo | None, author: _Author | None) -> Iterator[Evidence]:
+    if around is None:
+        return
+    process, at = around.process, around.process.key.started
+    if author is not None:
+        text = f"{author.name}: {author.evidence}"
+        yield Evidence(EvidenceSource.PROCESS, at, "sandbox-author", text)
+    text = f"pid {process.pid} ({process.name}): {around.text}"
+    yield Evidence(EvidenceSource.KERNEL, at, "in-a-sandbox", text)
+
+
+def _unread(request: Requested | None, container: _Container | None) -> Iterator[str]:
+    if container is not None and container.inside is None:
+        yield f"what runs in the container that {container.author.launcher} started"
+    if request is not None and request.origin(RequestField.FILESYSTEM) is None:
+        yield "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
+    elif request is not None and request.policy.restricts_files and request.scope == "commands":
+        yield "commands that have ended: the sandbox is one around each command"
+
+
+# ---------------------------------------------------------------- asked for, and not there
+
+
+def _layer_findings(
+    fleet: FleetView, process: Process, request: Requested | None, commands: Sequence[Process]
+) -> Iterator[Finding]:
+    """Yield a finding where the worker, or a command of it, runs without the sandbox that was asked for."""
+    if request is None or not request.policy.restricts_files or process.kernel is None:
+        return
+    origin = request.origin(RequestField.FILESYSTEM)
+    if origin is None or (request.read_at is not None and not _is_typed(origin)):
+        return  # read after it was written: which settings were in force is not known
+    name = AGENT_NAMES.get(process.agent or "", process.agent or "it")
+    mark = request.dropped_by
+    if request.scope == "worker":
+        if mark is not None and _is_dropped(fleet, process, request, mark):
+            message = (
+                f"{name} was asked for a sandbox, and started none, without a word: it takes {mark.text} for"
+                " a sandbox that is around it already. It runs with all that its user may do."
+            )
+            yield _silently_off(origin, request, message, [process], mark)
+        return
+    outside = [each for each in commands if each.kernel and not enclosing_sandbox(each, process.kernel)]
+    if outside and fleet.kernel is not None:
+        message = f"{name} was asked to run each command in a sandbox, and runs this one without."
+        yield _silently_off(origin, request, message, outside, None)
+
+
+def _is_typed(origin: RequestOrigin) -> bool:
+    is_variable = origin.layer is RequestLayer.ENVIRONMENT and origin.file is None
+    return origin.layer is RequestLayer.ARGV or is_variable
+
+
+def _is_dropped(fleet: FleetView, process: Process, request: Requested, mark: RequestOrigin) -> bool:
+    """Return whether an inherited mark is the reason that no sandbox is there.
+
+    A mark that the CLI may have set itself, in a container that agentdash runs in as well, is not.
+    """
+    host = fleet.kernel
+    if host is None or enclosing_sandbox(process, host) is not None:
+        return False
+    if mark.file is not None and request.read_at is not None:
+        return False
+    is_confined = bool(host.seccomp) or bool(host.sandboxed)
+    return not (is_confined and _NAMED_BY_CLI.fullmatch(mark.text))
+
+
+def _silently_off(
+    origin: RequestOrigin,
+    request: Requested,
+    message: str,
+    outside: Sequence[Process],
+    mark: RequestOrigin | None,
+) -> Finding:
+    """Return the finding about processes that run without the sandbox that was asked for.
+
+    Args:
+        origin: where it was asked for.
+        outside: the worker, or commands of it, oldest first.
+        mark: what keeps the worker from starting its sandbox.
+    """
+    first, since = outside[0], outside[0].key.started
+    source = EvidenceSource.CONFIG if origin.file else EvidenceSource.PROCESS
+    evidence = [Evidence(source, request.since or since, "sandbox-requested", str(origin))]
+    detail = f": {' '.join(first.argv)[:200]}"
+    if mark is not None:
+        source, detail = EvidenceSource.CONFIG if mark.file else EvidenceSource.ENVIRONMENT, f"; {mark}"
+        evidence.append(Evidence(source, since, "inherited-mark", str(mark)))
+    evidence += [
+        Evidence(
+            EvidenceSource.KERNEL,
+            each.key.started,
+            "no-sandbox",
+            f"pid {each.pid} ({each.name}): {_kernel_in_words(each.kernel)}",
+        )
+        for each in outside[:3]
+    ]
+    files = request.policy.filesystem.value
+    return make_finding(
+        FindingKind.SANDBOX_SILENTLY_OFF,
+        message,
+        configured=str(origin),
+        got=f"pid {first.pid}: {_kernel_in_words(first.kernel)}{detail}",
+        since=since,
+        count=len(outside),
+        evidence=evidence,
+        remedy=_without_mark(mark) if mark else None,
+        pids=(each.pid for each in outside),
+        fields=[
+            DifferingField(LayerField.FILES, files, NO_SANDBOX, "observed", "requested", request.since, since)
+        ],
+    )
 
 
 def _kernel_in_words(kernel: Kernel | None) -> str:
@@ -483,100 +414,65 @@ def _kernel_in_words(kernel: Kernel | None) -> str:
     return f"{NO_SANDBOX} ({seccomp}, no namespaces of its own)"
 
 
-def _no_sandbox(process: Process) -> Evidence:
-    return Evidence(
-        source=EvidenceSource.KERNEL,
-        at=process.key.started,
-        rule="no-sandbox",
-        text=f"pid {process.pid} ({process.name}): {_kernel_in_words(process.kernel)}",
-    )
+def _without_mark(mark: RequestOrigin) -> Remedy:
+    if mark.file is not None:
+        return Remedy(f"remove `{mark.text}` from {mark.where}, and start it again")
+    return Remedy(f"unset {INHERITED}", where="the shell that it is started from, before it is started again")
 
 
-def _layer_evidence(around: SandboxInfo | None, author: SandboxAuthor | None) -> Iterator[Evidence]:
-    if around is None:
-        return
-    process = around.process
-    at = process.key.started
-    if author is not None:
-        text = f"{author.name}: {author.evidence}"
-        yield Evidence(EvidenceSource.PROCESS, at, "sandbox-author", text)
-    text = f"pid {process.pid} ({process.name}): {around.text}"
-    yield Evidence(EvidenceSource.KERNEL, at, "in-a-sandbox", text)
-
-
-def _unread(request: Requested | None, container: OwnContainer | None) -> Iterator[str]:
-    if container is not None and container.inside is None:
-        yield f"what runs in the container that {container.program} started"
-    if request is not None and request.origin(RequestField.FILESYSTEM) is None:
-        yield "whether a sandbox was asked for: its settings cannot be read, or the folder's trust is unknown"
-    elif request is not None and request.policy.restricts_files and request.scope == "commands":
-        yield "commands that have ended: the sandbox is one around each command"
-
-
-# ---------------------------------------------------------------- workers in panes, and nested ones
+# ---------------------------------------------------------------- what a sandbox denied
 
 
 def judge_pane_sandbox(
     fleet: FleetView, pane: Pane, occupant: PaneOccupant, assessment: Assessment
 ) -> Sandbox:
-    """Return the observed layer of a pane's worker, and the denial that stopped it."""
+    """Return the layers of a pane's worker, with the denial that its state rests on."""
     if occupant.process is None:
         return Sandbox()
-    layers = worker_layers(fleet, occupant.process, str(pane.key), fleet.links.below.get(pane.key, ()))
-    return replace(layers, findings=(*layers.findings, *_findings(fleet, pane, occupant, assessment)))
-
-
-def judge_nested_sandbox(fleet: FleetView, nested: PaneOccupant, assessment: Assessment) -> Sandbox:
-    """Return the observed layer of a worker CLI that a Codex command has started, and the path that it needs
-    and may not write: also while it runs."""
-    if nested.process is None:
-        return Sandbox()
-    found = state_path_denial(fleet, nested)
-    findings: tuple[Finding, ...] = ()
-    if found is not None:
-        evidence = assess_blocked(found, nested.key.started, "it runs").evidence
-        at = assessment.since or nested.key.started
-        findings = (_finding(fleet, nested, found, at=at, evidence=evidence),)
-    layers = worker_layers(fleet, nested.process, nested_worker_id(nested.key.pid))
-    return replace(layers, findings=(*layers.findings, *findings), predicted_denials=_denied_paths(nested))
-
-
-def _denied_paths(nested: PaneOccupant) -> tuple[PredictedDenials, ...]:
-    denied = sorted((path for path in nested.paths if path.denied), key=lambda path: not path.needed)
-    return (PredictedDenials(nested.agent, tuple(denied)),) if denied else ()
-
-
-def _findings(
-    fleet: FleetView, pane: Pane, occupant: PaneOccupant, assessment: Assessment
-) -> tuple[Finding, ...]:
-    """Return the finding about the denial that the assessment rests on."""
+    layers = _judge_layers(fleet, occupant.process, str(pane.key), fleet.links.below.get(pane.key, ()))
     if assessment.state is not State.BLOCKED_SANDBOX:
-        return ()
+        return layers
     found = (
         screen_denial(fleet, pane, occupant)
         or network_cut_denial(fleet, occupant, assessment.evidence[0].text)
         or state_path_denial(fleet, occupant)
     )
     if found is None:
-        return ()
+        return layers
     at = assessment.since or found.sandbox.process.key.started
-    return (_finding(fleet, occupant, found, at=at, evidence=assessment.evidence),)
+    finding = _denied(fleet, occupant, found, at, assessment.evidence)
+    return replace(layers, findings=(*layers.findings, finding))
 
 
-def _finding(
+def judge_nested_sandbox(fleet: FleetView, nested: PaneOccupant, assessment: Assessment) -> Sandbox:
+    """Return the layers of a worker CLI that a command of a thread has started, and the path that it needs
+    and may not write: also while it runs."""
+    if nested.process is None:
+        return Sandbox()
+    layers = _judge_layers(fleet, nested.process, nested_worker_id(nested.key.pid))
+    findings = layers.findings
+    found = state_path_denial(fleet, nested)
+    if found is not None:
+        evidence = assess_blocked(found, nested.key.started, "it runs").evidence
+        at = assessment.since or nested.key.started
+        findings = (*findings, _denied(fleet, nested, found, at, evidence))
+    denied = sorted((path for path in nested.paths if path.denied), key=lambda path: not path.needed)
+    predicted = (PredictedDenials(nested.agent, tuple(denied)),) if denied else ()
+    return replace(layers, findings=findings, predicted_denials=predicted)
+
+
+def _denied(
     fleet: FleetView,
     occupant: PaneOccupant,
     found: SandboxDenial,
-    *,
     at: float,
     evidence: tuple[Evidence, ...],
 ) -> Finding:
     """Return the finding about what the sandbox around a worker denies it."""
     denial, process = found.denial, found.sandbox.process
-    kind = DENIAL_KINDS[denial.what]
     target = f": {denial.path} may not be written" if denial.path else ""
     return make_finding(
-        kind,
+        DENIAL_KINDS[denial.what],
         f"The worker runs inside of a sandbox that stops it{target}.",
         configured="not stated",
         got=f"pid {process.pid}: {found.sandbox.text}",
@@ -588,7 +484,7 @@ def _finding(
 
 
 def _remedy(fleet: FleetView, occupant: PaneOccupant, denial: Denial, process: Process) -> Remedy | None:
-    """Return the settings of the Codex whose sandbox it is; words where it may be another program's."""
+    """Return the settings of the Codex whose sandbox it is; words if it may be another program's."""
     env = process.env or {}
     places = facts_of(fleet, None, [process])
     is_codex = any(name in env for name in _CODEX_MARKS)

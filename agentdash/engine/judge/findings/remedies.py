@@ -1,24 +1,23 @@
 """Remedies: the narrowest change that makes a denied operation succeed and keeps all others working.
 
 Each form is applied to the real `codex sandbox` by `tests/live/test_remedies.py`. Where no narrow change
-exists, the remedy states in words what to do instead; none opens what a finding reports as danger.
+exists, the remedy states in words what to do instead; none opens what a finding reports as danger. What was
+typed or configured already, and lost, is no remedy: the words name what decides instead.
 
-`remedy_places` chooses the directory, `remedy_forms` writes the settings.
+`remedy_places` chooses the directory.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import posixpath
 import re
 import shlex
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings import remedy_forms
 from agentdash.engine.judge.findings.remedy_places import (
     PROTECTED_NAMES,
     Place,
@@ -36,189 +35,9 @@ from agentdash.model.denials import (
     with_directories,
 )
 from agentdash.model.observation import NETWORK_FLAG
-from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.thread import Thread
 
-# ---------------------------------------------------------------- what decides instead
-# A setting that was typed or configured, and lost, is no remedy.
-
-
-def instead_of_workspace(facts: PathFacts) -> str | None:
-    """Return what decides instead of `workspace-write` for a read-only thread, or None if that would help."""
-    request = facts.request
-    if request is None:
-        return None
-    decisive = _managed(request, RequestField.FILESYSTEM)
-    is_kept_away = decisive is not None and '"workspace-write"' not in decisive.text
-    is_asked = (
-        request.policy.filesystem is Filesystem.WORKSPACE
-        and request.origin(RequestField.FILESYSTEM) is not None
-    )
-    return _decides(request, RequestField.FILESYSTEM) if is_asked or is_kept_away else None
-
-
-def instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str | None:
-    """Return what decides instead of a further writable root, or None if one would help.
-
-    Args:
-        path: what is to be written.
-        policy: the one in force, with a writable root.
-        facts: with the request.
-    """
-    request = facts.request
-    if request is None or policy is None:
-        return None
-    fields = (RequestField.WRITABLE_ROOTS, RequestField.FILESYSTEM)
-    field = next((each for each in fields if request.origin(each) is not None), None)
-    is_asked = request.policy.filesystem is Filesystem.WORKSPACE and request.policy.may_write(path)
-    if field is not None and is_asked and not policy.may_write(path):
-        roots = (root for root in request.policy.writable_roots if is_at_or_below(path, root))
-        if any(facts.kinds.get(root) is PathKind.MISSING for root in roots):
-            return (
-                f"{request.origin(field)} names a directory that does not exist: create it, and start again"
-            )
-        return _decides(request, field)
-    if _managed(request, RequestField.WRITABLE_ROOTS) is not None:
-        return _decides(request, RequestField.WRITABLE_ROOTS)
-    has_forced_profile = (
-        _has_profile(policy, facts) and _managed(request, RequestField.FILESYSTEM) is not None
-    )
-    return _decides(request, RequestField.FILESYSTEM) if has_forced_profile else None
-
-
-def instead_of_network(wanted: Network, policy: Policy | None, facts: PathFacts) -> str | None:
-    """Return what decides instead of a setting of the network, or None if one would help.
-
-    Args:
-        wanted: what the setting would ask for.
-        policy: the one in force.
-        facts: with the request.
-    """
-    request = facts.request
-    if request is None:
-        return None
-    is_asked = request.policy.network is wanted and request.origin(RequestField.NETWORK) is not None
-    decisive = _managed(request, RequestField.NETWORK)
-    # the network of a mode, or of a profile, is opened by a setting of its own where the user may choose that
-    is_of_mode = decisive is not None and decisive.text.startswith("sandbox_mode")
-    is_kept_away = decisive is not None and (not is_of_mode or _has_profile(policy, facts))
-    return _decides(request, RequestField.NETWORK) if is_asked or is_kept_away else None
-
-
-def can_be_asked(policy: Policy | None, facts: PathFacts) -> bool:
-    """Return whether a Codex that never asks would ask with `-a on-request`."""
-    request = facts.request
-    if policy is None or policy.approval != "never" or request is None:
-        return True
-    is_asked = request.policy.approval == "on-request" and request.origin(RequestField.APPROVAL) is not None
-    return not is_asked and _managed(request, RequestField.APPROVAL) is None
-
-
-def _managed(request: Requested, field: RequestField) -> RequestOrigin | None:
-    """Return the setting of an administrator that decides a part."""
-    origin = request.given_origin(field)
-    return origin if origin is not None and origin.layer is RequestLayer.MANAGED else None
-
-
-def _decides(request: Requested, field: RequestField) -> str:
-    """Return what decides a part instead of what was asked for, in words."""
-    asked, given = request.origin(field), request.given_origin(field)
-    if given is not None and given != asked:
-        return f"{given} decides, whatever is asked for"
-    if asked is not None and asked.file in request.changed_files:
-        return f"{asked} was written after its start: start it again"
-    chosen = "" if request.is_fixed else ": another one may have been chosen in it (`/permissions`)"
-    return f"{asked} was not kept{chosen}"
-
-
-def _has_profile(policy: Policy | None, facts: PathFacts) -> bool:
-    return facts.profile is not None or (policy is not None and policy.profile is not None)
-
-
-"""Marks of a text that was cut or could not be decoded."""
-_OUTSIDE: Final = "or run it yourself outside of the sandbox"
-
-
-# ---------------------------------------------------------------- the settings of Claude Code
-# Tried on 2.1.330, in a file and after `--settings` (`tests/live/test_claude_live.py`): lists of all files
-# are joined, a directory that does not exist is left out of the sandbox, and the files that Claude Code
-# protects stay read-only.
-
-
-def claude_remedy(
-    entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts, script: str = ""
-) -> Remedy | None:
-    """Return the remedy for a denial by the sandbox of Claude Code, or None if none is known to work.
-
-    Args:
-        entry: the denial, or its entry in the ledger.
-        policy: the one in force.
-        facts: what is known of the disk, and where the configuration is.
-        script: of the denied call.
-    """
-    named = next((pattern for pattern in facts.excluded if _is_excluded(pattern, script)), None)
-    if named is not None:
-        return Remedy(
-            f"run it yourself outside of the sandbox: `sandbox.excludedCommands` has `{named}`,"
-            " and the command ran inside all the same"
-        )
-    if entry.what == "filesystem" and entry.target:
-        return _claude_filesystem_remedy(entry, policy, facts)
-    if entry.what == "network" and entry.target and "/" not in entry.target:
-        return _claude_settings({"network": {"allowedDomains": [entry.target]}}, facts)
-    return None
-
-
-def _is_excluded(pattern: str, script: str) -> bool:
-    """Return whether an entry of `excludedCommands` (`git`, `git *`, `docker:*`) names a script."""
-    words, named = script.split(), pattern.replace(":*", " *").split()
-    fixed = named[:-1] if named[-1:] == ["*"] else named
-    return bool(fixed) and words[: len(fixed)] == fixed
-
-
-def _claude_filesystem_remedy(entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts) -> Remedy | None:
-    path = absolute(entry.target or "", facts)
-    if not path.startswith("/") or any(mark in path for mark in _INEXACT):
-        return None
-    if policy.filesystem is not Filesystem.WORKSPACE or policy.may_write(path):
-        return None
-    place = place_of(path, entry.operation, facts)
-    root = next((root for root in policy.writable_roots if is_at_or_below(path, root)), None)
-    if root is not None:
-        return Remedy(f"Claude Code keeps {path} read-only in every sandbox: write elsewhere, {_OUTSIDE}")
-    if place.obstacle:
-        return Remedy(f"write elsewhere below the working directory, {_OUTSIDE}: {place.obstacle}")
-    if (decides := instead_of_root(path, policy, facts)) is not None:
-        return Remedy(f"write elsewhere below the working directory, {_OUTSIDE}: {decides}")
-    remedy = _claude_settings({"filesystem": {"allowWrite": [place.directory]}}, facts)
-    if not place.create:
-        return remedy
-    create = f"mkdir -p {shlex.quote(place.directory)}"
-    return Remedy(
-        text=remedy.text,
-        where=f"{remedy.where}; before that, `{create}`: a directory that does not exist is left out",
-        once=f"{create} && {remedy.once}",
-    )
-
-
-def _claude_settings(sandbox: Mapping[str, Any], facts: PathFacts) -> Remedy:
-    """Return an entry of `sandbox` in settings.json, and the option for one run."""
-    home = facts.claude_home or "~/.claude"
-    return Remedy(
-        text=json.dumps({"sandbox": sandbox}),
-        where=f"{home}/settings.json, merged with what is there; then start Claude Code again",
-        once=f"claude --settings {shlex.quote(json.dumps({'sandbox': sandbox}, separators=(',', ':')))}",
-    )
-
-
-_UNLISTED: Final = ("auggie", "cursor-agent", "droid")
-"""Programs of worker CLIs that `check --worker` does not know by this name."""
-_DOCTOR: Final = Remedy("codex doctor")
-_RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume ID")
-_HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
-"""Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
-PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
 OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
 SERVER_OUTSIDE: Final = Remedy(
@@ -227,7 +46,13 @@ SERVER_OUTSIDE: Final = Remedy(
 MCP_SERVER: Final = Remedy(
     "MCP servers run outside of the agent's sandbox: what is around the agent refuses this, or file modes do"
 )
-
+_DOCTOR: Final = Remedy("codex doctor")
+_RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume ID")
+_HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
+"""Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
+PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
+_UNLISTED: Final = ("auggie", "cursor-agent", "droid")
+"""Programs of worker CLIs that `check --worker` does not know by this name."""
 _SOCKET_PROGRAMS: Final = frozenset(
     ("tmux", "screen", "zellij", "docker", "podman", "docker-compose", "ssh-add", "ssh-agent", "gpg",
      "dbus-send", "systemctl", "xdg-open", "code", "cursor")
@@ -238,16 +63,17 @@ _SOCKET_WORDS: Final = re.compile(
 )
 _WORKTREE: Final = "/.git/worktrees/"
 """Also with `--add-dir MAIN/.git` it is read-only, though the policy lets it be written (0.171)."""
-_LOCAL_NAMES: Final = ("localhost", "ip6-localhost", "host.docker.internal")
+_THIS_MACHINE: Final = re.compile(
+    r"(?:.+\.)?localhost|ip6-localhost|host\.docker\.internal|127(?:\.\d+){3}|0\.0\.0\.0|::1?", re.IGNORECASE
+)
 _PROXY_KEEPS_LOCAL: Final = re.compile(r"local/private|not_allowed_local")
 """Codex's proxy refuses private addresses whatever its list of domains has."""
 _PROXY_HOST: Final = re.compile(r'Network access to "([\w.:-]+)"|"host":\s*"([\w.:-]+)"')
 _HOST: Final = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.:-]+")
-_INEXACT: Final = ("…", "\ufffd")
-"""Marks of a text that was cut or could not be decoded."""
-
-
-# ---------------------------------------------------------------- Codex
+_EXACT: Final = re.compile(r"/[^…\ufffd]*", re.DOTALL)
+"""An absolute path without marks of a text that was cut or could not be decoded."""
+_ELSEWHERE: Final = "write elsewhere below the working directory"
+_BY_HAND: Final = "run it yourself outside of the sandbox"
 
 
 def remedy_for(
@@ -264,7 +90,7 @@ def remedy_for(
         entry: the denial, or its entry in the ledger.
         policy: the one in force, or None if unknown.
         facts: what is known of the disk, and where the configuration is.
-        script: the shell script of the denied call, as written; empty where it is not known.
+        script: the shell script of the denied call, as written; empty if it is not known.
         by_mcp: whether the denied call is one of an MCP server.
     """
     if by_mcp:
@@ -272,22 +98,24 @@ def remedy_for(
     if policy is not None and not policy.has_agent_sandbox:
         return None
     if policy is not None and policy.enforced_by == "agent":
-        return claude_remedy(entry, policy, facts, script)
+        return _claude_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.target:
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
     if entry.what == "network":
         return _network_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.nested not in (None, *_UNLISTED) and policy is not None:
         # its message names no file; what is known of the CLI does
-        return _instead(
-            f"`agentdash check --worker {entry.nested}` lists the directories that it needs", policy, facts
-        )
+        reason = f"`agentdash check --worker {entry.nested}` lists the directories that it needs"
+        return _instead(reason, policy, facts)
     return startup_remedy(entry.quote) if entry.what == "sandbox" else None
 
 
 def startup_remedy(quote: str) -> Remedy:
     """Return what helps where the sandbox of Codex could not be started, by what was printed."""
     return _RESTART if _HELPER_IS_MISSING in quote else _DOCTOR
+
+
+# ---------------------------------------------------------------- Codex: files
 
 
 def filesystem_remedy(
@@ -302,56 +130,85 @@ def filesystem_remedy(
         facts: what is known of the disk.
     """
     path = absolute(path, facts)
-    if not path.startswith("/") or any(mark in path for mark in _INEXACT):
+    if not _EXACT.fullmatch(path):
         return None
-    if policy is not None and policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN):
-        return None
-    if policy is not None and policy.may_write(path) and not _is_protected(path, policy):
-        if _WORKTREE in path:
-            return _instead("Codex keeps the git directory of a linked worktree read-only", policy, facts)
-        return None
-    if policy is not None and any(rule.access == "deny" and _covers(rule, path) for rule in policy.rules):
-        return Remedy(f"the permission profile denies {path}: remove its `deny` entry, if that is meant")
-    if policy is not None and not policy.writable_roots:
-        is_workspace = any(is_at_or_below(path, workspace) for workspace in facts.workspaces)
-        if is_workspace and not set(path.split("/")) & set(PROTECTED_NAMES):
-            if (decides := instead_of_workspace(facts)) is not None:
-                return _instead(decides, policy, facts)
-            return remedy_forms.workspace_write(facts)
-        return _instead("a read-only sandbox writes nothing", policy, facts, is_file=True)
+    if policy is not None:
+        if policy.filesystem in (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN):
+            return None
+        if _may_write(policy, path):
+            linked = "Codex keeps the git directory of a linked worktree read-only"
+            return _instead(linked, policy, facts) if _WORKTREE in path else None
+        denied = (rule.path for rule in policy.rules if rule.access == "deny" and not rule.glob)
+        if any(is_at_or_below(path, root) for root in denied):
+            return Remedy(f"the permission profile denies {path}: remove its `deny` entry, if that is meant")
+        if not policy.writable_roots:
+            return _in_read_only(path, policy, facts)
     place = place_of(path, operation, facts)
-    if place.obstacle:
-        return _instead(place.obstacle, policy, facts, is_file=True)
-    if (
-        policy is not None
-        and policy.may_write(place.directory)
-        and not _is_protected(place.directory, policy)
-    ):
-        return _instead(f"{place.directory} is a writable directory already", policy, facts, is_file=True)
-    if (decides := instead_of_root(path, policy, facts)) is not None:
-        return _instead(decides, policy, facts, is_file=True)
-    return _opened(place, policy, facts)
+    reason = place.obstacle
+    if reason is None and policy is not None and _may_write(policy, place.directory):
+        reason = f"{place.directory} is a writable directory already"
+    reason = reason or _instead_of_root(path, policy, facts)
+    if reason is not None:
+        return _instead(reason, policy, facts, is_file=True)
+    return _writable_root(place, policy, facts)
+
+
+def _may_write(policy: Policy, path: str) -> bool:
+    """Return whether a path may be written; old policies do not list what Codex keeps read-only."""
+    is_protected = any(
+        is_at_or_below(path, posixpath.join(root, name))
+        for root in policy.writable_roots
+        for name in PROTECTED_NAMES
+    )
+    return bool(policy.may_write(path)) and not is_protected
+
+
+def _in_read_only(path: str, policy: Policy, facts: PathFacts) -> Remedy:
+    is_workspace = any(is_at_or_below(path, workspace) for workspace in facts.workspaces)
+    if not is_workspace or set(path.split("/")) & set(PROTECTED_NAMES):
+        return _instead("a read-only sandbox writes nothing", policy, facts, is_file=True)
+    if (decides := _instead_of_workspace(facts)) is not None:
+        return _instead(decides, policy, facts)
+    return Remedy(
+        text='sandbox_mode = "workspace-write"',
+        where=f"{_config_file(facts)}, above the first [table], in place of another sandbox_mode; {_AGAIN}",
+        once="codex -s workspace-write",
+    )
+
+
+def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: bool = False) -> Remedy:
+    """Return what to do where no setting is narrow enough, or none would have an effect."""
+    choices = ["approve that command"]
+    if policy is not None and policy.approval == "never":
+        can_ask = _can_be_asked(facts.request)
+        choices = ["start Codex with `-a on-request` and approve that command"] if can_ask else []
+    choices += [_ELSEWHERE] if is_file else []
+    others = f"{', '.join(choices)}, or " if choices else ""
+    return Remedy(f"{others}{_BY_HAND}: {reason}")
+
+
+# ---------------------------------------------------------------- Codex: the network
 
 
 def network_access_remedy(policy: Policy | None, facts: PathFacts) -> Remedy | None:
     """Return the remedy for a worker that needs hosts of the internet: its model."""
     if policy is not None and (policy.network is not Network.OFF or not policy.writable_roots):
         return None
-    return _network_access(policy, facts)
+    return turn_network(Network.ON, policy, facts)
 
 
-def _opened(place: Place, policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    """Return the settings for a directory that may be opened."""
-    remedy = remedy_forms.writable_root(
-        place.directory, policy, facts, assumed=not place.known and not place.create
-    )
-    if remedy is None or not place.create:
-        return remedy
-    return replace(
-        remedy,
-        where=with_directories(remedy.where or "", [place.directory]),
-        once=remedy.once and f"mkdir -p {shlex.quote(place.directory)} && {remedy.once}",
-    )
+def turn_network(
+    wanted: Literal[Network.ON, Network.OFF], policy: Policy | None, facts: PathFacts
+) -> Remedy | None:
+    """Return the settings that turn the network on or off, unless they were asked for, or would have no
+    effect. Files stay as they are."""
+    if (decides := _instead_of_network(wanted, policy, facts)) is not None:
+        words = Remedy(f"the network stays on: {decides}")
+        return words if wanted is Network.OFF else _instead(decides, policy, facts)
+    profile, value = _profile(policy, facts), "true" if wanted is Network.ON else "false"
+    if profile is None:
+        return _table(_WORKSPACE_WRITE, {"network_access": value}, facts)
+    return _profile_entry(profile, "network", {"enabled": value}, facts)
 
 
 def _network_remedy(
@@ -361,25 +218,20 @@ def _network_remedy(
         return None
     if _is_socket(entry, script):
         return _socket_remedy(policy, facts, script)
-    host = _host(entry, mediated=policy.network is Network.MEDIATED)
+    host, is_mediated = _host(entry, policy), policy.network is Network.MEDIATED
     if host is None or entry.operation == "bind":
-        return _instead("no host is known that a setting could open", policy, facts)
-    if _is_local(host):
-        return _instead(f"{host} is a service of this machine, which no setting opens alone", policy, facts)
-    if policy.network is Network.MEDIATED:
-        if _PROXY_KEEPS_LOCAL.search(entry.quote):
-            return _instead(f"{host} has a private address, which the proxy never reaches", policy, facts)
-        return remedy_forms.network_domain(host, policy, facts)
-    if not policy.writable_roots:
-        return _instead("a read-only sandbox has no network", policy, facts)
-    return _network_access(policy, facts)
-
-
-def _network_access(policy: Policy | None, facts: PathFacts) -> Remedy | None:
-    """Return the settings that turn the network on, unless they were asked for, or would have no effect."""
-    if (decides := instead_of_network(Network.ON, policy, facts)) is not None:
-        return _instead(decides, policy, facts)
-    return remedy_forms.network_access(policy, facts)
+        reason = "no host is known that a setting could open"
+    elif _THIS_MACHINE.fullmatch(host.strip("[]")):
+        reason = f"{host} is a service of this machine, which no setting opens alone"
+    elif is_mediated and _PROXY_KEEPS_LOCAL.search(entry.quote):
+        reason = f"{host} has a private address, which the proxy never reaches"
+    elif is_mediated:
+        return _network_domain(host, policy, facts)
+    elif not policy.writable_roots:
+        reason = "a read-only sandbox has no network"
+    else:
+        return turn_network(Network.ON, policy, facts)
+    return _instead(reason, policy, facts)
 
 
 def _socket_remedy(policy: Policy, facts: PathFacts, script: str) -> Remedy:
@@ -387,42 +239,14 @@ def _socket_remedy(policy: Policy, facts: PathFacts, script: str) -> Remedy:
 
     Turning the network on would open the socket as well, and with it all that its server does outside.
     """
-    rule = remedy_forms.command_rule(script, facts) if policy.approval == "never" else None
+    rule = _command_rule(script, facts) if policy.approval == "never" else None
     if rule is not None:
         return rule
     words = _instead("what the server of that socket does is in no sandbox", policy, facts)
     if "tmux" not in _programs(script):
         return words
-    return replace(
-        words,
-        text=f"{words.text}; the states of other workers can be read inside while"
-        " `agentdash publish` runs outside",
-    )
-
-
-def _instead(reason: str, policy: Policy | None, facts: PathFacts, *, is_file: bool = False) -> Remedy:
-    """Return what to do where no setting is narrow enough, or none would have an effect."""
-    never_asks = policy is not None and policy.approval == "never"
-    approve = (
-        "start Codex with `-a on-request` and approve that command" if never_asks else "approve that command"
-    )
-    choices = [approve] if can_be_asked(policy, facts) else []
-    choices += ["write elsewhere below the working directory"] if is_file else []
-    others = "".join(f"{choice}, " for choice in choices)
-    return Remedy(f"{others}{'or ' if choices else ''}run it yourself outside of the sandbox: {reason}")
-
-
-def _is_protected(path: str, policy: Policy) -> bool:
-    """Return whether Codex keeps the path read-only in a writable root; old policies do not list it."""
-    return any(
-        is_at_or_below(path, posixpath.join(root, name))
-        for root in policy.writable_roots
-        for name in PROTECTED_NAMES
-    )
-
-
-def _covers(rule: PolicyRule, path: str) -> bool:
-    return not rule.glob and is_at_or_below(path, rule.path)
+    publish = "the states of other workers can be read inside while `agentdash publish` runs outside"
+    return Remedy(f"{words.text}; {publish}")
 
 
 def _is_socket(entry: LedgerEntry | Denial, script: str) -> bool:
@@ -440,32 +264,329 @@ def _programs(script: str) -> set[str]:
     return {command.argv[0].text.rpartition("/")[2] for command in found or () if command.argv}
 
 
-def _host(entry: LedgerEntry | Denial, *, mediated: bool) -> str | None:
+def _host(entry: LedgerEntry | Denial, policy: Policy) -> str | None:
     """Return the host that was denied: of the proxy's message, or the target."""
-    if mediated and (match := _PROXY_HOST.search(entry.quote)):
+    if policy.network is Network.MEDIATED and (match := _PROXY_HOST.search(entry.quote)):
         return match[1] or match[2]
     target = entry.target
     return target if target and _HOST.fullmatch(target) else None
 
 
-def _is_local(host: str) -> bool:
-    name = host.strip("[]").casefold()
-    if name in _LOCAL_NAMES or name.endswith(".localhost"):
+# ---------------------------------------------------------------- what decides instead of a setting
+
+
+def _instead_of_workspace(facts: PathFacts) -> str | None:
+    """Return what decides instead of `workspace-write` for a read-only thread, or None if that would help."""
+    request = facts.request
+    if request is None:
+        return None
+    managed = _managed(request, RequestField.FILESYSTEM)
+    is_barred = managed is not None and '"workspace-write"' not in managed.text
+    is_asked = request.policy.filesystem is Filesystem.WORKSPACE
+    return _decides(request, RequestField.FILESYSTEM, is_asked=is_asked, is_barred=is_barred)
+
+
+def _instead_of_root(path: str, policy: Policy | None, facts: PathFacts) -> str | None:
+    """Return what decides instead of a further writable root for `path`, or None if one would help."""
+    request = facts.request
+    if request is None or policy is None:
+        return None
+    fields = (RequestField.WRITABLE_ROOTS, RequestField.FILESYSTEM)
+    field = next((each for each in fields if request.origin(each) is not None), None)
+    is_asked = request.policy.filesystem is Filesystem.WORKSPACE and request.policy.may_write(path)
+    if field is not None and is_asked and not policy.may_write(path):
+        roots = (root for root in request.policy.writable_roots if is_at_or_below(path, root))
+        if any(facts.kinds.get(root) is PathKind.MISSING for root in roots):
+            origin = request.origin(field)
+            return f"{origin} names a directory that does not exist: create it, and start again"
+        return _decides(request, field, is_barred=True)
+    if _managed(request, RequestField.WRITABLE_ROOTS) is not None:
+        return _decides(request, RequestField.WRITABLE_ROOTS, is_barred=True)
+    is_forced = _managed(request, RequestField.FILESYSTEM) is not None
+    has_profile = _profile(policy, facts) is not None
+    return _decides(request, RequestField.FILESYSTEM, is_barred=is_forced and has_profile)
+
+
+def _instead_of_network(wanted: Network, policy: Policy | None, facts: PathFacts) -> str | None:
+    """Return what decides instead of a setting for the `wanted` network, or None if that would help."""
+    request = facts.request
+    if request is None:
+        return None
+    managed = _managed(request, RequestField.NETWORK)
+    # the network of a mode, or of a profile, is opened by a setting of its own where the user may choose that
+    is_of_mode = managed is not None and managed.text.startswith("sandbox_mode")
+    is_barred = managed is not None and (not is_of_mode or _profile(policy, facts) is not None)
+    is_asked = request.policy.network is wanted
+    return _decides(request, RequestField.NETWORK, is_asked=is_asked, is_barred=is_barred)
+
+
+def _can_be_asked(request: Requested | None) -> bool:
+    """Return whether a Codex that never asks would ask with `-a on-request`."""
+    if request is None:
         return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
+    is_asked = request.policy.approval == "on-request" and request.origin(RequestField.APPROVAL) is not None
+    return not is_asked and _managed(request, RequestField.APPROVAL) is None
 
 
-def denials_with_remedies(thread: Thread, places: PathFacts) -> tuple[LedgerEntry, ...]:
-    """Return the denial ledger of a thread, each entry with its remedy by the policy that was in force."""
-    scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
-    entries = []
-    for entry in thread.denials:
-        policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
-        script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
-        remedy = remedy_for(entry, policy, places, script=script, by_mcp=entry.by_mcp)
-        entries.append(replace(entry, remedy=remedy))
-    return tuple(entries)
+def _managed(request: Requested, field: RequestField) -> RequestOrigin | None:
+    """Return the setting of an administrator that decides a part."""
+    origin = request.given_origin(field)
+    return origin if origin is not None and origin.layer is RequestLayer.MANAGED else None
+
+
+def _decides(
+    request: Requested, field: RequestField, *, is_asked: bool = False, is_barred: bool
+) -> str | None:
+    """Return what decides a part instead of a setting, in words, or None if that would have an effect.
+
+    Args:
+        is_asked: whether the request has the value of the setting, perhaps from nowhere.
+        is_barred: whether the setting is known to have no effect.
+    """
+    asked, given = request.origin(field), request.given_origin(field)
+    if not is_barred and not (is_asked and asked is not None):
+        return None
+    if given is not None and given != asked:
+        return f"{given} decides, whatever is asked for"
+    if asked is not None and asked.file in request.changed_files:
+        return f"{asked} was written after its start: start it again"
+    chosen = "" if request.is_fixed else ": another one may have been chosen in it (`/permissions`)"
+    return f"{asked} was not kept{chosen}"
+
+
+# ---------------------------------------------------------------- the settings of Codex
+# Blocks of `config.toml`, rules, and `-c` options, tried on 0.169. A dotted key that is appended to the file
+# would fall into its last table, and Codex would not start. A block with its own header can be appended,
+# unless the table is there already: then the line belongs into it.
+
+_WORKSPACE_WRITE: Final = "sandbox_workspace_write"
+_BUILT_IN_WORKSPACE: Final = ":workspace"
+"""A permission profile of Codex; profiles of the user may extend it, and cannot change it."""
+_EXTENDED: Final = "workspace-extended"
+"""Name of a profile that extends it."""
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_SHELLS: Final = frozenset(
+    ("sh", "bash", "zsh", "dash", "ksh", "fish", "env", "xargs", "sudo", "tmux", "screen", "zellij")
+)
+"""Programs that run their arguments: a rule for them would allow more than one command. It would with tmux:
+`tmux ls ';' new-window COMMAND` begins with `tmux ls`."""
+_TEMPORARY: Final = ("/tmp", "/private/tmp")  # noqa: S108 - of the policy
+_AGAIN: Final = "then start Codex again"
+
+
+def exclude_flags(facts: PathFacts) -> Remedy:
+    """Return the settings that remove inherited flags.
+
+    Codex sets a true one again after the filter (0.169), so nothing is hidden.
+    """
+    return _table("shell_environment_policy", {"exclude": _array(["CODEX_SANDBOX*"])}, facts)
+
+
+def _writable_root(place: Place, policy: Policy | None, facts: PathFacts) -> Remedy | None:
+    """Return the settings that make one more directory writable; None for a profile with an unusual name."""
+    root = place.directory
+    condition = "" if place.known or place.create else ", if that directory exists"
+    profile = _profile(policy, facts)
+    if profile is not None:
+        entries = {_text(root): _text("write")}
+        remedy = _profile_entry(profile, "filesystem", entries, facts, condition)
+    else:
+        roots = {"writable_roots": _array([*_extra_roots(policy, facts), root])}
+        adds_to = "" if policy else "its writable_roots"
+        remedy = _table(_WORKSPACE_WRITE, roots, facts, condition, adds_to)
+    if remedy is None or not place.create:
+        return remedy
+    return replace(
+        remedy,
+        where=with_directories(remedy.where or "", [root]),
+        once=remedy.once and f"mkdir -p {shlex.quote(root)} && {remedy.once}",
+    )
+
+
+def _extra_roots(policy: Policy | None, facts: PathFacts) -> list[str]:
+    """Return the writable roots that were configured: not the working directory, temporary directories, or
+    what Codex adds itself."""
+    own = {*facts.workspaces, *_TEMPORARY, f"{facts.codex_home or '~/.codex'}/memories"}
+    roots = dict.fromkeys(policy.writable_roots) if policy else ()
+    return [
+        root
+        for root in roots
+        if root not in own and root.startswith("/") and not root.endswith("/.codex/memories")
+    ]
+
+
+def _network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | None:
+    """Return the settings that let Codex's network proxy connect to one more host."""
+    entry = {_text(host): _text("allow")}
+    profile = _profile(policy, facts)
+    if profile is not None:
+        return _profile_entry(profile, "network.domains", entry, facts)
+    made = _table("features.network_proxy.domains", entry, facts)
+    scalar = "where [features] has `network_proxy = true`, it has to be `network_proxy.enabled = true`"
+    value = _inline({"enabled": "true", "domains": _inline(entry)})
+    return replace(made, where=f"{made.where}; {scalar}", once=_codex(f"features.network_proxy={value}"))
+
+
+def _command_rule(script: str, facts: PathFacts) -> Remedy | None:
+    """Return the rule that lets Codex run this command outside of its sandbox without a question.
+
+    A rule with the decision `prompt` is no help: once approved, the command still runs inside (0.169).
+
+    Returns:
+        None if the script is more than one plain command: Codex matches no rule with a pipe, a
+        redirection, an expansion or a second command in it.
+    """
+    from agentdash.sandbox.shell import parse  # noqa: PLC0415 - few remedies read a script
+    from agentdash.sandbox.shell.syntax import Simple  # noqa: PLC0415
+
+    parsed = parse(script) if script else None
+    node = parsed.items[0].node if parsed is not None and len(parsed.items) == 1 else None
+    if not isinstance(node, Simple) or node.assignments or node.redirects or "…" in script:
+        return None
+    words = [word.text for word in node.words]
+    is_literal = all(word.literal for word in node.words)
+    if not words or not is_literal or words[0].rpartition("/")[2] in _SHELLS:
+        return None
+    return Remedy(
+        text=f'prefix_rule(pattern = {_array(words)}, decision = "allow")',
+        where=f"{_codex_home(facts)}/rules/default.rules, as a line of its own; it allows this command, also"
+        f" with further arguments, and no other; {_AGAIN}",
+    )
+
+
+def _table(
+    name: str, entries: Mapping[str, str], facts: PathFacts, condition: str = "", adds_to: str = ""
+) -> Remedy:
+    """Return entries of one table of `config.toml`.
+
+    Args:
+        entries: keys and values, as TOML.
+        condition: words behind the place.
+        adds_to: what the value has to be added to if its present value is not known: then `once` is
+            None, since it would replace that.
+    """
+    there = (
+        f"add the path to {adds_to}" if adds_to else "put the line there, in place of one with the same key"
+    )
+    return Remedy(
+        text=f"[{name}]\n{_lines(entries)}",
+        where=f"{_config_file(facts)}, at the end{condition}; if it has a table [{name}] already, {there};"
+        f" {_AGAIN}",
+        once=None if adds_to else _codex(*(f"{name}.{key}={value}" for key, value in entries.items())),
+    )
+
+
+def _profile(policy: Policy | None, facts: PathFacts) -> str | None:
+    """Return the permission profile in force, by the log or by what was asked for."""
+    return facts.profile if policy is None or policy.profile is None else policy.profile
+
+
+def _profile_entry(
+    profile: str, part: str, entries: Mapping[str, str], facts: PathFacts, condition: str = ""
+) -> Remedy | None:
+    """Return entries of a permission profile (0.138+). In these Codex ignores `[sandbox_workspace_write]`."""
+    name = f"permissions.{_EXTENDED if profile == _BUILT_IN_WORKSPACE else profile}"
+    option = f"{name}.{part}={_inline(entries)}"
+    if profile == _BUILT_IN_WORKSPACE:
+        extended, built_in = _text(_EXTENDED), _text(_BUILT_IN_WORKSPACE)
+        return Remedy(
+            text=f"[{name}]\nextends = {built_in}\n\n[{name}.{part}]\n{_lines(entries)}",
+            where=f"{_config_file(facts)}, at the end{condition}, with `default_permissions = {extended}`"
+            f" above the first [table]; {_AGAIN}",
+            once=_codex(f"default_permissions={extended}", f"{name}.extends={built_in}", option),
+        )
+    if not _BARE_KEY.fullmatch(profile):
+        return None
+    return replace(_table(f"{name}.{part}", entries, facts, condition), once=_codex(option))
+
+
+def _config_file(facts: PathFacts) -> str:
+    return f"{_codex_home(facts)}/config.toml"
+
+
+def _codex_home(facts: PathFacts) -> str:
+    home = facts.codex_home
+    return "~/.codex" if home is None or home in {f"{user}/.codex" for user in facts.homes} else home
+
+
+def _codex(*options: str) -> str:
+    return " ".join(("codex", *(f"-c {shlex.quote(option)}" for option in options)))
+
+
+def _text(value: str) -> str:
+    """Return a basic string of TOML and Starlark."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _array(values: Iterable[str]) -> str:
+    return f"[{', '.join(map(_text, values))}]"
+
+
+def _inline(entries: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{key} = {value}' for key, value in entries.items())}}}"
+
+
+def _lines(entries: Mapping[str, str]) -> str:
+    return "\n".join(f"{key} = {value}" for key, value in entries.items())
+
+
+# ---------------------------------------------------------------- the settings of Claude Code
+# Tried on 2.1.330, in a file and after `--settings` (`tests/live/test_claude_live.py`): lists of all files
+# are joined, a directory that does not exist is left out of the sandbox, and the files that Claude Code
+# protects stay read-only.
+
+
+def _claude_remedy(
+    entry: LedgerEntry | Denial, policy: Policy, facts: PathFacts, script: str
+) -> Remedy | None:
+    """Return the remedy for a denial by the sandbox of Claude Code. Arguments: `remedy_for`."""
+    named = next((pattern for pattern in facts.excluded if _is_excluded(pattern, script)), None)
+    if named is not None:
+        return Remedy(
+            f"{_BY_HAND}: `sandbox.excludedCommands` has `{named}`, and the command ran inside all the same"
+        )
+    if entry.what == "filesystem" and entry.target:
+        return _claude_filesystem_remedy(absolute(entry.target, facts), entry.operation, policy, facts)
+    if entry.what == "network" and entry.target and "/" not in entry.target:
+        return _claude_settings({"network": {"allowedDomains": [entry.target]}}, facts)
+    return None
+
+
+def _is_excluded(pattern: str, script: str) -> bool:
+    """Return whether an entry of `excludedCommands` (`git`, `git *`, `docker:*`) names a script."""
+    words, named = script.split(), pattern.replace(":*", " *").split()
+    fixed = named[:-1] if named[-1:] == ["*"] else named
+    return bool(fixed) and words[: len(fixed)] == fixed
+
+
+def _claude_filesystem_remedy(
+    path: str, operation: Operation, policy: Policy, facts: PathFacts
+) -> Remedy | None:
+    is_workspace = policy.filesystem is Filesystem.WORKSPACE
+    if not _EXACT.fullmatch(path) or not is_workspace or policy.may_write(path):
+        return None
+    if any(is_at_or_below(path, root) for root in policy.writable_roots):
+        return Remedy(f"Claude Code keeps {path} read-only in every sandbox: write elsewhere, or {_BY_HAND}")
+    place = place_of(path, operation, facts)
+    reason = place.obstacle or _instead_of_root(path, policy, facts)
+    if reason is not None:
+        return Remedy(f"{_ELSEWHERE}, or {_BY_HAND}: {reason}")
+    remedy = _claude_settings({"filesystem": {"allowWrite": [place.directory]}}, facts)
+    if not place.create:
+        return remedy
+    create = f"mkdir -p {shlex.quote(place.directory)}"
+    return replace(
+        remedy,
+        where=f"{remedy.where}; before that, `{create}`: a directory that does not exist is left out",
+        once=f"{create} && {remedy.once}",
+    )
+
+
+def _claude_settings(sandbox: Mapping[str, Any], facts: PathFacts) -> Remedy:
+    """Return an entry of `sandbox` in settings.json, and the option for one run."""
+    home = facts.claude_home or "~/.claude"
+    return Remedy(
+        text=json.dumps({"sandbox": sandbox}),
+        where=f"{home}/settings.json, merged with what is there; then start Claude Code again",
+        once=f"claude --settings {shlex.quote(json.dumps({'sandbox': sandbox}, separators=(',', ':')))}",
+    )

@@ -43,7 +43,7 @@ _SHARED_IN_HOME: Final = frozenset(
         "Library/Application Support", "Library/Caches", "Library/LaunchAgents", "Library/Preferences",
     )
 )  # fmt: skip
-"""Directories below a home that many programs share, or of which the user's shell runs programs."""
+"""Directories below a home that many programs share, or whose programs the user's shell runs."""
 _SHELL_FILES: Final = re.compile(
     r"\.(?:bash\w*|profile|zsh\w*|zprofile|zlogin|login|inputrc|netrc|gitconfig)"
 )
@@ -61,22 +61,29 @@ def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Proces
     """
     homes = [fleet.host.home if fleet.host else None]
     homes += [(process.env or {}).get("HOME") for process in processes]
-    directories: list[str | None] = []
-    if thread is not None:
-        homes += [home_directory(fleet, thread), thread.home, *_named_by_tilde(thread)]
-        directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
+    if thread is None:
+        return PathFacts(kinds=fleet.paths, homes=_absolute_homes(homes))
+    homes += [home_directory(fleet, thread), thread.home, *_named_by_tilde(thread)]
+    directories = [thread.cwd, *(call.cwd for call in thread.calls if call.denials)]
     request = request_of(fleet, thread)
-    has_paths = thread is None or bool(thread.denials or thread.observations)
+    states_profile = any(period.policy.profile for period in thread.policies)
+    given = request.given if request is not None and not states_profile else None
+    transcripts, in_claude_home, _ = (thread.file.path if thread.file else "").partition("/projects/")
+    asked = fleet.requests.get(thread.id, ()) if thread.agent == "claude" else ()
     return PathFacts(
-        kinds=fleet.paths if has_paths else _NOTHING,
-        homes=tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home.startswith("/"))),
+        kinds=fleet.paths if thread.denials or thread.observations else _NOTHING,
+        homes=_absolute_homes(homes),
         workspaces=tuple(dict.fromkeys(filter(None, directories))),
-        codex_home=_codex_home(thread),
-        claude_home=_claude_home(thread),
-        profile=_given_profile(thread, request),
+        codex_home=codex_home_of(thread.path or (thread.file.path if thread.file else "")),
+        claude_home=transcripts if in_claude_home else None,
+        profile=given.profile if given is not None else None,
         request=request,
-        excluded=_excluded(fleet, thread),
+        excluded=asked[-1].excluded if asked else (),
     )
+
+
+def _absolute_homes(homes: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home.startswith("/")))
 
 
 def request_of(fleet: FleetView, thread: Thread | None) -> Requested | None:
@@ -94,33 +101,6 @@ def _named_by_tilde(thread: Thread) -> Iterator[str]:
             yield from (target.removesuffix(end) for target in targets if target.endswith(end))
 
 
-def _given_profile(thread: Thread | None, request: Requested | None) -> str | None:
-    """Return the permission profile that a Codex was asked for, or None if its policies state theirs."""
-    if thread is None or any(period.policy.profile for period in thread.policies):
-        return None
-    return request.given.profile if request is not None and request.given is not None else None
-
-
-def _excluded(fleet: FleetView, thread: Thread | None) -> tuple[str, ...]:
-    """Return the commands that a Claude Code was to run without its sandbox."""
-    requests = fleet.requests.get(thread.id, ()) if thread is not None and thread.agent == "claude" else ()
-    return requests[-1].excluded if requests else ()
-
-
-def _codex_home(thread: Thread | None) -> str | None:
-    """Return the Codex home that a thread's rollout lies in."""
-    if thread is None:
-        return None
-    return codex_home_of(thread.path or (thread.file.path if thread.file else ""))
-
-
-def _claude_home(thread: Thread | None) -> str | None:
-    """Return the configuration directory of Claude Code that a thread's transcript lies in."""
-    path = thread.file.path if thread is not None and thread.file is not None else ""
-    home, projects, _ = path.partition("/projects/")
-    return home if projects else None
-
-
 class Place(NamedTuple):
     """The directory that has to be writable."""
 
@@ -136,14 +116,20 @@ class Place(NamedTuple):
 def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:
     """Return the nearest existing directory that has to be writable for an operation on an absolute path.
 
-    Databases and locks put siblings beside a file, so that it is never the file alone. Where nothing is
-    known of the disk, it is the directory of the path: the operation was denied in it, so it was there.
+    Databases and locks put siblings beside a file, so that it is never the file alone. If nothing is known of
+    the disk, it is the directory of the path: the operation was denied in it, so it was there.
     """
     path = posixpath.normpath(path)
-    start, may_create = _start(path, operation, facts)
+    kind, start, goal = facts.kinds.get(path), posixpath.dirname(path), posixpath.dirname(path)
+    repository, cache = _up_to(path, REPOSITORY), _up_to(path, _NPM_CACHE)
+    if repository or cache:
+        start = goal = repository or cache or ""  # a commit writes in several of its directories
+    elif kind is not None and kind.is_directory and operation not in ("rename", "delete"):
+        start = goal = path  # one that was to be made: it has been made since
+    elif operation == "mkdir" and kind in (None, PathKind.MISSING):
+        goal = path
     if private := _private_part(path, facts):
         return Place(start, obstacle=private)
-    repository = repository_of(path)
     if repository and facts.kinds.get(repository) is PathKind.MISSING:
         # Codex keeps the name read-only also where nothing is there: what is above it would not help
         obstacle = _obstacle(repository, path, facts)
@@ -154,15 +140,8 @@ def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:
     obstacle = _obstacle(directory, path, facts)
     if obstacle is None:
         return Place(directory, known=directory in facts.kinds)
-    created = next(_openable_below(directory, path if may_create else start, facts), None)
-    if created is not None:
-        return Place(created, create=True)
-    return Place(directory, obstacle=obstacle)
-
-
-def repository_of(path: str) -> str | None:
-    """Return the `.git` directory that a path is, or lies in; the outermost one."""
-    return _up_to(path, REPOSITORY)
+    created = next(_openable_below(directory, goal, facts), None)
+    return Place(directory, obstacle=obstacle) if created is None else Place(created, create=True)
 
 
 def _up_to(path: str, name: str) -> str | None:
@@ -171,50 +150,36 @@ def _up_to(path: str, name: str) -> str | None:
     return "/".join(parts[: parts.index(name) + 1]) if name in parts else None
 
 
-def _start(path: str, operation: Operation, facts: PathFacts) -> tuple[str, bool]:
-    """Return where to look for the directory, and whether the path itself may be one to create."""
-    kind = facts.kinds.get(path)
-    if repository := repository_of(path):
-        return repository, False  # a commit writes in several of its directories
-    if cache := _up_to(path, _NPM_CACHE):
-        return cache, False
-    if kind is not None and kind.is_directory and operation not in ("rename", "delete"):
-        return path, False  # one that was to be made: it has been made since
-    return posixpath.dirname(path), operation == "mkdir" and kind in (None, PathKind.MISSING)
-
-
 def _openable_below(directory: str, goal: str, facts: PathFacts) -> Iterator[str]:
     """Yield the missing directories on the way from a directory down to `goal` that may be opened, the upper
     ones first."""
-    rest = goal.removeprefix(directory).strip("/")
-    if goal == directory or not rest:
-        return
     below = directory
-    for name in rest.split("/"):
+    for name in filter(None, goal.removeprefix(directory).split("/")):
         below = posixpath.join(below, name)
         if facts.kinds.get(below, PathKind.MISSING) is PathKind.MISSING and not _obstacle(below, goal, facts):
             yield below
 
 
 def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
-    """Return why a directory must not be opened."""
-    plain = directory.removeprefix("/private") or "/"
+    """Return why a directory must not be opened for a path."""
+    plain, kind = directory.removeprefix("/private") or "/", facts.kinds.get(directory)
     homes = _homes(directory, path, facts)
+    names = {posixpath.relpath(directory, home) for home in homes if _is_below(directory, home)}
     if directory in homes:
         return f"{directory} is a home directory"
-    if directory == "/" or any(_is_below(home, directory) for home in homes):
-        return f"{directory} contains home directories" if directory != "/" else "it is the whole disk"
+    if directory == "/":
+        return "it is the whole disk"
+    if any(_is_below(home, directory) for home in homes):
+        return f"{directory} contains home directories"
     if private := _private_part(directory, facts):
         return private
     if any(_is_below(workspace, directory) for workspace in facts.workspaces):
         return f"{directory} contains the working directory, and what lies beside it"
-    if any(
-        posixpath.relpath(directory, home) in _SHARED_IN_HOME for home in homes if _is_below(directory, home)
-    ):
+    if not names.isdisjoint(_SHARED_IN_HOME):
         return f"{directory} is shared by many programs"
-    if facts.kinds.get(directory) is PathKind.MOUNT:
+    if kind is PathKind.MOUNT:
         return f"{directory} is a whole disk"
-    if facts.kinds.get(directory) is PathKind.LINK:
+    if kind is PathKind.LINK:
         return f"{directory} is a symbolic link, which may lead anywhere"
     if plain.count("/") == 1 or _SYSTEM.match(plain):
         return f"{directory} is a system directory"
@@ -223,10 +188,9 @@ def _obstacle(directory: str, path: str, facts: PathFacts) -> str | None:
 
 def _private_part(path: str, facts: PathFacts) -> str | None:
     """Return why nothing at or below a part of this path must be opened."""
-    parts = path.split("/")
-    number = next((number for number, part in enumerate(parts) if part in _PRIVATE_NAMES), None)
-    if number is not None:
-        return f"{'/'.join(parts[: number + 1])} has credentials or rules that commands must not change"
+    private = min(filter(None, (_up_to(path, name) for name in _PRIVATE_NAMES)), key=len, default=None)
+    if private is not None:
+        return f"{private} has credentials or rules that commands must not change"
     if facts.codex_home and _is_below(path + "/", facts.codex_home):
         return f"{facts.codex_home} has the rules of Codex itself"
     return None
@@ -234,26 +198,16 @@ def _private_part(path: str, facts: PathFacts) -> str | None:
 
 def _homes(directory: str, path: str, facts: PathFacts) -> set[str]:
     """Return the home directories at, above and below a directory, as far as they are known."""
-    homes = set(facts.homes)
-    for above in _with_parents(path):
-        if facts.kinds.get(above) is PathKind.HOME or home_of(above) == above:
-            homes.add(above)
+    parts = path.split("/")
+    above = ["/".join(parts[:count]) or "/" for count in range(1, len(parts) + 1)]
+    homes = {each for each in above if facts.kinds.get(each) is PathKind.HOME or home_of(each) == each}
     if posixpath.dirname(path) == directory and _SHELL_FILES.fullmatch(posixpath.basename(path)):
         homes.add(directory)
-    return homes
-
-
-def _with_parents(path: str) -> Iterator[str]:
-    while True:
-        yield path
-        parent = posixpath.dirname(path)
-        if parent == path:
-            return
-        path = parent
+    return homes | set(facts.homes)
 
 
 def absolute(path: str, facts: PathFacts) -> str:
-    """Return a path with its `~` replaced, where a single home is known, and normalised; else as it is."""
+    """Return a path normalised, with its `~` replaced if a single home is known; else as it is."""
     if path.startswith("~/") and len(facts.homes) == 1:
         return facts.homes[0] + path[1:]
     return posixpath.normpath(path) if path.startswith("/") else path

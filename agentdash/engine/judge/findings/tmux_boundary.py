@@ -12,12 +12,11 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect.escalation import granted
-from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, instead_of_network
-from agentdash.engine.judge.findings.remedy_forms import network_access
+from agentdash.engine.detect import granted
+from agentdash.engine.judge.findings.remedies import SERVER_OUTSIDE, turn_network
 from agentdash.engine.judge.findings.wording import make_finding, policy_in_words
 from agentdash.engine.link.process_tree import ProcessTree, is_multiplexer
-from agentdash.model.denials import PathFacts, Remedy
+from agentdash.model.denials import PathFacts
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField
@@ -42,6 +41,9 @@ MAX_ESCAPES: Final = 8
 """Newest escapes kept of a thread: enough for the evidence of one finding."""
 
 
+# ---------------------------------------------------------------- what a command asks of a server
+
+
 class TmuxRequest(NamedTuple):
     """What a command line makes a tmux server do."""
 
@@ -53,9 +55,7 @@ class TmuxRequest(NamedTuple):
 
 def parse_tmux_request(command: str) -> TmuxRequest | None:
     """Parse the first tmux command of a shell script that runs something, or return None."""
-    if "tmux" not in command:
-        return None
-    for words in _command_words(command):
+    for words in _simple_commands(command) if "tmux" in command else ():
         if words[0].rpartition("/")[2] != "tmux":
             continue
         server, arguments = _parse_options(words[1:])
@@ -64,31 +64,29 @@ def parse_tmux_request(command: str) -> TmuxRequest | None:
     return None
 
 
-def _command_words(script: str) -> Iterator[tuple[str, ...]]:
-    """Yield the words of the simple commands of a script; nothing where it cannot be parsed."""
+def _simple_commands(script: str) -> Iterator[list[str]]:
+    """Yield the words of the simple commands of a script; nothing if it cannot be parsed."""
     # one-shot commands start faster without the grammar
     from agentdash.sandbox.shell import commands  # noqa: PLC0415
 
     for command in commands(script) or ():
         if command.argv:
-            yield tuple(word.text for word in command.argv)
+            yield [word.text for word in command.argv]
 
 
-def _parse_options(words: tuple[str, ...]) -> tuple[str | None, list[str]]:
+def _parse_options(words: list[str]) -> tuple[str | None, list[str]]:
     """Return the server that tmux's own options name, and the words after them."""
     server, rest = None, list(words)
     while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        value = None
-        if option in _OPTIONS_WITH_VALUE and rest:
+        option, value = rest[0][:2], rest.pop(0)[2:]
+        if option in _OPTIONS_WITH_VALUE and not value and rest:
             value = rest.pop(0)
-        elif option[:2] in _OPTIONS_WITH_VALUE:
-            value = option[2:]
-        if value and option.startswith("-L"):
-            server = f"-L {value}"
-        elif value and option.startswith("-S"):
-            server = value
+        if value and option in ("-L", "-S"):
+            server = f"-L {value}" if option == "-L" else value
     return server, rest
+
+
+# ---------------------------------------------------------------- commands that reached a server outside
 
 
 def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], host: Kernel | None) -> Thread:
@@ -106,89 +104,6 @@ def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], hos
     return replace(thread, escapes=(*thread.escapes, *found)[-MAX_ESCAPES:]) if found else thread
 
 
-def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
-    """Yield one finding about all escapes of a thread."""
-    if not thread.escapes:
-        return
-    first, last = thread.escapes[0], thread.escapes[-1]
-    call = next((call for call in (*thread.open_calls, *thread.calls) if call.id == last.call), None)
-    policy = thread.policy_of(call) if call else thread.policy_at(last.at)
-    yield make_finding(
-        FindingKind.TMUX_ESCAPE,
-        "A sandboxed command had a tmux server outside run something: what runs there has no"
-        " sandbox, and no mark of Codex.",
-        configured=policy_in_words(policy),
-        got=last.quote,
-        since=first.at,
-        last=last.at,
-        count=len(thread.escapes),
-        evidence=(
-            Evidence(EvidenceSource.KERNEL, escape.at, "outside-of-the-sandbox", escape.quote)
-            for escape in thread.escapes
-        ),
-        remedy=_without_network(policy, places),
-        calls=tuple(escape.call for escape in thread.escapes),
-        pids=tuple(escape.pid for escape in thread.escapes if escape.pid),
-        fields=(
-            DifferingField(
-                name=LayerField.TMUX,
-                expected="in the sandbox",
-                actual=f"outside {last.pane}",
-                expected_at=call.at if call else None,
-                actual_at=last.at,
-            ),
-        ),
-    )
-
-
-def _without_network(policy: Policy | None, places: PathFacts) -> Remedy | None:
-    """Return the settings that turn the network off, unless they were asked for, or would have no effect."""
-    decides = instead_of_network(Network.OFF, policy, places)
-    if decides is not None:
-        return Remedy(f"the network stays on: {decides}")
-    return network_access(policy, places, on=False)
-
-
-def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
-    """Return the finding about a worker below a tmux server that was started inside of a sandbox."""
-    if server is None or server.kernel is None or host is None or not is_sandboxed(server.kernel, host):
-        return ()
-    namespaces = ", ".join(server.kernel.apart_from(host))
-    quote = (
-        f"tmux server pid {server.pid} (inside: {server.inner_pid}) has namespaces of its own: {namespaces}"
-    )
-    at = server.key.started
-    finding = make_finding(
-        FindingKind.SANDBOXED_TMUX_SERVER,
-        "The tmux server of the worker was started inside of a sandbox: all its panes are in it, whichever"
-        " client opens them.",
-        configured="a pane of a tmux server",
-        got=quote,
-        since=at,
-        evidence=(Evidence(EvidenceSource.KERNEL, at, "server-namespaces", quote),),
-        remedy=SERVER_OUTSIDE,
-        pids=(server.pid,),
-        fields=(
-            DifferingField(
-                name=LayerField.TMUX,
-                expected="server in no sandbox",
-                actual="server in a sandbox",
-                actual_at=at,
-            ),
-        ),
-    )
-    return (finding,)
-
-
-def is_sandboxed(kernel: Kernel, host: Kernel) -> bool:
-    """Return whether a process lives in a sandbox that agentdash is not in.
-
-    That is: user and mount namespaces of its own, or no_new_privs that agentdash does not have.
-    """
-    own_namespaces = {"user", "mnt"} <= set(kernel.apart_from(host))
-    return own_namespaces or (bool(kernel.no_new_privs) and not host.no_new_privs)
-
-
 def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
     """Return whether the call ran inside of a sandbox, by its policy, and was not refused.
 
@@ -198,57 +113,107 @@ def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
     policy = thread.policy_of(call) or Policy()
     if not policy.restricts_files or call.by_user or granted(thread, call) is not None:
         return False
-    if policy.network is Network.OFF:
-        return False
-    return not call.denials and call.exit_code in (0, None)
+    return policy.network is not Network.OFF and not call.denials and call.exit_code in (0, None)
 
 
 def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> Escape | None:
     """Return the first pane outside of the sandbox that the call opened or drove."""
     request = parse_tmux_request(call.script or call.text)
-    if request is None:
-        return None
-    for pane in panes:
+    for pane in panes if request is not None else ():
         server = tree.get(pane.server_pid or 0)
-        if server is None or not is_multiplexer(server):
+        if request is None or server is None or not is_multiplexer(server):
             continue
         if request.server and pane.key.server != request.server:
             continue
+        first = tree.get(pane.pid)
         if request.verb in _DRIVING_COMMANDS:
-            escape = _driven(call, request, pane, server)
-        else:
-            escape = _opened(call, tree.get(pane.pid), pane, host)
-        if escape is not None:
-            return escape
+            if call.exit_code == 0 and (request.server or _is_target(call.text, pane)):
+                quote = f"`{call.text}` reached the tmux server pid {server.pid}, which is in no sandbox"
+                return Escape(call.ended_at or call.at, call.id, str(pane.key), None, quote)
+        elif first is not None and _was_opened(call, first, host):
+            quote = f"`{call.text}` opened pane {pane.key}: pid {first.pid} runs there in no sandbox"
+            return Escape(first.key.started, call.id, str(pane.key), first.pid, quote)
     return None
 
 
-def _driven(call: Call, request: TmuxRequest, pane: Pane, server: Process) -> Escape | None:
-    if call.exit_code != 0 or not (request.server or _is_target(call.text, pane)):
-        return None
-    quote = f"`{call.text}` reached the tmux server pid {server.pid}, which is in no sandbox"
-    return Escape(at=call.ended_at or call.at, call=call.id, pane=str(pane.key), pid=None, quote=quote)
-
-
-def _opened(call: Call, first: Process | None, pane: Pane, host: Kernel) -> Escape | None:
-    if first is None or first.kernel is None or is_sandboxed(first.kernel, host):
-        return None
+def _was_opened(call: Call, first: Process, host: Kernel) -> bool:
+    """Return whether the first process of a pane was started by the call, and is in no sandbox."""
+    if first.kernel is None or is_sandboxed(first.kernel, host):
+        return False
     started = first.key.started
-    ended = call.ended_at or started
-    if not call.at - _START_TOLERANCE_S <= started <= ended + _START_TOLERANCE_S:
-        return None
-    quote = f"`{call.text}` opened pane {pane.key}: pid {first.pid} runs there in no sandbox"
-    return Escape(at=started, call=call.id, pane=str(pane.key), pid=first.pid, quote=quote)
+    return call.at - _START_TOLERANCE_S <= started <= (call.ended_at or started) + _START_TOLERANCE_S
+
+
+def is_sandboxed(kernel: Kernel, host: Kernel) -> bool:
+    """Return whether a process lives in a sandbox that agentdash is not in.
+
+    That is: user and mount namespaces of its own, or no_new_privs that agentdash does not have.
+    """
+    has_own_namespaces = {"user", "mnt"} <= set(kernel.apart_from(host))
+    return has_own_namespaces or (bool(kernel.no_new_privs) and not host.no_new_privs)
 
 
 def _is_target(command: str, pane: Pane) -> bool:
     """Return whether a command names the pane, its session or its window as its target (`-t`)."""
+    targets = (words[at + 1] for words in _simple_commands(command) for at in _options_at(words))
     return any(
-        target in (pane.key.id, pane.session) or target.startswith(f"{pane.session}:")
-        for target in _targets(command)
+        target in (pane.key.id, pane.session) or target.startswith(f"{pane.session}:") for target in targets
     )
 
 
-def _targets(command: str) -> Iterator[str]:
-    for words in _command_words(command):
-        yield from (words[at + 1] for at, word in enumerate(words[:-1]) if word == "-t")
+def _options_at(words: list[str]) -> list[int]:
+    return [at for at, word in enumerate(words[:-1]) if word == "-t"]
+
+
+# ---------------------------------------------------------------- findings
+
+
+def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
+    """Yield one finding about all escapes of a thread."""
+    if not thread.escapes:
+        return
+    first, last = thread.escapes[0], thread.escapes[-1]
+    call = next((call for call in (*thread.open_calls, *thread.calls) if call.id == last.call), None)
+    policy, called = thread.policy_of(call) if call else thread.policy_at(last.at), call.at if call else None
+    kernel, outside = EvidenceSource.KERNEL, f"outside {last.pane}"
+    yield make_finding(
+        FindingKind.TMUX_ESCAPE,
+        "A sandboxed command had a tmux server outside run something: what runs there has no"
+        " sandbox, and no mark of Codex.",
+        configured=policy_in_words(policy),
+        got=last.quote,
+        since=first.at,
+        last=last.at,
+        count=len(thread.escapes),
+        evidence=(Evidence(kernel, each.at, "outside-of-the-sandbox", each.quote) for each in thread.escapes),
+        remedy=turn_network(Network.OFF, policy, places),
+        calls=(each.call for each in thread.escapes),
+        pids=(each.pid for each in thread.escapes if each.pid),
+        fields=[
+            DifferingField(LayerField.TMUX, "in the sandbox", outside, expected_at=called, actual_at=last.at)
+        ],
+    )
+
+
+def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
+    """Return the finding about a worker below a tmux server that was started inside of a sandbox."""
+    if server is None or server.kernel is None or host is None or not is_sandboxed(server.kernel, host):
+        return ()
+    at, namespaces = server.key.started, ", ".join(server.kernel.apart_from(host))
+    quote = (
+        f"tmux server pid {server.pid} (inside: {server.inner_pid}) has namespaces of its own: {namespaces}"
+    )
+    outside, inside = "server in no sandbox", "server in a sandbox"
+    finding = make_finding(
+        FindingKind.SANDBOXED_TMUX_SERVER,
+        "The tmux server of the worker was started inside of a sandbox: all its panes are in it, whichever"
+        " client opens them.",
+        configured="a pane of a tmux server",
+        got=quote,
+        since=at,
+        evidence=[Evidence(EvidenceSource.KERNEL, at, "server-namespaces", quote)],
+        remedy=SERVER_OUTSIDE,
+        pids=[server.pid],
+        fields=[DifferingField(LayerField.TMUX, outside, inside, actual_at=at)],
+    )
+    return (finding,)

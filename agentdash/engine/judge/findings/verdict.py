@@ -1,15 +1,11 @@
-"""The verdict on a thread's sandbox: its layers compared, and one finding per cause.
-
-`policy_checks` compares observations with the policy, `inheritance` a policy with the one before and with the
-parent's, `tmux_boundary` reports what left the sandbox through tmux.
-"""
+"""The verdict on a thread's sandbox: its layers compared, and one finding per cause."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.command_sandbox import (
     auto_approved,
@@ -17,9 +13,12 @@ from agentdash.engine.judge.findings.command_sandbox import (
     sandbox_silently_off,
 )
 from agentdash.engine.judge.findings.inheritance import ParentPolicy, inheritance_findings, policy_changes
-from agentdash.engine.judge.findings.policy_checks import Comparison, check_observation
-from agentdash.engine.judge.findings.remedies import denials_with_remedies, remedy_for, startup_remedy
-from agentdash.engine.judge.findings.remedy_forms import exclude_flags
+from agentdash.engine.judge.findings.observations import check_observation, compare, observation_evidence
+from agentdash.engine.judge.findings.remedies import (
+    exclude_flags,
+    remedy_for,
+    startup_remedy,
+)
 from agentdash.engine.judge.findings.requests import (
     label_findings,
     newest_request,
@@ -29,20 +28,17 @@ from agentdash.engine.judge.findings.requests import (
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
-    kernel_in_words,
     launcher_in_words,
     launcher_name,
     make_finding,
-    paths_in_words,
     policy_in_words,
 )
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial, PathFacts, Remedy
+from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy
 from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
-from agentdash.model.layers import DifferingField
 from agentdash.model.observation import UNSET, SandboxObservation
 from agentdash.model.policy import Filesystem
 from agentdash.model.requested import Requested
@@ -50,6 +46,7 @@ from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment, Got, Sandbox
 
+T = TypeVar("T")
 _NO_PLACES = PathFacts()
 
 
@@ -70,19 +67,19 @@ def judge_sandbox(
     Args:
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
-        parent_policy: the policies and observations of its parent, where it has one.
+        parent_policy: the policies and observations of its parent, if it has one.
         predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
+        label: what its screen states.
     """
     policy = thread.policy
     if thread.helper:
         return Sandbox("unverified", policy)
-    own = [_attribute(observation, thread) for observation in thread.observations if not observation.by_user]
-    checked = [(s, check_observation(_compare(s, thread, platform, places))) for s in own]
+    own = [_attribute(each, thread) for each in thread.observations if not each.by_user]
+    checked = [(each, check_observation(compare(each, thread, platform, places))) for each in own]
     different = [finding for _, found in checked for finding in found]
-    worst_first = _worst_first(checked)
     different += inheritance_findings(thread, parent_policy) if parent_policy else []
     different += escape_findings(thread, places)
     if thread.agent == "codex":
@@ -91,30 +88,36 @@ def judge_sandbox(
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(with_environment(finding, requests) for finding in different)
-    mismatch = _is_mismatch(differences)
-    comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
-    launcher, escalation = next((s.applied for s in worst_first if s.applied), None), _escalation(thread)
-    applied_words = launcher_in_words(launcher) if launcher else None
+    is_mismatch = _is_mismatch(differences)
+    is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
+    verdict: Verdict = "mismatch" if is_mismatch else "match" if is_comparable else "unverified"
+    # what differs comes first, then the newest: what is well must not hide what is not
+    worst_first = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
+    launchers = [each.applied for each, _ in worst_first if each.applied]
+    launcher, escalation = _first(launchers), _escalation(thread)
+    applied = [launcher_in_words(launcher)] if launcher else []
+    applied += [escalation] if escalation else []
+    newest = newest_request(thread, requests) if thread.agent == "codex" else _first(reversed(requests))
     return Sandbox(
-        verdict=_verdict(mismatch=mismatch, comparable=comparable),
+        verdict=verdict,
         configured=policy,
-        applied="; ".join(filter(None, (applied_words, escalation))) or None,
+        applied="; ".join(applied) or None,
         launcher=launcher_name(launcher) if launcher else None,
         escalation=escalation,
-        applied_policy=next((s.applied.policy for s in worst_first if s.applied and s.applied.policy), None),
-        got=_observed([each for each in worst_first if each.recorded is None], thread),
+        applied_policy=_first(each.policy for each in launchers),
+        got=_observed([each for each, _ in worst_first if each.recorded is None], thread),
         findings=(
             *differences,
             *_unexplained(policy_changes(thread), differences),
-            *blocker_findings(thread, assessment, places),
+            *denial_findings(thread, assessment.state, places),
         ),
         evidence=tuple(
-            _evidence(observation, agrees=mismatch is _is_mismatch(found)) for observation, found in checked
+            observation_evidence(each, agrees=is_mismatch is _is_mismatch(found)) for each, found in checked
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
-        denials=denials_with_remedies(thread, places),
+        denials=_ledger(thread, places),
         predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
-        requested=_requested(thread, requests),
+        requested=newest,
     )
 
 
@@ -128,19 +131,7 @@ def _attribute(observation: SandboxObservation, thread: Thread) -> SandboxObserv
     if failed is None or observation.recorded is not None or failed.call not in observation.calls:
         return observation
     calls = tuple(call for call in observation.calls if call != failed.call)
-    return msgspec.structs.replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
-
-
-def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the policy changes that no other finding explains."""
-    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
-    return (change for change in changes if change.last not in dropped)
-
-
-def _requested(thread: Thread, requests: tuple[Requested, ...]) -> Requested | None:
-    if thread.agent == "codex":
-        return newest_request(thread, requests)
-    return requests[-1] if requests else None
+    return replace(observation, calls=calls, policy=thread.policy_index_at(observation.first))
 
 
 def _is_mismatch(findings: Iterable[Finding]) -> bool:
@@ -167,26 +158,6 @@ def _awaits_call(observation: SandboxObservation) -> bool:
     return observation.provisional and not observation.called
 
 
-def _verdict(*, mismatch: bool, comparable: bool) -> Verdict:
-    if mismatch:
-        return "mismatch"
-    return "match" if comparable else "unverified"
-
-
-def _compare(
-    observation: SandboxObservation, thread: Thread, platform: str | None, places: PathFacts
-) -> Comparison:
-    period = thread.policies[observation.policy] if observation.policy >= 0 else None
-    live = observation.source is EvidenceSource.ENVIRONMENT
-    return Comparison(
-        observation=observation,
-        period=period,
-        platform=platform if live and platform else thread.platform,
-        is_current=observation.policy == len(thread.policies) - 1,
-        places=places,
-    )
-
-
 # ---------------------------------------------------------------- one finding per cause
 
 
@@ -203,49 +174,34 @@ def _merge(found: Iterable[Finding]) -> tuple[Finding, ...]:
 def _merge_two(known: Finding, finding: Finding) -> Finding:
     """Return two findings of one cause as one: the first, unless the kernel has shown a label since."""
     first, latest = (known, finding) if known.since <= finding.since else (finding, known)
-    base = latest if latest.direction == "label" else first
-    return msgspec.structs.replace(
-        base,
+    cells = {(cell.name, cell.layer, cell.reference): cell for cell in (*first.fields, *latest.fields)}
+    return replace(
+        latest if latest.direction == "label" else first,
         since=first.since,
         last=max(known.last, finding.last),
         count=known.count + finding.count,
         evidence=tuple(dict.fromkeys((*known.evidence, *finding.evidence))),
         calls=tuple(dict.fromkeys((*known.calls, *finding.calls))),
         pids=tuple(dict.fromkeys((*known.pids, *finding.pids))),
-        fields=_merge_fields(first.fields, latest.fields),
+        fields=tuple(cells.values()),
     )
 
 
-def _merge_fields(
-    first: tuple[DifferingField, ...], latest: tuple[DifferingField, ...]
-) -> tuple[DifferingField, ...]:
-    """Return each cell once, with its latest values."""
-    cells = {(field.name, field.layer, field.reference): field for field in (*first, *latest)}
-    return tuple(cells.values())
+def _unexplained(changes: Iterable[Finding], differences: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the policy changes that no other finding explains."""
+    dropped = {each.since for each in differences if each.kind is FindingKind.RESUME_DROPPED_POLICY}
+    return (change for change in changes if change.last not in dropped)
 
 
 # ---------------------------------------------------------------- what was observed
 
 
-def _evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
-    """Return an observation as evidence for the verdict, or against it."""
-    facts = [observation.quote, *kernel_in_words(observation)]
-    facts += [launcher_in_words(observation.applied)] if observation.applied else []
-    facts += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
-    facts += [f"{observation.rule} may let it run outside of the sandbox"] if observation.rule else []
-    facts += [f"what it writes to {paths_in_words(observation.lost)} is lost"] if observation.lost else []
-    times = f"{observation.count}x: " if observation.count > 1 else ""
-    return Evidence(
-        source=observation.source,
-        at=observation.first,
-        rule="command-seen",
-        text=times + "; ".join(filter(None, facts)),
-        agrees=agrees,
-    )
-
-
 def _not_observed(
-    thread: Thread, own: list[SandboxObservation], requests: tuple[Requested, ...], *, awaits_request: bool
+    thread: Thread,
+    own: Sequence[SandboxObservation],
+    requests: tuple[Requested, ...],
+    *,
+    awaits_request: bool,
 ) -> Iterator[str]:
     """Yield what could not be observed, and limits the verdict."""
     if awaits_request:
@@ -253,17 +209,17 @@ def _not_observed(
     if requests and requests[-1].rules_of is not None:
         measured = requests[-1].rules_of
         yield f"{thread.version} was not measured: what was asked for is by the rules of {measured}"
-    live = [s for s in own if s.source is EvidenceSource.ENVIRONMENT]
+    live = [each for each in own if each.source is EvidenceSource.ENVIRONMENT]
     if not own:
         yield "no command of it was seen alive, and none printed its flags"
     elif not live:
         yield "no command of it was seen alive: only printed output is known, and no kernel facts"
-    rules = dict.fromkeys(s.rule for s in own if s.rule and not s.sandboxed)
+    rules = dict.fromkeys(each.rule for each in own if each.rule and not each.sandboxed)
     if rules:
         yield f"what the sandbox holds, by commands that {', '.join(rules)} may have let out of it"
     if any(map(_awaits_call, live)):
         yield "the call that started some of its processes is not in its log yet"
-    if any(s.sandboxed is None for s in live):
+    if any(each.sandboxed is None for each in live):
         yield "the kernel's facts of some of its processes could not be read (macOS, or another user's)"
     if any(map(_may_be_landlock, live)):
         yield (
@@ -276,69 +232,85 @@ def _not_observed(
 
 def _may_be_landlock(observation: SandboxObservation) -> bool:
     applied = observation.applied
-    without_launcher = applied is not None and applied.by == "nothing"
-    return bool(observation.sandboxed) and observation.own_network is False and without_launcher
+    has_no_launcher = applied is not None and applied.by == "nothing"
+    return bool(observation.sandboxed) and observation.own_network is False and has_no_launcher
 
 
-def _worst_first(
-    checked: Iterable[tuple[SandboxObservation, list[Finding]]],
-) -> list[SandboxObservation]:
-    """Return the observations in the order in which their facts are shown: those that differ from the policy,
-    then the others, each the newest first. What is well must not hide what is not."""
-    in_order = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
-    return [observation for observation, _ in in_order]
-
-
-def _observed(own: list[SandboxObservation], thread: Thread) -> Got:
+def _observed(own: Sequence[SandboxObservation], thread: Thread) -> Got:
     """Return what commands had, each fact from the first observation that has it."""
     if not own:
         return Got()
-    own_network = next((s.own_network for s in own if s.own_network is not None), None)
+    own_network = _first(each.own_network for each in own)
     return Got(
-        network_flag=next((s.network_flag for s in own if s.network_flag is not None), None),
-        sandbox_flag=next((s.sandbox_flag for s in own if s.sandbox_flag is not None), None),
-        seccomp=next((s.seccomp for s in own if s.seccomp is not None), None),
-        no_new_privs=next((s.no_new_privs for s in own if s.no_new_privs is not None), None),
+        network_flag=_first(each.network_flag for each in own),
+        sandbox_flag=_first(each.sandbox_flag for each in own),
+        seccomp=_first(each.seccomp for each in own),
+        no_new_privs=_first(each.no_new_privs for each in own),
         network_namespace=None if own_network is None else "own" if own_network else "host",
-        sandboxed=next((s.sandboxed for s in own if s.sandboxed is not None), None),
+        sandboxed=_first(each.sandboxed for each in own),
         at=own[0].last,
         source=own[0].source,
         under_earlier_policy=own[0].policy < len(thread.policies) - 1,
     )
 
 
+def _first(values: Iterable[T | None]) -> T | None:
+    """Return the first value that is known, or None."""
+    return next((value for value in values if value is not None), None)
+
+
 def _escalation(thread: Thread) -> str | None:
     """Return the newest escalation that was asked for, and its outcome."""
-    calls = (*reversed(thread.open_calls), *reversed(thread.calls))
-    call = next((call for call in calls if call.escalation), None)
-    if call is None or call.escalation is None:
-        return None
-    escalated = call.escalation.kind == "escalated"
-    extent = "outside of the sandbox" if escalated else "with additional permissions"
-    return f"asked to run {extent}: {call.outcome or 'open'}"
+    for call in (*reversed(thread.open_calls), *reversed(thread.calls)):
+        if call.escalation:
+            is_outside = call.escalation.kind == "escalated"
+            extent = "outside of the sandbox" if is_outside else "with additional permissions"
+            return f"asked to run {extent}: {call.outcome or 'open'}"
+    return None
 
+
+# ---------------------------------------------------------------- denials
+# Those that stopped a thread, those that its policy cannot explain, and the ledger of all.
 
 _QUOTED_CALLS: Final = 5
 """Newest calls that are quoted as evidence."""
 _LISTED_CALLS: Final = 8
 """Newest calls that a finding lists."""
+_Denied = tuple[Call, Denial]
 
 
-# ---------------------------------------------------------------- denials that stopped a thread
+def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator[Finding]:
+    """Yield findings about denied calls, except for those that the thread got past.
 
-
-def blocker_findings(thread: Thread, assessment: Assessment, places: PathFacts) -> Iterator[Finding]:
-    """Yield findings about denied calls, except for those that the thread got past."""
-    cannot_start = [call for call in thread.calls if call.denial and call.denial.what == "sandbox"]
+    Args:
+        state: of the thread.
+        places: what is known of the places that remedies name.
+    """
+    denied = [(call, call.denial) for call in thread.calls if call.denial]
+    cannot_start = [(call, denial) for call, denial in denied if denial.what == "sandbox"]
     if cannot_start:
-        yield _cannot_start(thread, cannot_start)
-    free = [call for call in thread.calls if call.denial and _has_full_access(thread, call)]
+        _, newest = cannot_start[-1]
+        yield _finding(
+            thread,
+            cannot_start,
+            FindingKind.SANDBOX_CANNOT_START,
+            "The sandbox itself could not be started: no command that needs it can run.",
+            startup_remedy(newest.quote) if thread.agent == "codex" else None,
+        )
+    free = [(call, denial) for call, denial in denied if _has_full_access(thread, call)]
     # without marks of a sandbox the same words could be those of a firewall
     if free and any(map(_has_sandbox_mark, thread.observations)):
-        yield _denied_under_full_access(thread, free, places)
-    call = next((c for c in reversed(thread.calls) if stopping_denial(thread, c)), None)
-    if assessment.state is State.BLOCKED_SANDBOX and call and call not in cannot_start and call.denial:
-        yield _blocked(thread, call, call.denial, places)
+        is_flagged = any(observation.network_flag == "1" for observation in thread.observations)
+        yield _finding(
+            thread,
+            free,
+            FindingKind.DENIED_UNDER_FULL_ACCESS,
+            "The policy is full access, and yet something that only a sandbox refuses was refused.",
+            exclude_flags(places) if is_flagged else None,
+        )
+    last = next((each for each in reversed(denied) if stopping_denial(thread, each[0])), None)
+    if state is State.BLOCKED_SANDBOX and last is not None and last not in cannot_start:
+        yield _blocked(thread, *last, places)
 
 
 def _has_full_access(thread: Thread, call: Call) -> bool:
@@ -358,69 +330,54 @@ def _has_sandbox_mark(observation: SandboxObservation) -> bool:
     return not observation.by_user and any(marks)
 
 
-def _cannot_start(thread: Thread, calls: list[Call]) -> Finding:
-    newest = calls[-1].denial
-    return _denial_finding(
-        thread,
-        calls,
-        kind=FindingKind.SANDBOX_CANNOT_START,
-        message="The sandbox itself could not be started: no command that needs it can run.",
-        remedy=startup_remedy(newest.quote) if thread.agent == "codex" and newest else None,
-    )
-
-
-def _denied_under_full_access(thread: Thread, calls: list[Call], places: PathFacts) -> Finding:
-    flagged = any(observation.network_flag == "1" for observation in thread.observations)
-    return _denial_finding(
-        thread,
-        calls,
-        kind=FindingKind.DENIED_UNDER_FULL_ACCESS,
-        message="The policy is full access, and yet something that only a sandbox refuses was refused.",
-        remedy=exclude_flags(places) if flagged else None,
-    )
-
-
 def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
-    policy = thread.policy_of(call)
     target = ""
     if denial.path:
         target = f": {denial.path} may not be written"
     elif denial.target:
         target = f": {denial.target} cannot be reached"
-    return _denial_finding(
+    script, policy = call.script or call.text, thread.policy_of(call)
+    return _finding(
         thread,
-        [call],
-        kind=DENIAL_KINDS[denial.what],
-        message=f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
-        remedy=remedy_for(denial, policy, places, script=call.script or call.text, by_mcp=call.is_mcp),
+        [(call, denial)],
+        DENIAL_KINDS[denial.what],
+        f"The last thing it tried was {'' if denial.is_certain else 'likely '}denied{target}.",
+        remedy_for(denial, policy, places, script=script, by_mcp=call.is_mcp),
     )
 
 
-def _denial_finding(
-    thread: Thread, calls: list[Call], *, kind: FindingKind, message: str, remedy: Remedy | None
+def _finding(
+    thread: Thread, denied: Sequence[_Denied], kind: FindingKind, message: str, remedy: Remedy | None
 ) -> Finding:
     """Return one finding about denied calls, given oldest first."""
-    last = calls[-1]
-    times = [call.ended_at or call.at for call in calls]
+    last, newest = denied[-1]
+    times = [call.ended_at or call.at for call, _ in denied]
     evidence = [
-        Evidence(
-            source=call.denial.source if call.denial else EvidenceSource.OUTPUT,
-            at=at,
-            rule=kind,
-            text=f"`{call.text}` -> {call.denial.quote if call.denial else ''}",
-        )
-        for call, at in zip(calls, times, strict=True)
+        Evidence(denial.source, at, kind, f"`{call.text}` -> {denial.quote}")
+        for (call, denial), at in zip(denied, times, strict=True)
     ]
     return make_finding(
         kind,
         message,
         configured=policy_in_words(thread.policy_of(last)),
-        got=last.denial.quote if last.denial else "",
+        got=newest.quote,
         since=times[0],
         last=times[-1],
-        count=len(calls),
+        count=len(denied),
         evidence=evidence[-_QUOTED_CALLS:],
         remedy=remedy,
-        calls=tuple(call.id for call in calls[-_LISTED_CALLS:]),
+        calls=[call.id for call, _ in denied[-_LISTED_CALLS:]],
     )
+
+
+def _ledger(thread: Thread, places: PathFacts) -> tuple[LedgerEntry, ...]:
+    """Return the denial ledger of a thread, each entry with its remedy by the policy that was in force."""
+    scripts = {call.id: call.script or call.text for call in thread.calls} if thread.denials else {}
+    entries = []
+    for entry in thread.denials:
+        policy = thread.policies[entry.policy].policy if entry.policy >= 0 else None
+        script = next((scripts[call] for call in reversed(entry.calls) if call in scripts), "")
+        remedy = remedy_for(entry, policy, places, script=script, by_mcp=entry.by_mcp)
+        entries.append(replace(entry, remedy=remedy))
+    return tuple(entries)

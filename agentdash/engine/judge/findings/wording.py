@@ -84,7 +84,7 @@ def at_line(line: int, text: str) -> str:
 
 
 def launcher_name(applied: Applied) -> str:
-    """Return the program that Codex starts commands with; words where there is none."""
+    """Return the program that Codex starts commands with; `none` if there is no program."""
     return "none" if applied.by == "nothing" else applied.by
 
 

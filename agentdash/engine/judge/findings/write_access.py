@@ -21,6 +21,12 @@ from agentdash.model.state_paths import (
     resolve_path,
 )
 
+_MAX_PREDICTIONS: Final = 1000
+"""Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
+
+
+# ---------------------------------------------------------------- the mounts of a command
+
 
 class MountTables:
     """The mount tables of a fleet, parsed on first use.
@@ -49,8 +55,8 @@ class MountTables:
 def unwritable_roots(policy: Policy, tables: MountTables, namespace: int | None) -> tuple[str, ...]:
     """Return roots that are writable under the policy, and not by the mounts.
 
-    A root may be a symlink, which a mount table does not show: a root is left out where a writable mount has
-    the same last name.
+    A root may be a symlink, which a mount table does not show: a root is left out if a writable mount has the
+    same last name.
     """
     table = tables.of(namespace)
     if table is None or namespace is None:
@@ -86,16 +92,9 @@ def exposed_paths(
     table = tables.of(namespace)
     if table is None or policy.filesystem is Filesystem.UNKNOWN:
         return Exposed()
-    open_paths = [p for p in probes if p and policy.may_write(p) is False and table.may_write(p)]
-    lost = [path for path in open_paths if table.is_lost(path, tables.of(host))]
-    return Exposed(
-        paths=tuple(dict.fromkeys(path for path in open_paths if path not in lost)),
-        lost=tuple(dict.fromkeys(lost)),
-    )
-
-
-_MAX_PREDICTIONS: Final = 1000
-"""Predictions kept: homes hold far fewer distinct pairs of policy and directory."""
+    open_paths = dict.fromkeys(p for p in probes if p and policy.may_write(p) is False and table.may_write(p))
+    lost = tuple(path for path in open_paths if table.is_lost(path, tables.of(host)))
+    return Exposed(tuple(path for path in open_paths if path not in lost), lost)
 
 
 # ---------------------------------------------------------------- state paths of worker CLIs
@@ -116,18 +115,17 @@ def paths_under_policy(
         cwd: where it would run.
         missing: absolute paths that are known not to exist yet.
     """
+    verdicts: dict[bool | None, Literal["unknown", "allowed", "policy"]] = {
+        None: "unknown",
+        True: "allowed",
+        False: "policy",
+    }
     found = []
     for row in paths:
         if (path := resolve_path(row.path, env, cwd)) is not None:
-            verdict = _access(policy.may_write(path, env.get("TMPDIR")))
+            verdict = verdicts[policy.may_write(path, env.get("TMPDIR"))]
             found.append(path_access(row, path, WriteAccess(verdict, missing=path in missing)))
     return tuple(found)
-
-
-def _access(allowed: bool | None) -> Literal["unknown", "allowed", "policy"]:
-    if allowed is None:
-        return "unknown"
-    return "allowed" if allowed else "policy"
 
 
 def denied_paths(
@@ -169,7 +167,7 @@ class DenialPredictor:
 
 
 def reach_by_policy(own: Reach, policy: Policy) -> Reach:
-    """Return what commands under a policy may reach, if they have this user's rights otherwise.
+    """Return what commands under a policy may reach, if nothing else limits this user's rights.
 
     Args:
         own: what agentdash itself reaches, which is in no sandbox.

@@ -1,9 +1,8 @@
-"""Assessments that rest on one piece of evidence: a line, a process, or the reading of a screen."""
+"""Assessments that rest on one piece of evidence, and what other sources say about an assessment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -41,8 +40,7 @@ _ADDED_BY_SCREEN: Final[dict[Said, tuple[State, ...]]] = {
 
 
 def is_heard(reading: ScreenRead, said: Said) -> bool:
-    """Return whether a screen says more about what the CLI states itself; where it contradicts, it does not
-    count.
+    """Return whether a screen says more about what the CLI states itself; a contradiction does not count.
 
     So no screen ends a turn that the CLI's status or its record says is open.
     """
@@ -53,35 +51,30 @@ def is_heard(reading: ScreenRead, said: Said) -> bool:
 
 def conclude(
     state: State,
-    *,
     since: float | None,
-    why: str,
     rule: str,
+    why: str,
+    *,
     source: EvidenceSource = EvidenceSource.ROLLOUT,
     text: str | None = None,
     fact: Fact | None = None,
 ) -> Assessment:
     """Return a state that rests on one piece of evidence: a line of the log, unless given otherwise.
 
-    Its text is the reason unless given.
+    Args:
+        text: of the evidence; the reason unless given.
     """
-    return Assessment(
-        state=state,
-        since=since,
-        why=why,
-        evidence=(Evidence(source, since or 0.0, rule, text or why),),
-        fact=fact,
-    )
+    return Assessment(state, since, why, (Evidence(source, since or 0.0, rule, text or why),), fact)
 
 
 def server_gone(server: SourceHealth) -> Assessment:
     """Return `unreachable`, of a worker in a pane whose tmux server does not answer."""
     return conclude(
         State.UNREACHABLE,
-        since=server.at,
-        why=f"its tmux server does not answer: {server.detail}",
+        server.at,
+        "server-gone",
+        f"its tmux server does not answer: {server.detail}",
         source=EvidenceSource.TMUX,
-        rule="server-gone",
         text=server.detail,
         fact=facts.unclear("its tmux server does not answer:", server.detail),
     )
@@ -91,24 +84,16 @@ def assess_screen(reading: ScreenRead) -> Assessment:
     """Return the state that the screen rules of the worker CLI have read."""
     part = " (part of it is out of sight)" if reading.partial else ""
     hidden = " (behind a view that hides its prompt)" if reading.frozen else ""
-    return Assessment(
-        state=State(reading.state or State.UNKNOWN),
-        since=reading.at,
-        why=f"its screen shows {reading.text}{part}{hidden}",
-        evidence=(screen_evidence(reading, reading.text),),
-        fact=facts.shown(reading),
-    )
+    why = f"its screen shows {reading.text}{part}{hidden}"
+    state, evidence = State(reading.state or State.UNKNOWN), screen_evidence(reading, reading.text)
+    return Assessment(state, reading.at, why, (evidence,), facts.shown(reading))
 
 
 def assess_half_menu(reading: ScreenRead, where: str) -> Assessment:
     """Return `unknown`: it may be waiting, but half of the menu does not fit into the pane."""
-    return Assessment(
-        state=State.UNKNOWN,
-        since=reading.at,
-        why=f"may be waiting: part of a menu is out of sight in {where}: {reading.text}",
-        evidence=(screen_evidence(reading, reading.text),),
-        fact=facts.unclear(f"may be waiting, part of a menu is out of sight in {where}:", reading.text),
-    )
+    why = f"may be waiting: part of a menu is out of sight in {where}: {reading.text}"
+    fact = facts.unclear(f"may be waiting, part of a menu is out of sight in {where}:", reading.text)
+    return Assessment(State.UNKNOWN, reading.at, why, (screen_evidence(reading, reading.text),), fact)
 
 
 def screen_evidence(reading: ScreenRead, text: str) -> Evidence:
@@ -154,20 +139,19 @@ Corroboration = tuple[Appearances, Evidence]
 def attach_corroboration(assessment: Assessment, observations: Iterable[Corroboration]) -> Assessment:
     """Return the assessment with the observations of other sources as evidence for or against it.
 
-    Observations that agree are left out where the assessment already has evidence of their source.
+    Observations that agree are left out if the assessment already has evidence of their source.
     """
     expected = _APPEARANCES.get(assessment.state)
     if expected is None:
         return assessment
-    present = {(e.source, e.rule, e.at) for e in assessment.evidence}
+    known = {(e.source, e.rule, e.at) for e in assessment.evidence}
     sources = {e.source for e in assessment.evidence}
     more = [
         replace(evidence, agrees=not expected.isdisjoint(appearances))
         for appearances, evidence in observations
+        if (evidence.source, evidence.rule, evidence.at) not in known
     ]
-    more = [
-        e for e in more if (e.source, e.rule, e.at) not in present and not (e.agrees and e.source in sources)
-    ]
+    more = [evidence for evidence in more if not evidence.agrees or evidence.source not in sources]
     return replace(assessment, evidence=(*assessment.evidence, *more)) if more else assessment
 
 
@@ -213,9 +197,9 @@ def output_corroborates(thread: Thread) -> Iterator[Corroboration]:
     turn = thread.turn
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return
-    denied = (call for call in reversed(thread.calls) if call.denials and turn.has(call))
-    found = ((call, denial) for call in denied if (denial := call.denial) and denial.is_certain)
-    for call, denial in islice(found, 1):
-        text = f"`{call.text}` -> {denial.quote}"
-        evidence = Evidence(denial.source, call.ended_at or call.at, f"denied-{denial.what}", text)
-        yield _CONTRADICTION, evidence
+    for call in reversed(thread.calls):
+        denial = call.denial
+        if denial is not None and denial.is_certain and turn.has(call):
+            at, text = call.ended_at or call.at, f"`{call.text}` -> {denial.quote}"
+            yield _CONTRADICTION, Evidence(denial.source, at, f"denied-{denial.what}", text)
+            return

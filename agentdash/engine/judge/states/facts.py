@@ -6,7 +6,7 @@ import re
 from typing import Final, Literal
 
 from agentdash.model.conversation import shown_tool
-from agentdash.model.denials import Denial, Operation, What
+from agentdash.model.denials import Denial, Operation
 from agentdash.model.events import ScreenRead
 from agentdash.model.fact import Fact, FactKind, ObjectForm
 from agentdash.model.sanitize import clean_line
@@ -16,14 +16,7 @@ from agentdash.model.thread import Call
 _MAX_WHY_CHARS: Final = 80
 _MAX_MESSAGE_CHARS: Final = 300
 """Of a final answer; other objects are whole."""
-_DENIED_OPERATIONS: Final[dict[Operation, str]] = {
-    "read": "read",
-    "write": "write",
-    "create": "create",
-    "mkdir": "mkdir",
-    "rename": "rename",
-    "delete": "delete",
-    "chmod": "chmod",
+_NOUNS: Final[dict[Operation, str]] = {
     "sqlite": "SQLite write",
     "git": "git change",
     "connect": "connection",
@@ -32,13 +25,7 @@ _DENIED_OPERATIONS: Final[dict[Operation, str]] = {
     "exec": "execution",
     "start": "sandbox start",
 }
-"""Operations as nouns, before `denied`."""
-_FORMS_OF_TARGETS: Final[dict[What, ObjectForm]] = {
-    "filesystem": ObjectForm.PATH,
-    "network": ObjectForm.HOST,
-    "sandbox": ObjectForm.TEXT,
-    "other": ObjectForm.TEXT,
-}
+"""What stands before `denied`, if that is not the operation itself."""
 _REASONS: Final = re.compile(
     r"read-only file system|operation not permitted|permission denied|could not resolve host"
     r"|temporary failure in name resolution|network is unreachable|connection refused"
@@ -57,21 +44,29 @@ def wants(call: Call | None, *, on_screen: ScreenRead | None = None) -> Fact:
     """Return what an approval is asked for: by the open call, or else by the screen."""
     if call is None:
         return _approval(on_screen) if on_screen else Fact(FactKind.APPROVE, "wants an approval")
+    text = clean_line(call.text)
     if call.kind == "patch":
-        return Fact(
-            kind=FactKind.EDIT, what="wants to edit", object=clean_line(call.text), form=ObjectForm.PATH
-        )
+        return Fact(FactKind.EDIT, "wants to edit", text, ObjectForm.PATH)
     if call.kind == "permission":
-        return Fact(FactKind.APPROVE, "wants permissions", clean_line(call.text))
-    why = clean_line(call.escalation.reason or "", _MAX_WHY_CHARS) if call.escalation else ""
+        return Fact(FactKind.APPROVE, "wants permissions", text)
     if call.escalation is not None:
-        what = "wants to leave the sandbox for"
-        return Fact(
-            kind=FactKind.LEAVE, what=what, object=clean_line(call.text), form=ObjectForm.COMMAND, why=why
-        )
+        why = clean_line(call.escalation.reason or "", _MAX_WHY_CHARS)
+        return Fact(FactKind.LEAVE, "wants to leave the sandbox for", text, ObjectForm.COMMAND, why)
     if call.kind == "other":
-        return Fact(FactKind.APPROVE, f"wants to call {call.tool}", clean_line(call.text))
-    return Fact(kind=FactKind.RUN, what="wants to run", object=clean_line(call.text), form=ObjectForm.COMMAND)
+        return Fact(FactKind.APPROVE, f"wants to call {call.tool}", text)
+    return Fact(FactKind.RUN, "wants to run", text, ObjectForm.COMMAND)
+
+
+def _approval(reading: ScreenRead) -> Fact:
+    """Return what a prompt on the screen asks for."""
+    rule, quoted = reading.rule or "", reading.object
+    text = clean_line(_LEADING_SIGNS.sub("", quoted).removeprefix("$ "))
+    if quoted and (rule.endswith(_COMMAND_RULE) or quoted.startswith("$ ")):
+        return Fact(FactKind.RUN, "wants to run", text, ObjectForm.COMMAND)
+    if quoted and rule.endswith(_EDIT_RULE):
+        form = ObjectForm.PATH if text.startswith(("/", "~", ".")) else ObjectForm.TEXT
+        return Fact(FactKind.EDIT, "wants to edit", text, form)
+    return Fact(FactKind.APPROVE, "wants approval", text or clean_line(_LEADING_SIGNS.sub("", reading.text)))
 
 
 def asks(question: str) -> Fact:
@@ -86,21 +81,24 @@ def idle() -> Fact:
 
 def shown(reading: ScreenRead) -> Fact:
     """Return what a screen shows, by the state that its rule names."""
-    state = State(reading.state or State.UNKNOWN)
     words = clean_line(_LEADING_SIGNS.sub("", reading.text))
-    match state:
+    match State(reading.state or State.UNKNOWN):
         case State.WAITING_APPROVAL:
             return _approval(reading)
         case State.WAITING_INPUT:
             return idle() if reading.is_at_prompt else asks(reading.object or reading.text)
         case State.FAILED_PROVIDER:
             return provider(words)
+        case State.RUNNING if reading.is_retrying:
+            return retries(words)
+        case State.RUNNING if reading.object:  # the words mark it as the screen's, which may have cut it
+            return Fact(FactKind.WORK, "shows", clean_line(reading.object), ObjectForm.COMMAND)
         case State.RUNNING:
-            return retries(words) if reading.is_retrying else _works_on(reading.object)
+            return Fact(FactKind.WORK, "works")
         case State.COMPLETED:
-            return Fact(FactKind.DONE, "finished")
+            return done("")
         case State.INTERRUPTED:
-            return Fact(FactKind.STOPPED, "interrupted")
+            return stopped("", "")
         case State.BLOCKED_SANDBOX:
             return Fact(FactKind.DENIED, "denied", words)
         case State.FAILED_PERMISSION:
@@ -108,44 +106,24 @@ def shown(reading: ScreenRead) -> Fact:
     return Fact(FactKind.UNCLEAR, "screen not understood", words)
 
 
-def _works_on(command: str) -> Fact:
-    """Return what a screen shows of work: the words mark it as the screen's, which may have cut it."""
-    if not command:
-        return Fact(FactKind.WORK, "works")
-    return Fact(kind=FactKind.WORK, what="shows", object=clean_line(command), form=ObjectForm.COMMAND)
-
-
-def _approval(reading: ScreenRead) -> Fact:
-    """Return what a prompt on the screen asks for."""
-    rule, quoted = reading.rule or "", reading.object
-    text = clean_line(_LEADING_SIGNS.sub("", quoted).removeprefix("$ "))
-    if quoted and (rule.endswith(_COMMAND_RULE) or quoted.startswith("$ ")):
-        return Fact(kind=FactKind.RUN, what="wants to run", object=text, form=ObjectForm.COMMAND)
-    if quoted and rule.endswith(_EDIT_RULE):
-        form = ObjectForm.PATH if text.startswith(("/", "~", ".")) else ObjectForm.TEXT
-        return Fact(kind=FactKind.EDIT, what="wants to edit", object=text, form=form)
-    return Fact(FactKind.APPROVE, "wants approval", text or clean_line(_LEADING_SIGNS.sub("", reading.text)))
-
-
 def denied(denial: Denial, command: str) -> Fact:
     """Return a denial; without a known target, the command is the object."""
     verb = "denied" if denial.is_certain else "likely denied"
-    what = f"{_DENIED_OPERATIONS[denial.operation]} {verb}"
+    what = f"{_NOUNS.get(denial.operation, denial.operation)} {verb}"
     reason = _REASONS.search(denial.quote)
     why = reason[0].lower() if reason else ""
     if denial.target is None:
         form = ObjectForm.COMMAND if command else ObjectForm.TEXT
-        object_ = clean_line(command or denial.quote)
-        return Fact(kind=FactKind.DENIED, what=f"{what} in", object=object_, form=form, why=why)
-    form = ObjectForm.PATH if denial.target.startswith("/") else _FORMS_OF_TARGETS[denial.what]
-    return Fact(kind=FactKind.DENIED, what=what, object=clean_line(denial.target), form=form, why=why)
+        return Fact(FactKind.DENIED, f"{what} in", clean_line(command or denial.quote), form, why)
+    form = ObjectForm.HOST if denial.what == "network" else ObjectForm.TEXT
+    if denial.what == "filesystem" or denial.target.startswith("/"):
+        form = ObjectForm.PATH
+    return Fact(FactKind.DENIED, what, clean_line(denial.target), form, why)
 
 
 def refused(command: str, by: str) -> Fact:
     """Return a command that was refused."""
-    return Fact(
-        kind=FactKind.REFUSED, what=f"refused by {by}:", object=clean_line(command), form=ObjectForm.COMMAND
-    )
+    return Fact(FactKind.REFUSED, f"refused by {by}:", clean_line(command), ObjectForm.COMMAND)
 
 
 def provider(error: str) -> Fact:
@@ -171,25 +149,20 @@ def works(call: Call | None, message: str) -> Fact:
     if call.kind == "wait":
         return Fact(FactKind.WORK, "waits for its children")
     if call.kind == "command":
-        return Fact(kind=FactKind.WORK, what="runs", object=clean_line(call.text), form=ObjectForm.COMMAND)
+        return Fact(FactKind.WORK, "runs", clean_line(call.text), ObjectForm.COMMAND)
     return Fact(FactKind.WORK, f"runs {shown_tool(call.kind, call.tool)}", clean_line(call.text))
 
 
 def done(message: str) -> Fact:
     """Return the answer that it finished with."""
-    if not message:
-        return Fact(FactKind.DONE, "finished")
-    return Fact(FactKind.DONE, "", clean_line(message, _MAX_MESSAGE_CHARS))
+    said = clean_line(message, _MAX_MESSAGE_CHARS)
+    return Fact(FactKind.DONE, "", said) if message else Fact(FactKind.DONE, "finished")
 
 
 def stopped(why: str, message: str) -> Fact:
     """Return that it was interrupted, and by what or in what."""
-    return Fact(
-        kind=FactKind.STOPPED,
-        what="interrupted",
-        object=clean_line(message, _MAX_MESSAGE_CHARS),
-        why=clean_line(why, _MAX_WHY_CHARS),
-    )
+    said, why = clean_line(message, _MAX_MESSAGE_CHARS), clean_line(why, _MAX_WHY_CHARS)
+    return Fact(FactKind.STOPPED, "interrupted", said, why=why)
 
 
 def crashed(call: Call | None, prompt: str, *, has_run: bool = True) -> Fact:
@@ -200,11 +173,11 @@ def crashed(call: Call | None, prompt: str, *, has_run: bool = True) -> Fact:
         prompt: of the turn.
         has_run: whether the call is known to have run, not only to have been asked for.
     """
-    if call is not None and call.text:
-        form = ObjectForm.COMMAND if call.kind == "command" else ObjectForm.TEXT
-        what = "ended in the middle of" if has_run else "ended; it had asked for"
-        return Fact(kind=FactKind.CRASHED, what=what, object=clean_line(call.text), form=form)
-    return Fact(FactKind.CRASHED, "ended before it answered", clean_line(prompt))
+    if call is None or not call.text:
+        return Fact(FactKind.CRASHED, "ended before it answered", clean_line(prompt))
+    form = ObjectForm.COMMAND if call.kind == "command" else ObjectForm.TEXT
+    what = "ended in the middle of" if has_run else "ended; it had asked for"
+    return Fact(FactKind.CRASHED, what, clean_line(call.text), form)
 
 
 def ended(how: str, *, in_a_turn: bool) -> Fact:
@@ -222,11 +195,10 @@ def by_status(status: Literal["busy", "idle", "waiting"], waiting_for: str) -> F
         case "waiting":
             return Fact(FactKind.APPROVE, "waits for", clean_line(waiting_for or "an answer"))
         case "idle":
-            return Fact(FactKind.DONE, "finished")
+            return done("")
 
 
 def unclear(what: str, object_: str = "", *, why: str = "") -> Fact:
-    """Return what cannot be observed or decided; the object is a path where it begins like one."""
+    """Return what cannot be observed or decided; the object is a path if it begins like one."""
     form = ObjectForm.PATH if object_.startswith("/") else ObjectForm.TEXT
-    why = clean_line(why, _MAX_WHY_CHARS)
-    return Fact(kind=FactKind.UNCLEAR, what=what, object=clean_line(object_), form=form, why=why)
+    return Fact(FactKind.UNCLEAR, what, clean_line(object_), form, clean_line(why, _MAX_WHY_CHARS))

@@ -5,12 +5,15 @@ Its tmux server, its process, its session file and its screen are consulted in t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from typing import Final, Literal
 
+import msgspec
 from msgspec.structs import replace
 
-from agentdash.engine.judge.states import facts as short
+from agentdash.engine.judge.states import facts
+from agentdash.engine.judge.states.activity import pane_last_sign
 from agentdash.engine.judge.states.assessments import (
     RECOVERY_S,
     Said,
@@ -23,22 +26,18 @@ from agentdash.engine.judge.states.assessments import (
     server_gone,
     session_corroborates,
 )
-from agentdash.engine.judge.states.sandboxed_pane import (
-    STANDSTILL_S,
-    assess_blocked,
-    has_no_activity,
-    network_cut_denial,
-    screen_denial,
-    state_path_denial,
-)
+from agentdash.model.denials import Denial
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import NOT_RECORDED, FleetView, PaneOccupant, ProviderTrouble
 from agentdash.model.memory import PastWorker
+from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
-from agentdash.model.process import Process
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.process import Kernel, Process
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Worker
+from agentdash.sandbox.denials import find_denials
 
 _AT_REST: Final = (State.COMPLETED, State.WAITING_INPUT, State.INTERRUPTED)
 _AT_WORK: Final = (State.RUNNING, State.WAITING_APPROVAL, State.BLOCKED_SANDBOX, State.FAILED_PROVIDER)
@@ -55,22 +54,33 @@ _STATE_OF_TURN: Final = {
     "interrupted": State.INTERRUPTED,
 }
 """The state that a turn in the log of a session (`Chat.turn`) stands for. An open one may be waiting."""
-
-
 _LOGS_WITHOUT_ENDS: Final = ("qwen",)
 """Worker CLIs whose logs have no line for a turn that is cancelled or fails: an open one says nothing."""
+_STILL: Final = "it sits still"
+_NOT_UNDERSTOOD: Final = facts.unclear("its process runs; its screen is not understood")
+_LASTING: Final = (
+    State.COMPLETED,
+    State.BLOCKED_SANDBOX,
+    State.FAILED_PERMISSION,
+    State.FAILED_PROVIDER,
+    State.EXITED,
+)
+"""States that the end of the process does not change; all others end as `exited`."""
+_MAX_PAST_PANES: Final = 200
+"""Past panes in a snapshot, which is written as a file for sandboxed agents: 100 KB."""
 
 
 def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     """Return the state of a worker CLI that is known by its pane only."""
     server = fleet.sources.get(tmux_source(pane.key.server))
-    if server is not None and server.detail == NOT_RECORDED:
-        return _assess_unrecorded(fleet, pane, occupant, server.at)
-    if server is not None and not server.ok:
+    is_unrecorded = server is not None and server.detail == NOT_RECORDED
+    if server is not None and not server.ok and not is_unrecorded:
         return server_gone(server)
-    pane = _with_exit_code(fleet, pane)
+    pane = pane if is_unrecorded else _with_exit_code(fleet, pane)
     if pane.dead or (occupant is not None and occupant.gone_at is not None):
         return _assess_ended(fleet, pane, occupant)
+    if server is not None and is_unrecorded:
+        return _assess_unrecorded(fleet, pane, server.at)
     reading, session = fleet.readings.get(pane.key), pane_session(fleet, pane, occupant)
     return attach_corroboration(
         _assess_alive(fleet, pane, occupant, reading, session),
@@ -78,22 +88,14 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
     )
 
 
-def _assess_unrecorded(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None, at: float) -> Assessment:
+def _assess_unrecorded(fleet: FleetView, pane: Pane, at: float) -> Assessment:
     """Return the state after the end of a recording: of a worker that had not ended, it is not known."""
-    if pane.dead or (occupant is not None and occupant.gone_at is not None):
-        return _assess_ended(fleet, pane, occupant)
     history = fleet.histories.get(str(pane.key))
     periods = history.periods if history else ()
     last = next((period for period in reversed(periods) if period.state != State.UNREACHABLE), None)
-    before = f"; it was {last.state} then: {last.why}" if last else ""
-    return conclude(
-        State.UNREACHABLE,
-        since=at,
-        why=f"{NOT_RECORDED}{before}",
-        source=EvidenceSource.HISTORY,
-        rule="recording-ended",
-        fact=short.unclear(f"{NOT_RECORDED}{before}"),
-    )
+    why = f"{NOT_RECORDED}{f'; it was {last.state} then: {last.why}' if last else ''}"
+    source, fact = EvidenceSource.HISTORY, facts.unclear(why)
+    return conclude(State.UNREACHABLE, at, "recording-ended", why, source=source, fact=fact)
 
 
 # ---------------------------------------------------------------- its process has ended
@@ -101,10 +103,13 @@ def _assess_unrecorded(fleet: FleetView, pane: Pane, occupant: PaneOccupant | No
 
 def _assess_ended(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     at, how, evidence = _ending(pane, occupant)
-    finished = pane.dead and pane.dead_status == 0
+    is_finished = pane.dead and pane.dead_status == 0
+    has_error = bool(pane.dead_status or pane.dead_signal)
+    reading = fleet.readings.get(pane.key)
+    last_seen = reading.state if reading is not None else None
     # one that was at rest and left without an error has quit: what its last screen quotes did not stop it
-    quit_at_rest = _was_at_rest(fleet, pane) and not pane.dead_status and not pane.dead_signal
-    if not finished and not quit_at_rest:
+    has_quit = last_seen in _AT_REST and not has_error
+    if not is_finished and not has_quit:
         denial = screen_denial(fleet, pane, occupant) or state_path_denial(fleet, occupant)
         if denial is not None:
             assessment = assess_blocked(denial, at, how)
@@ -113,45 +118,22 @@ def _assess_ended(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -
     last = history.periods[-1] if history and history.periods else None
     if last is not None and last.state == State.BLOCKED_SANDBOX and last.since >= at:
         # what it printed last has scrolled away since
-        fact = short.unclear("blocked:", last.why)
-        return Assessment(
-            state=State.BLOCKED_SANDBOX, since=last.since, why=last.why, evidence=(evidence,), fact=fact
-        )
-    if finished and occupant is not None and occupant.process is not None and occupant.process.once:
-        return Assessment(
-            state=State.COMPLETED,
-            since=at,
-            why=f"its one task is done: {how}",
-            evidence=(evidence,),
-            fact=short.done(""),
-        )
-    fact = short.ended(how, in_a_turn=not quit_at_rest and _was_at_work(fleet, pane))
-    return Assessment(state=State.EXITED, since=at, why=how, evidence=(evidence,), fact=fact)
-
-
-def _was_at_work(fleet: FleetView, pane: Pane) -> bool:
-    """Return whether a worker that has ended was in the middle of something: by its last screen, or since it
-    ended with an error."""
-    reading = fleet.readings.get(pane.key)
-    state = reading.state if reading is not None else None
-    return state in _AT_WORK or bool(pane.dead_status or pane.dead_signal)
-
-
-def _was_at_rest(fleet: FleetView, pane: Pane) -> bool:
-    reading = fleet.readings.get(pane.key)
-    return reading is not None and reading.state in _AT_REST
+        fact = facts.unclear("blocked:", last.why)
+        return Assessment(State.BLOCKED_SANDBOX, last.since, last.why, (evidence,), fact)
+    if is_finished and occupant is not None and occupant.process is not None and occupant.process.once:
+        return Assessment(State.COMPLETED, at, f"its one task is done: {how}", (evidence,), facts.done(""))
+    was_at_work = not has_quit and (last_seen in _AT_WORK or has_error)
+    return Assessment(State.EXITED, at, how, (evidence,), facts.ended(how, in_a_turn=was_at_work))
 
 
 def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evidence]:
     """Return when it ended (unix seconds), how, and the evidence."""
     if pane.dead:
         at, how = pane.dead_at or 0.0, _cause_of_death(pane)
-        source, rule, text = EvidenceSource.TMUX, "pane-dead", f"pane_dead=1, {how}"
-    else:
-        at = (occupant.gone_at if occupant else None) or 0.0
-        how = f"{occupant.agent} (pid {occupant.key.pid}) is gone from the pane" if occupant else "it is gone"
-        source, rule, text = EvidenceSource.PROCESS, "worker-gone", how
-    return at, how, Evidence(source, at, rule, text)
+        return at, how, Evidence(EvidenceSource.TMUX, at, "pane-dead", f"pane_dead=1, {how}")
+    at = (occupant.gone_at if occupant else None) or 0.0
+    how = f"{occupant.agent} (pid {occupant.key.pid}) is gone from the pane" if occupant else "it is gone"
+    return at, how, Evidence(EvidenceSource.PROCESS, at, "worker-gone", how)
 
 
 def _with_exit_code(fleet: FleetView, pane: Pane) -> Pane:
@@ -181,27 +163,27 @@ def _assess_alive(
     """Return the state by its session file or log, as far as the screen only says more about it; without
     these by its screen."""
     state = State(reading.state) if reading is not None and reading.state else None
+    chat = session.chat if session is not None else None
     said = _said(session)
     is_contradicted = reading is not None and state is not None and said and not is_heard(reading, said)
     if session is not None and session.status is not None and (state is None or is_contradicted):
-        return _assess_session(session)
+        return _assess_session(session, session.status)
     if session is not None and is_contradicted:
-        return _by_log(session, State.RUNNING, "its newest turn is open", "")
+        return _by_log(session, State.RUNNING, "its newest turn is open")
     if (found := _sandbox_block(fleet, pane, occupant, reading, state)) is not None:
         return found
-    chat = session.chat if session is not None else None
     if session is not None and chat is not None and chat.trouble and state in (None, State.RUNNING):
         return _by_log(session, State.RUNNING, "it tries again", chat.trouble)
     trouble = fleet.troubles.get(str(pane.key))
     if trouble is not None and state in (None, State.INTERRUPTED) and not _is_over(trouble, reading):
         return conclude(
             State.FAILED_PROVIDER,
-            since=trouble.at,
-            why=f"stopped while its provider failed: {trouble.text}",
+            trouble.at,
+            "request-failed",
+            f"stopped while its provider failed: {trouble.text}",
             source=trouble.source,
-            rule="request-failed",
             text=trouble.text,
-            fact=short.provider(trouble.text),
+            fact=facts.provider(trouble.text),
         )
     if reading is not None and state is not None:
         return assess_screen(reading)
@@ -211,32 +193,24 @@ def _assess_alive(
         return assess_blocked(denial, pane.drawn_at or pane.titled_at or 0.0, "it goes no further")
     if session is not None and chat is not None and chat.turn in _STATE_OF_TURN:
         return _by_log(session, _STATE_OF_TURN[chat.turn], f"its newest turn {chat.turn}", chat.why)
-    return Assessment(
-        state=State.UNKNOWN,
-        since=None,
-        why="its process runs; nothing that it shows is understood here",
-        fact=short.unclear("its process runs; its screen is not understood"),
-    )
+    why, fact = "its process runs; nothing that it shows is understood here", _NOT_UNDERSTOOD
+    return Assessment(State.UNKNOWN, None, why, fact=fact)
 
 
-def _by_log(session: SessionSeen, state: State, how: str, error: str) -> Assessment:
+def _by_log(session: SessionSeen, state: State, how: str, error: str = "") -> Assessment:
     """Return a state by the log of a session, where the screen does not decide it."""
+    match state:
+        case State.RUNNING:
+            fact = facts.retries(error) if error else facts.by_status("busy", "")
+        case State.FAILED_PROVIDER:
+            fact = facts.provider(error)
+        case State.INTERRUPTED:
+            fact = facts.stopped("", "")
+        case _:
+            fact = facts.done("")
     text = f"{how}: {error}" if error else how
-    facts = {
-        State.RUNNING: short.retries(error) if error else short.by_status("busy", ""),
-        State.COMPLETED: short.done(""),
-        State.INTERRUPTED: short.stopped("", ""),
-        State.FAILED_PROVIDER: short.provider(error),
-    }
-    return conclude(
-        state,
-        since=session.since,
-        why=f"by the log of its session: {text}",
-        source=EvidenceSource.SESSION_LOG,
-        rule="session-log",
-        text=text,
-        fact=facts[state],
-    )
+    why, source = f"by the log of its session: {text}", EvidenceSource.SESSION_LOG
+    return conclude(state, session.since, "session-log", why, source=source, text=text, fact=fact)
 
 
 def _said(session: SessionSeen | None) -> Said | None:
@@ -250,16 +224,11 @@ def _said(session: SessionSeen | None) -> Said | None:
     return "open" if is_own else None
 
 
-def _assess_session(session: SessionSeen) -> Assessment:
-    status = session.status or "idle"
+def _assess_session(session: SessionSeen, status: Literal["busy", "idle", "waiting"]) -> Assessment:
     _, evidence = next(session_corroborates(session))
-    return Assessment(
-        state=_STATE_OF_STATUS[status],
-        since=session.since,
-        why=f"its session file: {evidence.text}",
-        evidence=(evidence,),
-        fact=short.by_status(status, session.waiting_for or ""),
-    )
+    fact = facts.by_status(status, session.waiting_for or "")
+    why = f"its session file: {evidence.text}"
+    return Assessment(_STATE_OF_STATUS[status], session.since, why, (evidence,), fact)
 
 
 def _sandbox_block(
@@ -275,12 +244,8 @@ def _sandbox_block(
         return assess_blocked(denial, reading.at, "it tries again") if denial else None
     if state in (None, State.RUNNING) and has_no_activity(fleet, pane, occupant):
         denial = state_path_denial(fleet, occupant)
-        return assess_blocked(denial, _last_change(pane), "it sits still") if denial else None
+        return assess_blocked(denial, pane.moved_at or pane.drawn_at or 0.0, _STILL) if denial else None
     return None
-
-
-def _last_change(pane: Pane) -> float:
-    return pane.moved_at or pane.drawn_at or 0.0
 
 
 def _is_over(trouble: ProviderTrouble, reading: ScreenRead | None) -> bool:
@@ -305,28 +270,10 @@ def judge_nested(fleet: FleetView, nested: PaneOccupant) -> Assessment:
     denial = state_path_denial(fleet, nested)
     still_since = max(fleet.busy.get(nested.key, 0.0), nested.key.started)
     if denial is not None and (fleet.processes_at or 0.0) - still_since >= STANDSTILL_S:
-        return assess_blocked(denial, still_since, "it sits still")
-    text = f"pid {nested.key.pid} runs, started by a command of its thread"
-    return conclude(
-        State.RUNNING,
-        since=nested.key.started,
-        why=text,
-        source=EvidenceSource.PROCESS,
-        rule="nested-worker",
-        fact=short.by_status("busy", ""),
-    )
-
-
-_LASTING: Final = (
-    State.COMPLETED,
-    State.BLOCKED_SANDBOX,
-    State.FAILED_PERMISSION,
-    State.FAILED_PROVIDER,
-    State.EXITED,
-)
-"""States that the end of the process does not change; all others end as `exited`."""
-_MAX_PAST_PANES: Final = 200
-"""Past panes in a snapshot, which is written as a file for sandboxed agents: 100 KB."""
+        return assess_blocked(denial, still_since, _STILL)
+    why, source = f"pid {nested.key.pid} runs, started by a command of its thread", EvidenceSource.PROCESS
+    fact = facts.by_status("busy", "")
+    return conclude(State.RUNNING, nested.key.started, "nested-worker", why, source=source, fact=fact)
 
 
 # ---------------------------------------------------------------- whose pane is gone, or was left
@@ -350,18 +297,22 @@ def past_panes(fleet: FleetView, occupied: Container[PaneKey]) -> tuple[PastPane
     for past in newest:
         pane, server = fleet.panes.get(past.pane), past.pane.server
         is_replaced = pane is not None and pane.server_pid != past.server_pid
-        if past.pane in occupied or is_replaced or not _is_watched(fleet, past.pane):
+        if past.pane in occupied or is_replaced or not _is_watched(fleet, server):
             continue
+        source = fleet.sources.get(tmux_source(server))
+        is_gone = source is None or source.detail == NO_SERVER
         is_restarted = server in running and (server, past.server_pid) not in server_pids
-        found.append(
-            PastPane(
-                key=past.pane,
-                worker=past.worker,
-                shown=None if past.is_thread else _past_worker(fleet, past, agents.get(past.pid or 0)),
-                is_stale=is_restarted or not _is_running(fleet, past.pane),
-            )
-        )
+        shown = None if past.is_thread else _past_worker(fleet, past, agents.get(past.pid or 0))
+        found.append(PastPane(past.pane, past.worker, shown, is_stale=is_restarted or is_gone))
     return tuple(found)
+
+
+def _is_watched(fleet: FleetView, server: str) -> bool:
+    """Return whether a tmux server is read; the default one is always, and may be absent silently."""
+    source = tmux_source(server)
+    if server == "default":
+        return bool(fleet.panes) or any(name.startswith(source) for name in fleet.sources)
+    return source in fleet.sources
 
 
 def judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> Assessment:
@@ -375,31 +326,21 @@ def judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> A
     if server is not None and not server.ok and server.detail not in (NO_SERVER, NOT_RECORDED):
         return server_gone(server)
     if process is not None and _is_same(process, past):
-        return conclude(
-            State.UNKNOWN,
-            since=past.ended_at,
-            why=f"its pane is gone; its process (pid {past.pid}) lives",
-            source=EvidenceSource.PROCESS,
-            rule="pane-gone",
-            fact=short.unclear(f"its pane is gone; its process (pid {past.pid}) lives"),
-        )
+        why, source = f"its pane is gone; its process (pid {past.pid}) lives", EvidenceSource.PROCESS
+        fact = facts.unclear(why)
+        return conclude(State.UNKNOWN, past.ended_at, "pane-gone", why, source=source, fact=fact)
     left = "it has left its pane" if past.pane in fleet.panes else "its pane is gone"
+    history = EvidenceSource.HISTORY
     if past.state in _LASTING:
-        return conclude(
-            past.state,
-            since=past.since,
-            why=f"{left}; it was {past.state} then",
-            source=EvidenceSource.HISTORY,
-            rule=past.rule or "seen-before",
-        )
+        why = f"{left}; it was {past.state} then"
+        return conclude(past.state, past.since, past.rule or "seen-before", why, source=history)
     before = f"; it was {past.state} when it was last seen" if past.state is not State.UNKNOWN else ""
-    return conclude(
-        State.EXITED,
-        since=past.ended_at or past.seen,
-        why=f"{left}{before}",
-        source=EvidenceSource.HISTORY,
-        rule="pane-left",
-    )
+    at = past.ended_at or past.seen
+    return conclude(State.EXITED, at, "pane-left", f"{left}{before}", source=history)
+
+
+def _is_same(process: Process, past: PastWorker) -> bool:
+    return process.agent == past.agent and not process.zombie and process.key.started <= past.seen
 
 
 def _past_worker(fleet: FleetView, past: PastWorker, process: Process | None) -> Worker:
@@ -415,18 +356,122 @@ def _past_worker(fleet: FleetView, past: PastWorker, process: Process | None) ->
     )
 
 
-def _is_watched(fleet: FleetView, key: PaneKey) -> bool:
-    """Return whether the server of a pane is read; the default one is always, and may be absent silently."""
-    if key.server == "default":
-        return bool(fleet.panes) or any(name.startswith(tmux_source("default")) for name in fleet.sources)
-    return tmux_source(key.server) in fleet.sources
+# ---------------------------------------------------------------- inside of a sandbox
+# The text of a denial alone proves nothing. Together with a kernel that shows a sandbox around the process,
+# and with an end or a standstill, it does.
 
 
-def _is_running(fleet: FleetView, key: PaneKey) -> bool:
-    """Return whether the server of a pane runs, or may run."""
-    server = fleet.sources.get(tmux_source(key.server))
-    return server is not None and server.detail != NO_SERVER
+_SCREEN_END_LINES: Final = 20
+"""Non-empty lines at the bottom of a screen that count as its end: an error of several lines, and a prompt
+below it."""
+_UNEXPLAINED_FAILURE: Final = re.compile(r"\bFileSystem\.\w+ \((/[^)]+)\)")
+"""OpenCode (1.18, by its runtime) prints the operation and the path that failed, without the reason."""
+_CONNECTION_FAILURE: Final = re.compile(
+    r"connect|network|resolve|fetch failed|socket|typo in the url|EAI_AGAIN|ENETUNREACH|timed? ?out",
+    re.IGNORECASE,
+)
+STANDSTILL_S: Final = 15.0
+"""Time without activity after which a worker that may not write a path it needs counts as blocked by that."""
+_NAMESPACES: Final = {"mnt": "mount", "pid": "pid", "user": "user", "net": "network"}
 
 
-def _is_same(process: Process, past: PastWorker) -> bool:
-    return process.agent == past.agent and not process.zombie and process.key.started <= past.seen
+class SandboxInfo(msgspec.Struct, frozen=True):
+    """A sandbox around a process."""
+
+    process: Process
+    text: str
+    """How the kernel shows it: `seccomp 2, own mount, pid namespaces`."""
+    offline: bool
+    """Whether it lacks the host's network: by the flag, or by a network namespace of its own."""
+
+
+class SandboxDenial(msgspec.Struct, frozen=True):
+    """A denial, and the sandbox that the kernel shows around the process."""
+
+    sandbox: SandboxInfo
+    denial: Denial
+
+
+def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxInfo | None:
+    """Return the sandbox around a process, or None if the kernel shows none, or its facts are unknown."""
+    kernel = process.kernel if process else None
+    if process is None or kernel is None:
+        return None
+    own = [_NAMESPACES[name] for name in kernel.apart_from(host)] if host else []
+    # a container around both the process and agentdash filters both
+    is_filtered = kernel.seccomp and (host is None or kernel.seccomp != host.seccomp)
+    signs = [f"seccomp {kernel.seccomp}"] if is_filtered else []
+    signs += [f"own {', '.join(own)} namespace{'s' * (len(own) > 1)}"] if own else []
+    is_offline = "network" in own or (process.env or {}).get(NETWORK_FLAG) == "1"
+    return SandboxInfo(process, ", ".join(signs), is_offline) if signs else None
+
+
+# ---------------------------------------------------------------- what was denied
+
+
+def screen_denial(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> SandboxDenial | None:
+    """Return the denial at the end of a sandboxed worker's screen."""
+    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
+    if sandbox is None:
+        return None
+    # a line that fills the pane's width continues in the next one
+    lines = [line for line in pane.screen if line.strip()][-_SCREEN_END_LINES:]
+    output = "".join(line if len(line) >= pane.width else f"{line}\n" for line in lines)
+    network, cwd = Network.OFF if sandbox.offline else Network.ON, sandbox.process.cwd
+    policy = Policy(Filesystem.READ_ONLY, network, (PolicyRule("/", "read"),))
+    found = find_denials("", output, exit_code=None, outcome="ended", policy=policy, cwd=cwd, tool="screen")
+    best = next((each for each in reversed(found) if each.target), found[-1] if found else None)
+    if (best is None or not best.is_certain) and (failure := _UNEXPLAINED_FAILURE.search(output)):
+        best = Denial("filesystem", "write", "certain", failure[0], failure[1])
+    return SandboxDenial(sandbox, best) if best else None
+
+
+def state_path_denial(fleet: FleetView, occupant: PaneOccupant | None) -> SandboxDenial | None:
+    """Return the state path that a sandboxed worker needs and may not write, printed or not."""
+    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
+    path = next((p for p in occupant.paths if p.needed and p.denied), None) if occupant else None
+    if sandbox is None or path is None:
+        return None
+    quote = f"it may not write {path.path}, where it keeps its {path.what}"
+    denial = Denial("filesystem", "write", "certain", quote, path.path, source=EvidenceSource.KERNEL)
+    return SandboxDenial(sandbox, denial)
+
+
+def network_cut_denial(fleet: FleetView, occupant: PaneOccupant | None, text: str) -> SandboxDenial | None:
+    """Return the denial behind a failed connection in `text`, if the sandbox has no network."""
+    sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
+    if sandbox is None or not sandbox.offline or not _CONNECTION_FAILURE.search(text):
+        return None
+    return SandboxDenial(sandbox, Denial("network", "connect", "likely", text))
+
+
+def has_no_activity(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> bool:
+    """Return whether a pane's worker has shown no activity for a while."""
+    if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
+        return False
+    last = max(pane_last_sign(fleet.links.below.get(pane.key, ()), pane, fleet.busy), occupant.key.started)
+    return fleet.processes_at - last >= STANDSTILL_S
+
+
+def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
+    """Return the state of a worker that its sandbox stopped.
+
+    Args:
+        found: the denial and the sandbox.
+        at: when it was stopped (unix seconds).
+        how: what became of it, `it sits still`.
+    """
+    process, denial = found.sandbox.process, found.denial
+    target = f" {denial.path}" if denial.path else " the network" if denial.what == "network" else ""
+    source = EvidenceSource.SCREEN if denial.source is EvidenceSource.OUTPUT else denial.source
+    around = f"pid {process.pid} ({process.name}): {found.sandbox.text}"
+    return Assessment(
+        state=State.BLOCKED_SANDBOX,
+        since=at,
+        why=f"its sandbox denied it{target}, and {how}: {denial.quote}",
+        evidence=(
+            Evidence(source, at, f"denied-{denial.what}", denial.quote),
+            Evidence(EvidenceSource.KERNEL, process.key.started, "in-a-sandbox", around),
+        ),
+        fact=facts.denied(denial, ""),
+    )

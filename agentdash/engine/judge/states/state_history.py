@@ -86,13 +86,10 @@ def settle(history: History, assessment: Assessment, now: float) -> SettledState
     if not settling_time or now >= due:
         return SettledState(assessment, periods)
     before = replace(periods[-2], until=None)
-    evidence = Evidence(
-        EvidenceSource.HISTORY, before.since, "settling", f"was so until a moment ago: {before.why}"
-    )
+    text = f"was so until a moment ago: {before.why}"
+    evidence = Evidence(EvidenceSource.HISTORY, before.since, "settling", text)
     against = (replace(other, agrees=False) for other in assessment.evidence)
-    shown = Assessment(
-        state=State(before.state), since=before.since, why=before.why, evidence=(evidence, *against)
-    )
+    shown = Assessment(State(before.state), before.since, before.why, (evidence, *against))
     return SettledState(shown, (*periods[:-2], before), due)
 
 
@@ -199,7 +196,7 @@ def _is_running(history: History | None) -> bool:
 
 
 def _update_all(draft: FleetDraft, at: float) -> None:
-    """Update every worker, but for threads that cannot have changed."""
+    """Update every worker, except for threads that cannot have changed."""
     for thread in list(draft.threads.values()):
         known = draft.histories.get(thread.id)
         is_unchanged = known is not None and known.thread is thread and _is_idle(draft, thread)

@@ -1,4 +1,4 @@
-"""The state of a Codex thread: one authority for each fact; the first rule that applies decides.
+"""The state of a thread: one authority for each fact; the first rule that applies decides.
 
 Each rule has a name, which its evidence carries. Other sources are attached as corroboration
 (`assessments`): they agree with the conclusion or contradict it, and never decide. Where no rule applies,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from agentdash.engine.judge.states import facts as short
+from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.assessments import (
     RECOVERY_S,
     Corroboration,
@@ -59,129 +59,114 @@ _REFUSERS: Final[dict[str, str]] = {
 }
 
 
-def stopped_while_failing(facts: ThreadFacts) -> Assessment | None:
+# ---------------------------------------------------------------- how a turn failed
+
+
+def stopped_while_failing(case: ThreadFacts) -> Assessment | None:
     """Return `failed-provider` for a turn that was aborted while its requests failed."""
-    turn, trouble = facts.thread.turn, facts.trouble
+    turn, trouble = case.thread.turn, case.trouble
     if turn is None or turn.how != "aborted" or turn.error or trouble is None or trouble.at < turn.since:
         return None
-    if any(m.at > trouble.at for m in facts.thread.moments if m.kind in ("message", "call")):
+    if any(m.at > trouble.at for m in case.thread.moments if m.kind in ("message", "call")):
         return None  # the model had answered after that
     if trouble.over is not None and (turn.ended_at or 0.0) - trouble.over > RECOVERY_S:
         return None
-    evidence = (
-        Evidence(
-            source=EvidenceSource.ROLLOUT,
-            at=turn.ended_at or trouble.at,
-            rule="turn-aborted",
-            text=turn.reason or "turn_aborted",
-        ),
-        Evidence(trouble.source, trouble.at, "request-failed", trouble.text),
-    )
+    at, reason = turn.ended_at or trouble.at, turn.reason or "turn_aborted"
     return Assessment(
         state=State.FAILED_PROVIDER,
         since=turn.ended_at,
         why=f"stopped while its provider failed: {trouble.text}",
-        evidence=evidence,
-        fact=short.provider(trouble.text),
+        evidence=(
+            Evidence(EvidenceSource.ROLLOUT, at, "turn-aborted", reason),
+            Evidence(trouble.source, trouble.at, "request-failed", trouble.text),
+        ),
+        fact=facts.provider(trouble.text),
     )
 
 
-def turn_aborted(facts: ThreadFacts) -> Assessment | None:
-    """Return `interrupted`, or the failure that the abort records (0.160+)."""
-    turn = facts.thread.turn
+def turn_failed(case: ThreadFacts) -> Assessment | None:
+    """Return the failure that the end of a turn records: completed (0.145+) or aborted (0.160+).
+
+    All but two kinds of `codex_error_info` concern the provider.
+    """
+    turn = case.thread.turn
+    if turn is None or turn.how is None or not turn.error:
+        return None
+    kind, text, since = turn.error_kind or "other", turn.error, turn.ended_at
+    if kind == "sandbox_error":
+        why, fact = f"the sandbox failed: {text}", Fact(FactKind.SANDBOX, "sandbox failed:", clean_line(text))
+        return conclude(State.BLOCKED_SANDBOX, since, "turn-sandbox-error", why, text=text, fact=fact)
+    if kind == "too_many_denials":
+        stopped = "stopped after too many denials:"
+        why, fact = f"{stopped} {text}", Fact(FactKind.REFUSED, stopped, text)
+        return conclude(State.FAILED_PERMISSION, since, "turn-denials", why, text=text, fact=fact)
+    fact, quote = facts.provider(text), f"{kind}: {text}"
+    return conclude(State.FAILED_PROVIDER, since, "turn-error", text, text=quote, fact=fact)
+
+
+def turn_aborted(case: ThreadFacts) -> Assessment | None:
+    """Return `interrupted` for a turn that was aborted without an error."""
+    turn = case.thread.turn
     if turn is None or turn.how != "aborted":
         return None
-    if turn.error:
-        return _failure(turn)
     by = f" ({turn.reason})" if turn.reason and turn.reason != "interrupted" else ""
     waited = (turn.ended_at or turn.since) - turn.since
-    slow = not turn.answered and waited >= _SLOW_ANSWER_S
-    silent = f"; the model had not answered for {waited:.0f} s" if slow else ""
+    is_slow = not turn.answered and waited >= _SLOW_ANSWER_S
+    silent = f"; the model had not answered for {waited:.0f} s" if is_slow else ""
     return conclude(
         State.INTERRUPTED,
-        since=turn.ended_at,
-        why=f"its turn was interrupted{by}{silent}",
-        rule="turn-aborted",
+        turn.ended_at,
+        "turn-aborted",
+        f"its turn was interrupted{by}{silent}",
         text=turn.reason or "turn_aborted",
-        fact=short.stopped(f"{by}{silent}".strip(" ();"), turn.message or facts.thread.last_prompt or ""),
+        fact=facts.stopped(f"{by}{silent}".strip(" ();"), turn.message or case.thread.last_prompt or ""),
     )
 
 
-def turn_failed(facts: ThreadFacts) -> Assessment | None:
-    """Return the failure that a completed turn records (0.145+)."""
-    turn = facts.thread.turn
-    return _failure(turn) if turn and turn.how == "completed" and turn.error else None
-
-
-def _failure(turn: Turn) -> Assessment:
-    """Return the state of `codex_error_info` (0.145+): all but two kinds concern the provider."""
-    kind, text = turn.error_kind or "other", turn.error or "error"
-    if kind == "sandbox_error":
-        state, why = State.BLOCKED_SANDBOX, f"the sandbox failed: {text}"
-        rule, quote = "turn-sandbox-error", text
-        fact = Fact(FactKind.SANDBOX, "sandbox failed:", clean_line(text))
-    elif kind == "too_many_denials":
-        state, why = State.FAILED_PERMISSION, f"stopped after too many denials: {text}"
-        rule, quote = "turn-denials", text
-        fact = Fact(FactKind.REFUSED, "stopped after too many denials:", text)
-    else:
-        state, why = State.FAILED_PROVIDER, text
-        rule, quote = "turn-error", f"{kind}: {text}"
-        fact = short.provider(text)
-    return conclude(
-        state,
-        since=turn.ended_at,
-        why=why,
-        rule=rule,
-        text=quote,
-        fact=fact,
-    )
-
-
-def requests_without_answer(facts: ThreadFacts) -> Assessment | None:
+def requests_without_answer(case: ThreadFacts) -> Assessment | None:
     """Return `failed-provider` for unanswered requests, in files that record no errors (through 0.142)."""
-    turn, thread = facts.thread.turn, facts.thread
+    turn, thread = case.thread.turn, case.thread
     if turn is None or thread.open_calls or turn.error:
         return None
-    silent = turn.how == "completed" and turn.message is None and thread.last_prompt
-    if silent and not turn.has_result and not _records_errors(thread):
+    is_silent = turn.how == "completed" and turn.message is None and not turn.has_result
+    records_errors = is_before(thread.version, _ERRORS_RECORDED_SINCE) is False
+    if is_silent and thread.last_prompt and not records_errors:
         missing = "no final answer" if turn.answered else "no answer"
-        return conclude(
-            State.FAILED_PROVIDER,
-            since=turn.ended_at,
-            why=f"the turn ended with {missing}; this Codex writes no errors into its file",
-            rule="turn-without-answer",
-            text="task_complete, last_agent_message null",
-            fact=short.unanswered(thread.last_prompt or ""),
-        )
-    if turn.inferred and turn.unanswered >= 2 and facts.liveness is not Liveness.ALIVE:
-        return conclude(
-            State.FAILED_PROVIDER,
-            since=thread.last_at,
-            why=f"the model was asked {turn.unanswered} times and gave nothing new; then the file stops",
-            rule="requests-without-answer",
-            fact=short.unanswered(thread.last_prompt or ""),
-        )
+        why = f"the turn ended with {missing}; this Codex writes no errors into its file"
+        rule, text = "turn-without-answer", "task_complete, last_agent_message null"
+        fact = facts.unanswered(thread.last_prompt)
+        return conclude(State.FAILED_PROVIDER, turn.ended_at, rule, why, text=text, fact=fact)
+    if turn.inferred and turn.unanswered >= 2 and case.liveness is not Liveness.ALIVE:
+        why = f"the model was asked {turn.unanswered} times and gave nothing new; then the file stops"
+        rule, fact = "requests-without-answer", facts.unanswered(thread.last_prompt or "")
+        return conclude(State.FAILED_PROVIDER, thread.last_at, rule, why, fact=fact)
     return None
 
 
-def _records_errors(thread: Thread) -> bool:
-    """Return whether this version of Codex writes a failed turn's error into its rollout."""
-    return is_before(thread.version, _ERRORS_RECORDED_SINCE) is False
+# ---------------------------------------------------------------- what its last attempt came to
 
 
-def last_attempt_denied(facts: ThreadFacts) -> Assessment | None:
+def last_attempt_denied(case: ThreadFacts) -> Assessment | None:
     """Return the denial or refusal of the last attempt, which nothing that succeeded came after."""
-    turn = facts.thread.turn
+    turn = case.thread.turn
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return None
-    call = _last_attempt(facts.thread, turn)
+    call = _last_attempt(case.thread, turn)
     if call is None:
         return None
-    if (denial := stopping_denial(facts.thread, call)) is not None:
+    if (denial := stopping_denial(case.thread, call)) is not None:
         return _denied(call, denial)
     by = _REFUSERS.get(call.outcome or "")
-    return _refused(call, by) if by else None
+    if by is None:
+        return None
+    return conclude(
+        State.FAILED_PERMISSION,
+        call.ended_at or call.at,
+        call.outcome or "refused",
+        f"its last command was refused by {by}",
+        text=f"`{call.text}` -> {call.tail.strip()[:300]}",
+        fact=facts.refused(call.text, by),
+    )
 
 
 def _last_attempt(thread: Thread, turn: Turn) -> Call | None:
@@ -202,109 +187,76 @@ def _denied(call: Call, denial: Denial) -> Assessment:
     last = "MCP call" if call.is_mcp else "command"
     return conclude(
         State.BLOCKED_SANDBOX,
-        since=call.ended_at or call.at,
-        why=f"its last {last} {was}{where}: {denial.quote}",
+        call.ended_at or call.at,
+        f"denied-{denial.what}",
+        f"its last {last} {was}{where}: {denial.quote}",
         source=denial.source,
-        rule=f"denied-{denial.what}",
         text=f"`{call.text}` -> {denial.quote}",
-        fact=short.denied(denial, call.text),
+        fact=facts.denied(denial, call.text),
     )
 
 
-def _refused(call: Call, by: str) -> Assessment:
-    return conclude(
-        State.FAILED_PERMISSION,
-        since=call.ended_at or call.at,
-        why=f"its last command was refused by {by}",
-        rule=call.outcome or "refused",
-        text=f"`{call.text}` -> {call.tail.strip()[:300]}",
-        fact=short.refused(call.text, by),
-    )
+# ---------------------------------------------------------------- at rest
 
 
-def turn_complete(facts: ThreadFacts) -> Assessment | None:
+def turn_complete(case: ThreadFacts) -> Assessment | None:
     """Return `completed` for a turn that was completed without an error."""
-    turn = facts.thread.turn
+    turn = case.thread.turn
     if turn is None or turn.how != "completed":
         return None
-    background = [call for call in facts.thread.calls if _goes_on(facts, call)]
+    background = [call for call in case.thread.calls if _goes_on(case, call)]
     note = f"; `{background[-1].text}` goes on in the background" if background else ""
-    return conclude(
-        State.COMPLETED,
-        since=turn.ended_at,
-        why=f"its turn is complete{note}",
-        rule="turn-complete",
-        text=turn.message or "task_complete",
-        fact=short.done(turn.message or ""),
-    )
+    why, text = f"its turn is complete{note}", turn.message or "task_complete"
+    fact = facts.done(turn.message or "")
+    return conclude(State.COMPLETED, turn.ended_at, "turn-complete", why, text=text, fact=fact)
 
 
-def _goes_on(facts: ThreadFacts, call: Call) -> bool:
+def _goes_on(case: ThreadFacts, call: Call) -> bool:
     """Return whether a command that was left in the background is alive: a process that began with it."""
     if call.outcome != "running" or call.ended_at is None:
         return False
     first, last = call.at - _CLOCKS_DIFFER_S, call.ended_at + _CLOCKS_DIFFER_S
-    return any(first <= process.key.started <= last for process in facts.commands)
+    return any(first <= process.key.started <= last for process in case.commands)
 
 
-def last_message(facts: ThreadFacts) -> Assessment | None:
+def last_message(case: ThreadFacts) -> Assessment | None:
     """Return the state without turn marks (through 0.98): a message that no call follows ends a turn."""
-    turn = facts.thread.turn
-    if turn is None or not turn.inferred or facts.thread.open_calls:
+    turn = case.thread.turn
+    if turn is None or not turn.inferred or case.thread.open_calls:
         return None
     if turn.message:
+        why, fact = "the model has given its answer", facts.done(turn.message)
         return conclude(
-            State.COMPLETED,
-            since=facts.thread.last_at,
-            why="the model has given its answer",
-            rule="last-message",
-            text=turn.message,
-            fact=short.done(turn.message),
+            State.COMPLETED, case.thread.last_at, "last-message", why, text=turn.message, fact=fact
         )
-    if facts.liveness is not Liveness.GONE:
+    if case.liveness is not Liveness.GONE:
         return None
     return conclude(
         State.EXITED,
-        since=facts.ownerless_since,
-        why=f"its {facts.cli} is gone before the model answered",
+        case.ownerless_since,
+        "no-owner",
+        f"its {case.cli} is gone before the model answered",
         source=EvidenceSource.PROCESS,
-        rule="no-owner",
         text="the file ends without an answer, and no process holds it",
-        fact=short.crashed(None, facts.thread.last_prompt or ""),
+        fact=facts.crashed(None, case.thread.last_prompt or ""),
     )
 
 
-def no_turn_yet(facts: ThreadFacts) -> Assessment | None:
+def no_turn_yet(case: ThreadFacts) -> Assessment | None:
     """Return the state of a thread without a turn, as far as its liveness is known."""
-    if facts.thread.turn is not None:
+    thread = case.thread
+    if thread.turn is not None or case.liveness is Liveness.UNKNOWN:
         return None
-    if facts.liveness is Liveness.ALIVE:
-        return conclude(
-            State.WAITING_INPUT,
-            since=facts.thread.created_at,
-            why="has not been given anything yet",
-            rule="no-turn",
-            fact=short.idle(),
-        )
-    if facts.liveness is Liveness.GONE and not facts.thread.lines and facts.thread.file is not None:
-        problem = without_record(facts.thread.file.size)
-        return conclude(
-            State.UNREACHABLE,
-            since=facts.thread.file.modified,
-            why=f"its file is {problem}",
-            rule="no-session-log",
-            fact=short.unclear("its file is", problem),
-        )
-    if facts.liveness is Liveness.GONE:
-        return conclude(
-            State.EXITED,
-            since=facts.ownerless_since,
-            why=f"its {facts.cli} is gone; nothing was asked of it",
-            source=EvidenceSource.PROCESS,
-            rule="no-owner",
-            fact=short.ended("nothing was asked of it", in_a_turn=False),
-        )
-    return None
+    if case.liveness is Liveness.ALIVE:
+        why = "has not been given anything yet"
+        return conclude(State.WAITING_INPUT, thread.created_at, "no-turn", why, fact=facts.idle())
+    if not thread.lines and thread.file is not None:
+        problem = without_record(thread.file.size)
+        why, fact = f"its file is {problem}", facts.unclear("its file is", problem)
+        return conclude(State.UNREACHABLE, thread.file.modified, "no-session-log", why, fact=fact)
+    why = f"its {case.cli} is gone; nothing was asked of it"
+    fact, source = facts.ended("nothing was asked of it", in_a_turn=False), EvidenceSource.PROCESS
+    return conclude(State.EXITED, case.ownerless_since, "no-owner", why, source=source, fact=fact)
 
 
 PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
@@ -325,8 +277,8 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
     turn_open,
     # how it ended
     stopped_while_failing,
-    turn_aborted,
     turn_failed,
+    turn_aborted,
     last_attempt_denied,
     turn_complete,
     last_message,
@@ -335,21 +287,21 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
 """The rules in order of precedence: the first one that applies decides the state."""
 
 
-def judge_thread(facts: ThreadFacts) -> Assessment:
-    """Return the state of a Codex thread, with the evidence for and against it."""
-    return attach_corroboration(conclude_thread(facts), _corroboration(facts))
+def judge_thread(case: ThreadFacts) -> Assessment:
+    """Return the state of a thread, with the evidence for and against it."""
+    return attach_corroboration(conclude_thread(case), _corroboration(case))
 
 
-def conclude_thread(facts: ThreadFacts) -> Assessment:
-    """Return the state of a Codex thread, with the evidence of the authority alone: half of the cost."""
-    concluded = (rule(facts) for rule in PRECEDENCE)
+def conclude_thread(case: ThreadFacts) -> Assessment:
+    """Return the state of a thread, with the evidence of the authority alone: half of the cost."""
+    concluded = (rule(case) for rule in PRECEDENCE)
     found = next((assessment for assessment in concluded if assessment is not None), None)
     return found or Assessment(State.UNKNOWN, None, "the rollout does not decide it")
 
 
-def _corroboration(facts: ThreadFacts) -> Iterator[Corroboration]:
-    yield from screen_corroborates(facts.reading)
-    yield from feed_corroborates(facts.pushed)
-    yield from session_corroborates(facts.session)
-    yield from commands_corroborate(facts.commands)
-    yield from output_corroborates(facts.thread)
+def _corroboration(case: ThreadFacts) -> Iterator[Corroboration]:
+    yield from screen_corroborates(case.reading)
+    yield from feed_corroborates(case.pushed)
+    yield from session_corroborates(case.session)
+    yield from commands_corroborate(case.commands)
+    yield from output_corroborates(case.thread)

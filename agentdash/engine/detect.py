@@ -1,0 +1,184 @@
+"""What calls and their outputs show: what was allowed, on which platform, and what the kernel restrains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from agentdash.model.command_rules import allow
+from agentdash.model.observation import Granted
+from agentdash.model.sanitize import clean_block
+from agentdash.model.thread import Call, Thread
+from agentdash.sandbox.denials.lines import suspects
+from agentdash.sandbox.flags import WORDS, is_about_environment
+from agentdash.sandbox.word_sets import word_set
+
+if TYPE_CHECKING:
+    from agentdash.sandbox.shell import Command
+
+_HOME: Final = re.compile(
+    r"^(?:(?:CODEX_)?HOME=|PWD=)?(?:(?P<macos>/Users/)|/home/|/root(?:/|$))", re.MULTILINE
+)
+_HOMES: Final = ("/Users/", "/home/", "/root")
+_OWN_STATUS: Final = re.compile(r"/proc/(?:self|\$\$|\$BASHPID)/status")
+_QUOTED: Final = re.compile(r"(?:Seccomp|NoNewPrivs):\s*\\?t?\d")
+"""A script that holds such a line itself."""
+_READERS: Final = frozenset(("cat", "grep", "egrep", "head"))
+_STDERR: Final = 2
+_MAX_GREP_WORDS: Final = 3
+"""`grep -E PATTERN`: with more words it can read a file."""
+_UNRELATED: Final = word_set("echo printf env printenv uname id pwd whoami date hostname true :") | frozenset(
+    ("sleep", "set", "cd", "ls", "touch", "mkdir", "getent", "exit", "export", "test", "[")
+)
+"""Programs whose output never looks like a status file: it begins with a name, or is one."""
+_SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
+_NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
+_TMUX: Final = "tmux"
+HINTS: Final = (*WORDS, "/status", _TMUX)
+"""Every script for which `may_show_sandbox` is true has one of these."""
+
+# ---------------------------------------------------------------- what a call was allowed
+
+
+def granted(thread: Thread, call: Call) -> Granted | None:
+    """Return what a call was allowed beyond the policy: by its own request, or perhaps by a rule."""
+    if call.escalation is not None:
+        return "outside" if call.escalation.kind == "escalated" else "more"
+    return "rule" if rule_of(thread, call) else None
+
+
+def rule_of(thread: Thread, call: Call) -> str:
+    """Return the rule that may have let a call run outside of the sandbox: `FILE:LINE`, or the `prefix_rule`
+    that an earlier call asked for. Empty: none, also where a policy hides paths from reading, which keeps all
+    commands inside (0.171)."""
+    if call.escalation is not None or call.kind != "command":
+        return ""
+    policy = thread.policy_of(call)
+    if policy is not None and (not policy.has_agent_sandbox or policy.has_deny):
+        return ""
+    script = call.script or call.text
+    found = (place for words, place in _proposed(thread, call) if allow(words, place).letting_out(script))
+    return call.let_out_by or next(found, "")
+
+
+def _proposed(thread: Thread, call: Call) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the prefixes that escalations before this call asked for, and were not refused."""
+    for earlier in thread.calls:
+        wish = earlier.escalation
+        if (
+            wish
+            and wish.prefix_rule
+            and earlier.at < call.at
+            and not (earlier.outcome or "").startswith("refused")
+        ):
+            yield wish.prefix_rule, f"the prefix_rule of call {earlier.id}"
+
+
+# ---------------------------------------------------------------- the platform of a thread
+
+
+def platform(text: str) -> Literal["linux", "darwin"] | None:
+    """Return the platform that a working directory, or an output with `HOME` or `CODEX_HOME`, belongs to."""
+    if not any(place in text for place in _HOMES):  # a hundred times as fast, and true of most outputs
+        return None
+    match = _HOME.search(text)
+    if not match:
+        return None
+    return "darwin" if match["macos"] else "linux"
+
+
+# ---------------------------------------------------------------- kernel facts, as a command printed them
+
+
+class Restraints(NamedTuple):
+    """`Seccomp` and `NoNewPrivs` of `/proc/self/status`; None: not printed."""
+
+    seccomp: int | None = None
+    no_new_privs: bool | None = None
+
+    def __bool__(self) -> bool:
+        return self != (None, None)
+
+    @property
+    def sandboxed(self) -> bool | None:
+        """Return False if nothing restrains the process: each sandbox of Codex on Linux sets no_new_privs.
+
+        None otherwise: what set it cannot be read from this.
+        """
+        return False if self == (0, False) else None
+
+    @property
+    def quote(self) -> str:
+        """Return the lines, joined."""
+        shown = zip(("Seccomp", "NoNewPrivs"), self, strict=True)
+        return " ".join(f"{name}: {int(value)}" for name, value in shown if value is not None)
+
+
+def is_about_status(script: str) -> bool:
+    """Return whether a script may print kernel facts of its own process; False is certain."""
+    return _OWN_STATUS.search(script) is not None
+
+
+def restraints(script: str, output: str) -> Restraints:
+    """Return the kernel facts that `script` printed of its own process.
+
+    Only `cat`, `grep` or `head` of the own status file counts, with nothing behind it but a plain `grep`. Two
+    values for one field decide nothing, nor do lines that another command can have printed.
+    """
+    if not is_about_status(script) or _QUOTED.search(script):
+        return Restraints()
+    # the grammar is imported by the first script that needs it
+    from agentdash.sandbox.shell import commands  # noqa: PLC0415
+
+    found = commands(script) or ()
+    own = {command.pipeline for command in found if _is_own_status(command)}
+    if not own or not all(_is_harmless(command, own) for command in found):
+        return Restraints()
+    seccomp, privs = set(_SECCOMP.findall(output)), set(_NO_NEW_PRIVS.findall(output))
+    return Restraints(
+        int(seccomp.pop()) if len(seccomp) == 1 else None, privs.pop() == "1" if len(privs) == 1 else None
+    )
+
+
+def _is_own_status(command: Command) -> bool:
+    """Return whether a command prints the own status file, and no other."""
+    is_redirected = any(redirect.fd != _STDERR for redirect in command.redirects)
+    if command.position or command.name not in _READERS or is_redirected:
+        return False
+    files = [word.raw.strip("\"'") for word in command.argv[1:] if not word.raw.startswith("-")]
+    if command.name in ("grep", "egrep"):
+        files = files[1:]
+    elif command.name == "head":
+        files = [operand for operand in files if not operand.isdecimal()]
+    return len(files) == 1 and _OWN_STATUS.fullmatch(files[0]) is not None
+
+
+def _is_harmless(command: Command, own: set[int]) -> bool:
+    """Return whether a command cannot print the status of another process."""
+    if _is_own_status(command):
+        return True
+    if command.pipeline in own:
+        return command.name in ("grep", "egrep") and len(command.argv) <= _MAX_GREP_WORDS
+    return command.name in _UNRELATED
+
+
+# ---------------------------------------------------------------- whether a call can show anything at all
+
+
+# Decided before it is read. False is always certain.
+
+
+def may_show_sandbox(script: str, text: str) -> bool:
+    """Return whether a command can print what its process has, or starts others through tmux.
+
+    Args:
+        script: as written.
+        text: the same on one line.
+    """
+    return is_about_environment(script) or is_about_status(script) or _TMUX in text
+
+
+def may_show_denial(printed: str) -> bool:
+    """Return whether an output, not cleaned yet, can report a denial, whatever ran."""
+    return bool(suspects(clean_block(printed))[1])

@@ -1,1 +1,0 @@
-"""Detect facts in text: environment flags, denials, escalations."""

@@ -1,1 +1,0 @@
-"""The lanes: the states of all workers on one time axis."""

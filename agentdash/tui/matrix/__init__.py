@@ -1,1 +1,0 @@
-"""The matrix: all workers by what is observed of their sandboxes."""

@@ -1,0 +1,214 @@
+"""The Overview tab: what a worker does or needs, how to fix it, its sandbox, and what it did last."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentdash.model.causes import causes, ranked_findings
+from agentdash.model.denials import Remedy
+from agentdash.model.fact import WAITING, FactKind
+from agentdash.model.fleet import StatePeriod
+from agentdash.model.pane import Pane
+from agentdash.model.sanitize import clean_line
+from agentdash.model.states import State
+from agentdash.model.thread import Call, Moment
+from agentdash.model.worker import Worker
+from agentdash.tui.format import age, elide_middle, pad, stamp, stamp_cells
+from agentdash.tui.primitives.spans import BLANK, Line, Span, Tone, fit, justify, paragraph, width
+from agentdash.tui.theme import ASCII, SEVERITY_TONES, TONES_OF_STATES, Look, sign, state_name
+from agentdash.tui.worker.conversation import call_words, outcome, record
+from agentdash.tui.worker.sandbox_table import sandbox_sentence, sandbox_table
+from agentdash.tui.worker.usage import context_share, cost_words
+
+_TIMELINE_BESIDE_FROM_CELLS: Final = 100
+"""In a narrower panel the timeline stands below."""
+_MIN_DIRECTORY_CELLS: Final = 12
+_MAX_SCREEN_LINES: Final = 10
+"""Of a screen, from the bottom: a dialog with a command, a reason and four options."""
+_MAX_OBJECT_LINES: Final = 8
+"""Of a command or a question."""
+_BAR: Final = ("▏", "|")
+_ASKING: Final = (State.WAITING_APPROVAL, State.WAITING_INPUT)
+_LABELS: Final = {
+    "prompt": "you",
+    "message": "agent",
+    "turn": "turn",
+    "policy": "policy",
+    "trouble": "trouble",
+}
+_TONES: Final[dict[str, Tone]] = {
+    "prompt": "strong",
+    "turn": "muted",
+    "policy": "muted",
+    "trouble": "stuck",
+}
+
+
+def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
+    """Return a worker in one line: its name, agent, parent, host, window, directory, cost and context."""
+    share = context_share(worker)
+    before = [
+        " ".join(filter(None, (worker.agent.name, worker.agent.version))),
+        f"child of {parent}" if parent else "",
+        f"on {worker.host}" if worker.host else "",
+        f"window {worker.pane.window}" if worker.pane else "",
+    ]
+    after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
+    dot = f" {look.glyphs.dot} "
+    taken = sum(len(dot) + len(part) for part in (worker.name, *before, *after) if part)
+    directory = elide_middle(
+        worker.cwd or "", max(_MIN_DIRECTORY_CELLS, cells - taken - 2), look.glyphs.ellipsis
+    )
+    about = "".join(dot + part for part in (*before, directory, *after) if part)
+    return fit((Span(" "), Span(worker.name, "strong"), Span(about)), cells, look.glyphs.ellipsis)
+
+
+def overview(worker: Worker, cells: int, look: Look, *, is_brief: bool = False) -> list[Line]:
+    """Return the lines of the tab, with the timeline beside the rest where there is room for it.
+
+    Args:
+        is_brief: a sandbox as configured is a sentence, and no table.
+    """
+    if cells < _TIMELINE_BESIDE_FROM_CELLS:
+        lines = summary(worker, cells, look, is_brief=is_brief)
+        return [*lines, BLANK, *_latest(worker, cells, look)]
+    room = cells * 3 // 5
+    left = summary(worker, room, look, is_brief=is_brief)
+    right = _latest(worker, cells - room - 3, look)
+    bar = Span(f" {_BAR[look.glyphs is ASCII]} ", "rule")
+    height = max(len(left), len(right))
+    left, right = (side + [BLANK] * (height - len(side)) for side in (left, right))
+    return [
+        (*line, Span(" " * (room - width(line))), bar, *beside)
+        for line, beside in zip(left, right, strict=True)
+    ]
+
+
+def summary(worker: Worker, cells: int, look: Look, *, is_brief: bool = False) -> list[Line]:
+    """Return the state with its question, what is wrong with the sandbox, the fix, and the sandbox."""
+    lines = _state(worker, cells, look)
+    for cause in causes(worker):
+        if cause.blocks:  # the state has said it
+            if cause.worst.got not in worker.assessment.why:
+                lines += paragraph(cause.worst.got, cells, "muted", indent=2, cap=2)
+        else:
+            words = f"{look.glyphs.directions[cause.worst.direction]} {cause.words}"
+            since = f"since {stamp(min(each.since for each in cause.findings), look.now)}"
+            tone = SEVERITY_TONES[cause.worst.severity]
+            lines += [BLANK, *paragraph(f"{words}, {since}", cells, tone)]
+            lines += paragraph(cause.worst.message, cells, indent=2, cap=4)
+    if found := next((finding.remedy for finding in ranked_findings(worker) if finding.remedy), None):
+        lines += [BLANK, *_fix(found, cells)]
+    if is_brief and (words := sandbox_sentence(worker.sandbox)):
+        return [*lines, *paragraph(words, cells, head=(Span("Sandbox  ", "title"),))]
+    return [*lines, BLANK, *sandbox_table(worker.sandbox, cells, look)]
+
+
+def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return state and reason, what it asks, what stalled, and the descendants that need the user."""
+    assessment = worker.assessment
+    since = f" {age(look.now - assessment.since)}" if assessment.since is not None else ""
+    head = (sign(worker, look.glyphs), Span(since + "  ", "muted"))
+    asks = worker.state in _ASKING and worker.fact.kind in WAITING
+    why = worker.fact.what if asks or worker.fact.kind is FactKind.IDLE else assessment.why
+    lines: list[Line] = [(*head, Span(why, "ask" if asks else ""))]
+    if width(lines[0]) > cells:
+        lines = [head, *paragraph(why, cells, indent=2, cap=4)]
+    if asks:
+        lines += paragraph(worker.fact.object, cells, "strong", indent=2, cap=_MAX_OBJECT_LINES)
+        if worker.fact.why not in ("", worker.fact.object):
+            lines += paragraph(f"because: {worker.fact.why}", cells, indent=2, cap=3)
+    if worker.state in _ASKING and worker.fact.kind is not FactKind.IDLE:
+        lines += _dialog(worker.pane, cells, look)
+    if worker.stalled is not None:
+        silence = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}"
+        text = f"{silence}; last: {worker.line or assessment.why}"
+        lines += paragraph(text, cells, head=(Span("stalled: ", "stuck"),), cap=3)
+    if worker.below:
+        lines += paragraph(", ".join(worker.below), cells, "ask", head=(Span("! below it: ", "ask"),), cap=3)
+    return lines
+
+
+def _dialog(pane: Pane | None, cells: int, look: Look) -> list[Line]:
+    """Return the last lines of its screen that have words, behind a bar, indented as there."""
+    if pane is None:
+        return paragraph("In no tmux pane: answer it in the window in which it runs.", cells, "muted")
+    written = [line.rstrip() for line in pane.screen if any(map(str.isalnum, line))][-_MAX_SCREEN_LINES:]
+    margin = min((len(line) - len(line.lstrip()) for line in written), default=0)
+    bar = Span(_BAR[look.glyphs is ASCII] + " ", "rule")
+    return [(bar, *part) for line in written for part in paragraph(line[margin:], cells - 2)]
+
+
+def _fix(remedy: Remedy, cells: int) -> list[Line]:
+    """Return the texts that `Y` copies one after another: whole, since they are to be copied."""
+    lines: list[Line] = []
+    for presses, (text, what) in enumerate(_copies(remedy), 1):
+        key = Span(pad("Y" * presses, 4), "key", "app.copy_remedy")
+        head = (Span("Fix  " if presses == 1 else "     ", "title"), key)
+        lines += paragraph(text, cells, "strong", head=head)
+        lines += paragraph(what, cells, "muted", indent=9)
+    return lines
+
+
+def _copies(remedy: Remedy) -> list[tuple[str, str]]:
+    """Return what can be copied of a remedy, and what it is: the command for one run, the setting."""
+    once = [(remedy.once, "for this run")] if remedy.once else []
+    where = f"for good: {remedy.where}" if remedy.where else "for good" if once else ""
+    return [*once, (remedy.text, where)]
+
+
+def remedies(worker: Worker) -> list[str]:
+    """Return the texts to copy of a worker's remedies: of what blocks it, then of the worst finding."""
+    found = (finding.remedy for finding in ranked_findings(worker) if finding.remedy)
+    return list(dict.fromkeys(text for remedy in found for text, _ in _copies(remedy)))
+
+
+# ---------------------------------------------------------------- timeline
+
+
+def _latest(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return what a worker did last; if only its screen tells, that."""
+    lines = timeline(worker, cells, look)
+    if worker.moments or worker.pane is None or worker.state in _ASKING:
+        return lines
+    return [*lines, *_dialog(worker.pane, cells, look)]
+
+
+def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:
+    """Return the moments of a worker and the periods of its states, newest first."""
+    calls = {call.id: call for call in worker.calls}
+    times = (*(moment.at for moment in worker.moments), *(period.since for period in worker.history))
+    column = stamp_cells(times, look.now)
+    entries = [
+        (moment.at, 0, _moment(moment, calls.get(moment.call or ""), cells, look, column))
+        for moment in worker.moments
+    ]
+    entries += [(period.since, 1, _period(period, cells, look, column)) for period in worker.history]
+    entries.sort(key=lambda entry: entry[:2])  # at the same time: the moment, then the state that it led to
+    return [line for _, _, line in reversed(entries)] or [(Span("No events have been read.", "muted"),)]
+
+
+def _moment(moment: Moment, call: Call | None, cells: int, look: Look, column: int) -> Line:
+    at = _at(moment.at, look, column)
+    if moment.kind == "call":
+        ran = record(call) if call else None
+        words = call_words(ran) if ran else (Span("$ ", "muted"), Span(moment.text))
+        return justify((at, *words), (outcome(ran, look.now),) if ran else (), cells, look.glyphs.ellipsis)
+    label = Span(f"{_LABELS[moment.kind]}: ", "muted")
+    text = Span(clean_line(moment.text), _TONES.get(moment.kind, ""))
+    return justify((at, label, text), (), cells, look.glyphs.ellipsis)
+
+
+def _period(period: StatePeriod, cells: int, look: Look, column: int) -> Line:
+    state = State(period.state)
+    lasted = age((look.now if period.until is None else period.until) - period.since)
+    left = (
+        _at(period.since, look, column),
+        Span(f"{look.glyphs.states[state]} {state_name(state)}  ", TONES_OF_STATES[state]),
+        Span(period.why, "muted"),
+    )
+    return justify(left, (Span(lasted, "muted"),), cells, look.glyphs.ellipsis)
+
+
+def _at(at: float, look: Look, column: int) -> Span:
+    return Span(pad(stamp(at, look.now), column) + "  ", "muted")

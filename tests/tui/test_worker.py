@@ -1,0 +1,294 @@
+"""The tabs of a worker: Overview, Screen, Evidence; and the line about it."""
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.model.denials import Remedy
+from agentdash.model.findings import difference
+from agentdash.model.fleet import StatePeriod
+from agentdash.model.git import Repository
+from agentdash.model.layers import DifferingField, LayerField
+from agentdash.model.pane import ScreenUsage
+from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
+from agentdash.model.state_paths import PathAccess, PredictedDenials, WriteAccess
+from agentdash.model.thread import Moment, Tokens
+from agentdash.model.tokens import ModelUsage, TokenUsage
+from agentdash.model.worker import Got, Sandbox
+from agentdash.tui.app import AgentDash
+from agentdash.tui.primitives.spans import plain, width
+from agentdash.tui.worker.evidence import evidence_tab
+from agentdash.tui.worker.overview import heading, overview, remedies, summary, timeline
+from agentdash.tui.worker.pane_view import pane_view
+from agentdash.tui.worker.panel import TABS, tab_bar
+from agentdash.tui.worker.sandbox_table import sandbox_table
+from tests import demo_day
+
+from . import sample_fleet
+from .rendering import LOOK, screen_text, text
+from .sample_fleet import BY_NAME, SNAPSHOT
+
+WIDTHS = pytest.mark.parametrize("cells", [20, 42, 78, 160])
+
+
+def words(lines):
+    """Return lines as words: what is wrapped is not torn."""
+    return " ".join(text(lines).split())
+
+
+def with_sandbox(worker, **changes):
+    return replace(worker, sandbox=replace(worker.sandbox, **changes))
+
+
+@WIDTHS
+def test_lines_fit_into_the_panel(cells):
+    assert SNAPSHOT.workers
+    for worker in SNAPSHOT.workers:
+        parts = (
+            overview(worker, cells, LOOK),
+            overview(worker, cells, LOOK, is_brief=True),
+            [heading(worker, "main", cells, LOOK)],
+            evidence_tab(worker, cells, LOOK),
+            [tab_bar(tab, cells, LOOK, worker.name) for tab in TABS],
+        )
+        assert all(parts)
+        assert all(width(line) <= max(cells, 44) for lines in parts for line in lines)
+
+
+@WIDTHS
+def test_the_open_tab_is_in_the_tab_bar(cells):
+    for chosen in TABS:
+        assert f"[{chosen}]" in plain(tab_bar(chosen, cells, LOOK))
+
+
+# ---------------------------------------------------------------- state, question, fix
+
+
+def test_heading_has_where_a_worker_is_and_what_it_has_used():
+    usage = ModelUsage("gpt-5.2-codex", TokenUsage(input=100_000))
+    tokens = Tokens(total=99_000, context=54_400, window=272_000, by_model=(usage,))
+    worker = replace(BY_NAME["main"], tokens=tokens)
+    shown = plain(heading(worker, None, 120, LOOK))
+    assert shown.startswith(" main ⋅ codex 0.169.0 ⋅ window 1:agents ⋅ /home/dev/shop ⋅ $")
+    assert shown.endswith("20% context")
+    assert "child of main ⋅ on box" in plain(heading(replace(worker, host="box"), "main", 120, LOOK))
+    screen = ScreenUsage(model="GPT-5.2 Codex", percent=15.0, cost=0.12)
+    from_screen = replace(worker, tokens=Tokens(), on_screen=screen)
+    assert plain(heading(from_screen, None, 120, LOOK)).endswith("$0.12 ⋅ 15% context")
+
+
+def test_stalled_worker_shows_its_silence_and_its_last_line():
+    stalled = replace(BY_NAME["main"], stalled=sample_fleet.NOW - 300, line="$ make all")
+    assert "stalled: no output, no CPU, no I/O for 5m; last: $ make all" in words(summary(stalled, 80, LOOK))
+
+
+def test_prompt_is_quoted_with_its_command_whole():
+    shown = text(summary(BY_NAME["api-worker"], 60, LOOK))
+    for part in ("Would you like to run the following command?", "$ curl -m 3 http://example.com", "2. No"):
+        assert any(line.startswith("▏") and part in line for line in shown.splitlines())
+    assert "In no tmux pane" in text(summary(BY_NAME["Pasteur the Younger"], 60, LOOK))
+    assert "! below it: waiting-approval Pasteur the Younger" in text(summary(BY_NAME["main"], 80, LOOK))
+
+
+@WIDTHS
+def test_what_blocks_stands_first_with_all_that_can_be_copied(cells):
+    shown = words(summary(BY_NAME["fix tests"], cells, LOOK))
+    assert shown.index("Fix Y") < shown.index("YY") < shown.index("Sandbox")
+    joined = "".join(shown.split())
+    for copied in remedies(BY_NAME["fix tests"]):
+        assert "".join(copied.split()) in joined
+
+
+def test_remedies_are_for_one_run_then_for_good_the_worst_first():
+    both = replace(sample_fleet.LOOSER, remedy=Remedy("the worst first")), sample_fleet.DENIED
+    worker = with_sandbox(BY_NAME["deploy"], findings=both[::-1])
+    once, setting = sample_fleet.DENIED.remedy.once, sample_fleet.DENIED.remedy.text
+    assert remedies(worker) == ["the worst first", once, setting]
+
+
+# ---------------------------------------------------------------- sandbox
+
+
+@WIDTHS
+def test_both_values_of_every_difference_are_in_sight(cells):
+    values = 0
+    for worker in demo_day.workers():
+        table = "".join(words(sandbox_table(worker.sandbox, cells, LOOK)).split())
+        assert "⋯" not in table
+        for finding in worker.sandbox.findings:
+            for field in finding.fields:
+                for side in difference(field):
+                    if cells == 160:  # in a narrower one the lines of neighbours are between those of a cell
+                        assert "".join(side.text.split()) in table, (worker.name, field)
+                    values += 1
+    assert values > 40
+
+
+def test_sandbox_as_configured_and_one_that_differs():
+    assert text(sandbox_table(BY_NAME["api-worker"].sandbox, 78, LOOK)).splitlines() == [
+        "Sandbox        configured  actual     observed 20:13:07",
+        " files         workspace   workspace  as configured",
+        " network       off         off        as configured",
+        " writable      /home/dev/shop  /tmp  $TMPDIR",
+        " approval      on-request",
+    ]
+    shown = text(sandbox_table(BY_NAME["Pasteur"].sandbox, 100, LOOK)).splitlines()
+    assert shown[1] == " network flag  unset         1 (network off)  ≠ configured"
+    assert shown[2] == " CODEX_SANDBOX unset         seatbelt         ▾ less than configured"
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "line"),
+    [
+        (Sandbox(), "Sandbox        Nothing is known of it."),
+        (Sandbox(got=Got(sandboxed=True, network_namespace="own")), " network       isolated"),
+        (Sandbox("unverified", sample_fleet.WORKSPACE), " network       off         not observed"),
+        (
+            Sandbox("match", sample_fleet.WORKSPACE, got=Got(sandboxed=False, network_namespace="host")),
+            " files         workspace   no sandbox",
+        ),
+        (
+            Sandbox("match", sample_fleet.FULL, got=Got(sandboxed=True, under_earlier_policy=True)),
+            " files         all writable  in a sandbox  observed before the policy changed",
+        ),
+    ],
+)
+def test_nothing_is_said_to_be_as_configured_that_is_not(sandbox, line):
+    assert line in [
+        each.split("  - ")[0].rstrip() for each in text(sandbox_table(sandbox, 90, LOOK)).splitlines()
+    ]
+
+
+def test_what_a_value_is_compared_with_is_named():
+    drift = DifferingField(
+        LayerField.NETWORK, expected="on", actual="off", layer="configured", reference="parent"
+    )
+    asked = replace(
+        drift, name=LayerField.FILES, expected="read-only", actual="workspace", reference="requested"
+    )
+    finding = replace(sample_fleet.LOOSER, fields=(drift, asked))
+    shown = text(sandbox_table(Sandbox("mismatch", sample_fleet.WORKSPACE, findings=(finding,)), 100, LOOK))
+    assert "▴ more than parent: on" in shown
+    assert "read only  workspace" in shown
+    assert "▴ more than asked for" in shown
+
+
+# ---------------------------------------------------------------- timeline, screen
+
+
+def test_timeline_interleaves_states_and_moments():
+    now = sample_fleet.NOW
+    history = (
+        StatePeriod("running", now - 90, "turn open", now - 30),
+        StatePeriod("waiting-approval", now - 30, "wants to push"),
+    )
+    moments = (Moment(now - 90, "turn", "started"), Moment(now - 60, "message", "On\n\n- it."))
+    lines = text(timeline(replace(BY_NAME["main"], history=history, moments=moments), 80, LOOK)).splitlines()
+    assert [line.split()[1:] for line in lines] == [
+        ["!", "waiting", "approval", "wants", "to", "push", "30s"],
+        ["agent:", "On", "-", "it."],
+        ["▸", "running", "turn", "open", "1m"],
+        ["turn:", "started"],
+    ]
+
+
+def test_timeline_shows_outcomes_newest_first():
+    lines = text(timeline(BY_NAME["Pasteur"], 60, LOOK)).splitlines()
+    assert lines[:3] == [
+        "20:13:58      $ pytest -q tests/checkout          running 9s",
+        "20:13:41      $ env | grep CODEX                     ok 0.0s",
+        "20:13:27      trouble: stream disconnected before completi⋯",
+    ]
+
+
+def test_pane_view_is_aligned_to_the_bottom():
+    shown = text(pane_view(BY_NAME["fix tests"].pane, 20, 80, LOOK)).split("\n")
+    assert shown[0] == "pane %7 in work:7:agents, 80x24, drawn 3s ago"
+    assert shown[-1] == "  > _"
+    assert len(shown) == 20
+    assert "No tmux pane" in text(pane_view(None, 20, 80, LOOK))
+    assert "is empty" in text(pane_view(sample_fleet.pane(1, "\n\n"), 20, 80, LOOK))
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def test_evidence_for_and_against_with_links_and_facts():
+    shown = text(evidence_tab(BY_NAME["fix tests"], 100, LOOK))
+    assert "= screen      20:11:02  opencode.denied" in shown
+    assert "≠ screen      20:14:05  redrawn" in shown
+    assert "(against)" in shown
+    pasteur = text(evidence_tab(BY_NAME["Pasteur"], 100, LOOK))
+    for part in (
+        BY_NAME["Pasteur"].id,
+        BY_NAME["Pasteur"].file,
+        "3 × unknown world_state2 skipped",
+        "pid 4242: CODEX_THREAD_ID",
+        "not known: the kernel's facts",
+    ):
+        assert part in pasteur
+
+
+@WIDTHS
+def test_findings_have_both_sides_and_the_remedy_whole(cells):
+    shown = "".join(text(evidence_tab(BY_NAME["fix tests"], cells, LOOK)).split())
+    remedy = sample_fleet.DENIED.remedy
+    for part in (
+        sample_fleet.DENIED.message,
+        sample_fleet.DENIED.got,
+        remedy.text,
+        remedy.where,
+        remedy.once,
+    ):
+        assert "".join(part.split()) in shown
+
+
+def test_reach_has_the_worst_first_and_what_is_unknown_last():
+    docker = ReachTarget(ReachKind.ESCAPE, "/run/docker.sock", "Docker: root", "connect")
+    bashrc = ReachTarget(ReachKind.TAKEOVER, "/home/me/.bashrc", "each shell runs it", "write")
+    key = ReachTarget(ReachKind.SECRET, "/home/me/.ssh/id", "private key", "read")
+    targets = Reached(key, "unknown"), Reached(bashrc, "may", "replace"), Reached(docker, "can")
+    reach = Reach(targets, ("a seccomp filter",), refused=4)
+    shown = text(evidence_tab(replace(BY_NAME["main"], reach=reach), 100, LOOK))
+    assert "Its commands can reach 1 and may reach 1 of 7 targets.\nmay block more: a seccomp filter" in shown
+    at = [shown.index(part) for part in ("can     connect to", "may     write", "unknown read")]
+    assert at == sorted(at)
+    nothing = Reach((), by="policy", refused=9)
+    shown = text(evidence_tab(replace(BY_NAME["main"], reach=nothing), 100, LOOK))
+    assert "By its policy, its commands reach none of 9 targets." in shown
+
+
+def test_predicted_denials_of_worker_clis():
+    path = PathAccess("/home/dev/.local/share/opencode", "sessions", WriteAccess("policy"), needed=True)
+    worker = with_sandbox(BY_NAME["main"], predicted_denials=(PredictedDenials("opencode", (path,)),))
+    shown = text(evidence_tab(worker, 100, LOOK))
+    assert "opencode  /home/dev/.local/share/opencode (sessions, needed)" in shown
+
+
+def test_repository_in_few_cells_and_in_words():
+    level = Repository(
+        "/srv", branch="main", commit="0" * 40, dirty=False, upstream="origin/main", ahead=0, behind=0
+    )
+    assert (level.short(), level.in_words()) == ("main", "main, unchanged, level with origin/main")
+    busy = replace(level, dirty=True, ahead=2, behind=1, worktree="fix")
+    assert busy.short() == "main*+2-1"
+    assert busy.in_words() == "main, worktree fix, changed, 2 ahead of and 1 behind origin/main"
+    detached = replace(level, branch=None, upstream=None, ahead=None, behind=None, dirty=None)
+    assert (detached.short(), detached.in_words()) == ("00000000", "detached at 000000000000")
+
+
+# ---------------------------------------------------------------- the widgets
+
+
+async def test_a_tab_begins_at_its_top_after_one_that_was_followed_to_its_end():
+    screen = "\n".join(f"line {number}" for number in range(60))
+    worker = replace(BY_NAME["Pasteur"], pane=sample_fleet.pane(7, screen))
+    app = AgentDash(sample_fleet.StaticFeed(replace(SNAPSHOT, workers=(worker,))), sample_fleet.frozen())
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("enter", "enter")
+        for tab in ("Screen", "Evidence"):
+            app.action_tab_named(tab)
+            await pilot.pause()
+        panel = app.screen.query_one("#tab")
+        assert panel.max_scroll_y > 0
+        assert panel.scroll_offset.y == 0
+        assert " Pasteur ⋅ codex 0.169.0" in screen_text(app)
