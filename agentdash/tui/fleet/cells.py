@@ -105,7 +105,7 @@ def _need(fact: Fact, room: int, look: Look) -> list[Line]:
         lines.append((indent, Span(elide(fact.what, room, look.glyphs.ellipsis), "muted")))
     pieces, left = wrap(fact.object, room), room * _MAX_OBJECT_LINES
     while len(pieces) > _MAX_OBJECT_LINES and left > 0:
-        pieces = wrap(elide_object(fact.object, left, look.glyphs.ellipsis, fact.form), room, fills=True)
+        pieces = wrap(elide_object(fact.object, left, look.glyphs.ellipsis, fact.form), room)
         left -= 1
     return [*lines, *((indent, Span(piece, "strong")) for piece in pieces[:_MAX_OBJECT_LINES])]
 
