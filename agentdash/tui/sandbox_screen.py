@@ -17,14 +17,13 @@ from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.format import elide, elide_path, pad
 from agentdash.tui.keys import bindings
-from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, justify
 from agentdash.tui.theme import SEVERITY_TONES, Glyphs, Look
-from agentdash.tui.view import View
+from agentdash.tui.view import View, WorkerPointed
 from agentdash.tui.worker.evidence import cause_details
 from agentdash.tui.worker.screen import WorkerScreen
 
