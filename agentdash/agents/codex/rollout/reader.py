@@ -16,7 +16,8 @@ import msgspec
 from agentdash.agents.codex.policy_formats import TurnSettings, from_environment_context, turn_settings
 from agentdash.agents.codex.rollout import records, tools
 from agentdash.agents.codex.rollout.calls import CallTracker, Finished, command, mcp_call, patch, user_command
-from agentdash.agents.codex.rollout.kinds import (
+from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
+from agentdash.agents.codex.rollout.records import (
     HEAD,
     RECORD_START,
     SILENT,
@@ -26,7 +27,6 @@ from agentdash.agents.codex.rollout.kinds import (
     kind_of_item,
     kind_text,
 )
-from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
 from agentdash.agents.codex.rollout.tokens import TokenCounter
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.agents.line_events import LineEvents
