@@ -74,8 +74,8 @@ class AgentDash(SnapshotApp):
 
     # ---------------------------------------------------------------- find
 
-    def _select_next(self, wanted: Callable[[Worker], bool], not_found: str, step: int = 1) -> None:
-        others = self.root.cycle_from(self.selected_id, step)
+    def _select_next(self, wanted: Callable[[Worker], bool], not_found: str) -> None:
+        others = self.root.cycle_from(self.selected_id)
         found = next((worker for worker in others if wanted(self._by_id[worker])), None)
         if found is None:
             self.show_message(not_found)
@@ -86,11 +86,11 @@ class AgentDash(SnapshotApp):
         """Select the next worker that needs the user."""
         self._select_next(lambda worker: worker.needs_you, "No worker here needs you.")
 
-    def action_match(self, step: int) -> None:
-        """Select the next (1) or previous (-1) worker that matches the last filter."""
+    def action_match(self) -> None:
+        """Select the next worker that matches the last filter."""
         text = self.root.last_text
         if text:
-            self._select_next(lambda worker: matches(worker, text), f'No worker here matches "{text}".', step)
+            self._select_next(lambda worker: matches(worker, text), f'No worker here matches "{text}".')
         else:
             self.show_message("No filter to repeat yet: / opens it.")
 
