@@ -31,8 +31,18 @@ class LineEvents:
         """Time of the newest line (unix seconds)."""
         return self._at
 
-    def _emit(self, event: Callable[..., ThreadEvent], **fields: Any) -> None:
-        self._events.append(event(at=self._at, thread=self._thread, line=self._number, **fields))
+    def _emit(
+        self,
+        event: Callable[..., ThreadEvent],
+        *,
+        at: float | None = None,
+        line: int | None = None,
+        **fields: Any,
+    ) -> None:
+        """Add an event of the line that is parsed, or of another time or line."""
+        at = self._at if at is None else at
+        line = self._number if line is None else line
+        self._events.append(event(at=at, thread=self._thread, line=line, **fields))
 
     def _skip(self, what: Any, detail: str) -> None:
         """Emit that the line is skipped; after another one that was skipped for the same reason, count it

@@ -18,7 +18,7 @@ from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
     show_default=True,
     help="Number of sessions, newest first; 0 for all.",
 )
-@json_option("sessions/1")
+@json_option("sessions/2")
 def sessions(limit: int, as_json: bool, **given: Any) -> int:
     """List the sessions of a Codex home and of Claude Code, newest first, with archived and compressed ones.
 

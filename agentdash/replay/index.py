@@ -59,10 +59,8 @@ class Mark(IntFlag):
     """A sandbox denied something."""
     WAIT = 128
     """A worker begins to wait for input or approval."""
-    FINDING = 256
-    """A worker has a finding that it did not have before."""
-    MISMATCH = 512
-    """One of these findings is a difference between layers, not a denial."""
+    MISMATCH = 256
+    """A worker has a finding that it did not have before, and not of a denial."""
 
 
 MARKED: Final = Mark.MISMATCH | Mark.WAIT | Mark.DENIAL | Mark.FAILURE | Mark.ESCALATION | Mark.POLICY
@@ -144,7 +142,7 @@ class Marker:
                 found |= Mark.WAIT if worker.state in _WAITING else 0
                 found |= Mark.FAILURE if worker.state in _FAILED else 0
             if new := kinds - old_kinds:
-                found |= Mark.FINDING | (Mark.MISMATCH if new - DENIAL_KINDS else Mark.DENIAL)
+                found |= Mark.MISMATCH if new - DENIAL_KINDS else Mark.DENIAL
         return found
 
 
@@ -355,15 +353,6 @@ class StreamIndex:
                 return number + 1
             number += direction
         return None
-
-    def find_nth(self, wanted: Mark, count: int) -> int | None:
-        """Return the position behind the n-th step, from 1, that has one of these marks."""
-        position = 0
-        for _ in range(count):
-            if (found := self.find(position, wanted, 1)) is None:
-                return None
-            position = found
-        return position
 
     def share_of(self, position: int) -> float:
         """Return the share of the play time at a position, 0 to 1."""

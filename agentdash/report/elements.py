@@ -112,6 +112,14 @@ def say(console: Console, text: str, indent: int = 0, *, style: str = "") -> Non
         console.print(Text(line, style), soft_wrap=True)
 
 
+def cut(text: str, cells: int) -> str:
+    """Return a text of this width: filled up with blanks, or ended by an ellipsis."""
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - as above
+
+    is_long = cell_len(text) > cells
+    return f"{set_cell_size(text, cells - 1)}…" if is_long else set_cell_size(text, cells)
+
+
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, folded: Container[str]) -> Table:
     """Return a table of foreign texts; only columns in `folded` break lines."""
     from rich.table import Table  # noqa: PLC0415 - documents need no tables

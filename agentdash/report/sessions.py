@@ -1,19 +1,19 @@
 """`agentdash sessions`: the sessions of a Codex home and of Claude Code, newest first, as the document
-`agentdash.sessions/1` and as a table.
+`agentdash.sessions/2` and as a table.
 
 Of each file the head is parsed, and the lines that count tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from agentdash.agents.claude.home import ClaudeHome
@@ -21,6 +21,7 @@ from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.reader import tokens_by_model
 from agentdash.agents.session_logs import is_transcript, log_begun_at, reader_of_log, thread_of_log
+from agentdash.documents.worker import document
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model.fleet import Fleet
 from agentdash.model.sanitize import clean_line
@@ -29,7 +30,7 @@ from agentdash.model.thread import Thread
 from agentdash.model.times import iso
 from agentdash.model.tokens import ModelUsage, merged_usage
 from agentdash.prices import Cost, cost, cost_text, price_list
-from agentdash.report.elements import UnreadableReport, unreadable
+from agentdash.report.elements import UnreadableReport, cut, say, unreadable
 
 # ------------------------------------------------------------
 # Tokens and their cost at list prices, as documents show them
@@ -93,15 +94,12 @@ def tokens_report(usages: Sequence[ModelUsage]) -> TokensReport | None:
 
 def _model_report(usage: ModelUsage) -> ModelTokensReport:
     parts, found = usage.usage, cost((usage,))
-    return ModelTokensReport(
+    return document(
+        ModelTokensReport,
+        parts,
         model=usage.model,
         tier=usage.tier,
-        input=parts.input,
-        cached=parts.cached,
         cache_writes=parts.cache_writes + parts.cache_writes_1h,
-        output=parts.output,
-        reasoning=parts.reasoning,
-        total=parts.total,
         cost_usd=_rounded(found.usd) if found else None,
     )
 
@@ -121,12 +119,12 @@ _BATCH_LINES: Final = 1_000
 """Lines held in memory at a time."""
 _MAX_PROMPT_CHARS: Final = 200
 """More than a row shows, even on a wide screen."""
-_FROM_WIDTH: Final = {"STARTED": 60, "AGENT": 80, "TOKENS": 80, "SIZE": 140, "COST": 140, "DIRECTORY": 140}
-"""The width of a terminal from which a column is shown: enough is left for the prompt then."""
-_WHOLE_IDS_FROM_WIDTH: Final = 120
-_NUMBERS: Final = ("SIZE", "TOKENS", "COST")
-_TEXTS: Final = ("DIRECTORY", "PROMPT")
-"""Columns that are cut where there is no room; the others are whole."""
+_COLUMNS: Final = ("STARTED", "ID", "AGENT", "TOKENS", "COST", "DIRECTORY", "PROMPT")
+_ALL_FROM_WIDTH: Final = 140
+"""Columns from which the table has all its columns; below, the prompt counts more."""
+_MIN_PROMPT_CELLS: Final = 10
+_DIRECTORY_CHARS: Final = 30
+"""Of a directory, its end."""
 _ID_PREFIX_CHARS: Final = 18
 """Of an id on a narrow terminal: its time in milliseconds, and 12 random bits (UUIDv7)."""
 
@@ -162,28 +160,10 @@ class SessionReport(msgspec.Struct):
     """Why it cannot be read."""
 
 
-class _Session(NamedTuple):
-    """A session, and its tokens by model."""
-
-    report: SessionReport
-    by_model: tuple[ModelUsage, ...]
-
-
-class FamilyReport(msgspec.Struct):
-    """A session with its children and forks."""
-
-    head: str
-    """Id of the session that is no child or fork of another one in the list."""
-    members: list[str]
-    """Ids, in the order of the list."""
-    tokens: TokensReport | None
-    """The sum; each token counts once."""
-
-
 class SessionsReport(msgspec.Struct):
     """The document of `agentdash sessions --json`."""
 
-    schema: Literal["agentdash.sessions/1"]
+    schema: Literal["agentdash.sessions/2"]
     home: str
     """The Codex home."""
     problem: str | None
@@ -192,8 +172,6 @@ class SessionsReport(msgspec.Struct):
     """Directories that may contain more sessions, but cannot be listed."""
     sessions: list[SessionReport]
     """The sessions, newest first."""
-    families: list[FamilyReport]
-    """The families of these sessions; sessions that are not listed are in none."""
 
     @property
     def problems(self) -> list[UnreadableReport]:
@@ -224,88 +202,49 @@ def read_sessions(
     ]
     found = []
     for path in paths:
-        found.append(_read(home, path))
-        progress(found[-1].report.size)
-    found.sort(key=lambda session: session.report.started_at or "", reverse=True)
-    found = found[:limit]
+        session = _read(home, path)
+        found.append(session)
+        progress(session.size)
+    found.sort(key=lambda session: session.started_at or "", reverse=True)
     return SessionsReport(
-        schema="agentdash.sessions/1",
+        schema="agentdash.sessions/2",
         home=clean_line(str(home.root)),
         problem=problem(home),
         unreadable_directories=list(map(unreadable, errors)),
-        sessions=[session.report for session in found],
-        families=_families(found),
+        sessions=found[:limit],
     )
 
 
 def print_sessions(report: SessionsReport, console: Console) -> None:
     """Print the sessions as a table, or why there are none."""
     for directory in report.unreadable_directories:
-        console.print(Text(str(directory)))
+        say(console, str(directory))
     if not report.sessions:
-        console.print(Text(report.problem or f"no sessions in {report.home}"))
+        say(console, report.problem or f"no sessions in {report.home}")
         return
-    rows = list(map(_cells, mask_fields(report.sessions)))
-    if console.width < _WHOLE_IDS_FROM_WIDTH:
-        rows = [{**row, "ID": row["ID"][:_ID_PREFIX_CHARS]} for row in rows]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    columns = [name for name in rows[0] if console.width >= _FROM_WIDTH.get(name, 0)]
-    for column in columns:
-        table.add_column(
-            column,
-            no_wrap=True,
-            overflow="ellipsis",
-            justify="right" if column in _NUMBERS else "left",
-            min_width=None if column in _TEXTS else max(len(column), *(len(row[column]) for row in rows)),
-            max_width=console.width // 6 if column == "DIRECTORY" else None,
-        )
-    for row in rows:
-        table.add_row(*(Text(row[column]) for column in columns))
-    console.print(table)
+    wide = console.width >= _ALL_FROM_WIDTH
+    rows = [_COLUMNS, *map(_cells, mask_fields(report.sessions))]
+    if not wide:
+        rows = [(started, ident[:_ID_PREFIX_CHARS], prompt) for started, ident, *_, prompt in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)][:-1]
+    room = max(_MIN_PROMPT_CELLS, console.width - sum(widths) - 2 * len(widths))
+    for number, cells in enumerate(rows):
+        line = "  ".join(map(cut, cells, (*widths, room))).rstrip()
+        console.print(Text(line, "" if number else "dim"), soft_wrap=True)
 
 
-def _cells(session: SessionReport) -> dict[str, str]:
+def _cells(session: SessionReport) -> tuple[str, ...]:
     """Return the cells of a row of the table."""
-    return {
-        "STARTED": (session.started_at or "")[:16].replace("T", " "),
-        "ID": session.id,
-        "AGENT": f"{session.agent} {session.version or ''}",
-        "SIZE": f"{session.size / 1e6:.1f} MB" if session.size >= 1e6 else f"{session.size / 1e3:.0f} kB",
-        "TOKENS": f"{session.tokens.total:,}" if session.tokens else "-",
-        "COST": _cost(session.tokens) or "-",
-        "DIRECTORY": session.cwd or "-",
-        "PROMPT": session.problem or session.prompt or "-",
-    }
-
-
-def _cost(tokens: TokensReport | None) -> str:
-    if tokens is None:
-        return ""
-    return cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd))
-
-
-def _families(sessions: Sequence[_Session]) -> list[FamilyReport]:
-    reports = [session.report for session in sessions]
-    above = {report.id: report.parent or report.forked_from for report in reports}
-    members: dict[str, list[str]] = {}
-    usages: dict[str, list[ModelUsage]] = {}
-    for session in sessions:
-        head = _head(session.report.id, above)
-        members.setdefault(head, []).append(session.report.id)
-        usages.setdefault(head, []).extend(session.by_model)
-    return [
-        FamilyReport(head=head, members=ids, tokens=tokens_report(usages[head]))
-        for head, ids in members.items()
-    ]
-
-
-def _head(thread: str, above: Mapping[str, str | None]) -> str:
-    """Return the ancestor of a thread that has none among those listed."""
-    seen = {thread}
-    while (parent := above.get(thread)) in above and parent is not None and parent not in seen:
-        seen.add(parent)
-        thread = parent
-    return thread
+    tokens = session.tokens
+    return (
+        (session.started_at or "")[:16].replace("T", " "),
+        session.id,
+        f"{session.agent} {session.version or ''}",
+        f"{tokens.total:,}" if tokens else "-",
+        cost_text(Cost(usd=tokens.cost_usd, priced_usd=tokens.priced_usd)) if tokens else "-",
+        (session.cwd or "-")[-_DIRECTORY_CHARS:],
+        session.problem or session.prompt or "-",
+    )
 
 
 def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
@@ -317,7 +256,7 @@ def _reduced(path: Path, thread: Thread, lines: Iterator[bytes]) -> Thread:
     return fleet.threads.get(thread.id, thread)
 
 
-def _read(home: CodexHome, path: Path) -> _Session:
+def _read(home: CodexHome, path: Path) -> SessionReport:
     thread = Thread(thread_of_log(path) or path.stem, agent="claude" if is_transcript(path) else "codex")
     trouble: str | None = None
     by_model: tuple[ModelUsage, ...] = ()
@@ -332,21 +271,16 @@ def _read(home: CodexHome, path: Path) -> _Session:
     except OSError as error:
         stat = None
         trouble = clean_line(error.strerror or str(error))
-    report = SessionReport(
-        id=thread.id,
-        agent=thread.agent,
+    return document(
+        SessionReport,
+        thread,
         started_at=iso(thread.created_at or log_begun_at(path)),
         modified_at=iso(stat.st_mtime if stat else None),
         size=stat.st_size if stat else 0,
         file=clean_line(str(path)),
         archived=path.is_relative_to(home.archived),
         compressed=path.suffix == ".zst",
-        version=thread.version,
-        cwd=thread.cwd,
-        parent=thread.parent,
-        forked_from=thread.forked_from,
         prompt=clean_line(thread.prompt, _MAX_PROMPT_CHARS) if thread.prompt else None,
         tokens=tokens_report(by_model),
         problem=trouble,
     )
-    return _Session(report, by_model)

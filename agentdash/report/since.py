@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
@@ -27,7 +27,7 @@ from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.family import Family
 from agentdash.replay.journal import find_overlapping
 from agentdash.replay.streams import FileStream, MergedStream, family_stream
-from agentdash.report.elements import quantity
+from agentdash.report.elements import cut, quantity
 
 RowKind = Literal[
     "needs-you", "waited", "outside", "finding", "denied", "provider", "refused", "done", "ended"
@@ -433,15 +433,18 @@ def since_lines(report: SinceReport, width: int) -> list[str]:
     """Return the report as lines of a terminal, at most `MAX_LINES`."""
     shown = chosen_rows(report, MAX_LINES - 2)
     kinds = max((len(row.kind) for row in shown), default=0)
-    heads = [f"{row.kind:<{kinds}} {_clock(row.at, report)} {_cut(row.name, _NAME_CELLS)}" for row in shown]
+    heads = [
+        f"{row.kind:<{kinds}} {_clock(row.at, report)} {cut(mask_secrets(row.name), _NAME_CELLS)}"
+        for row in shown
+    ]
     room = width - max(map(cell_len, heads), default=0) - 1
     beside = room - 1 - max((len(row.replay) for row in shown), default=0)
     lines = [_head(report)[:width]]
     for head, row in zip(heads, shown, strict=True):
         if beside >= _MIN_TEXT_CELLS:
-            lines.append(f"{head} {_cut(_text(row), beside)} {row.replay}")
+            lines.append(f"{head} {cut(_text(row), beside)} {row.replay}")
         else:
-            lines.append(f"{head} {_cut(_text(row), max(1, room))}".rstrip())
+            lines.append(f"{head} {cut(_text(row), max(1, room))}".rstrip())
     return [*lines, *(line[:width] for line in _tail(report, shown))]
 
 
@@ -481,7 +484,7 @@ def _text(row: SinceRow) -> str:
     took = f"{lasted(row.seconds)}: " if row.seconds is not None and row.seconds >= 1 else ""
     times = f"{row.count}×, " if row.count > 1 and row.kind != "outside" else ""
     remedy = f" — helps: {row.remedy}" if row.remedy else ""
-    return " ".join(f"{times}{took}{row.text}{remedy}".split())
+    return mask_secrets(" ".join(f"{times}{took}{row.text}{remedy}".split()))
 
 
 def _clock(at: str | None, report: SinceReport) -> str:
@@ -490,8 +493,3 @@ def _clock(at: str | None, report: SinceReport) -> str:
     form = "%H:%M" if span <= timedelta(days=1) else "%m-%d %H:%M"
     shown = f"{datetime.fromisoformat(at or report.since).astimezone():{form}}"
     return shown if at else " " * len(shown)
-
-
-def _cut(text: str, cells: int) -> str:
-    text = mask_secrets(text)
-    return set_cell_size(text, cells) if cell_len(text) <= cells else set_cell_size(text, cells - 1) + "…"

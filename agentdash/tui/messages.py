@@ -1,4 +1,4 @@
-"""Messages about a worker that any screen may post; the app handles them."""
+"""The message about a worker that any screen may post; the app handles it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ from textual.message import Message
 
 class WorkerPointed(Message):
     """The cursor of a screen is on another worker: keys that act on a worker act on this one."""
-
-    def __init__(self, worker: str) -> None:
-        self.worker = worker
-        super().__init__()
-
-
-class WorkerOpened(Message):
-    """A worker was chosen on another screen: show it in the list."""
 
     def __init__(self, worker: str) -> None:
         self.worker = worker

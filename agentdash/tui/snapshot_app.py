@@ -22,7 +22,7 @@ from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.header import title
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import FleetScreen
-from agentdash.tui.messages import WorkerOpened, WorkerPointed
+from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.options import Feed, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
@@ -263,11 +263,3 @@ class SnapshotApp(BaseApp[None]):
     @on(WorkerPointed)
     def _worker_pointed(self, event: WorkerPointed) -> None:
         self.selected_id = event.worker
-
-    @on(WorkerOpened)
-    def worker_opened(self, event: WorkerOpened) -> None:
-        """Show a worker in the list."""
-        while self.screen is not self.root:
-            self.pop_screen()
-        self.select_worker(event.worker)
-        self.root.fleet.focus()

@@ -66,22 +66,6 @@ class View:
             yield from (at for at in times if at is not None)
             yield from (call.at for call in worker.calls if call.ended_at is None)
 
-    @property
-    def family(self) -> tuple[Worker, ...]:
-        """The selected worker's root ancestor and all descendants of it, in the order of the tree."""
-        worker, seen = self.worker, set[str]()
-        while worker and worker.parent in self.by_id and worker.id not in seen:
-            seen.add(worker.id)
-            worker = self.by_id[worker.parent]
-        return tuple(self._below(worker, set())) if worker else ()
-
-    def _below(self, worker: Worker, seen: set[str]) -> Iterator[Worker]:
-        seen.add(worker.id)
-        yield worker
-        for child in worker.children:
-            if child in self.by_id and child not in seen:
-                yield from self._below(self.by_id[child], seen)
-
 
 @runtime_checkable
 class ViewScreen(Protocol):

@@ -58,20 +58,15 @@ class Maker:
         """A whole dump, plain filters behind it."""
         shell = self.draft.shell
         dumpers = [
-            "env",
-            "env",
-            "printenv",
-            "/usr/bin/env",
-            "command env",
-            "timeout 10 env",
-            "export -p",
-            "set",
-            "env -0 | tr '\\0' '\\n'",
+            *("env", "env", "printenv", "/usr/bin/env", "command env", "timeout 10 env", "export -p", "set"),
+            *(
+                "env -0 | tr '\\0' '\\n'",
+                "tr '\\0' '\\n' </proc/$$/environ",
+                "xargs -0 -n1 </proc/$$/environ",
+            ),
+            "cat /proc/self/environ | tr '\\0' '\\n'",
         ]
-        dumpers += ["cat /proc/self/environ | tr '\\0' '\\n'", "tr '\\0' '\\n' </proc/$$/environ"]
-        dumpers += ["xargs -0 -n1 </proc/$$/environ", "strings /proc/self/environ", "nice env"]
-        dumpers += ["declare -x", "declare -px"] if shell == "bash" else []
-        text = self.pick(*dumpers)
+        text = self.pick(*dumpers, *(("declare -x",) if shell == "bash" else ()))
         proves_absence = "<" not in text
         if self.chance(0.3):
             text += self.pick(" | sort", "|sort", " | sort -u", " | LC_ALL=C sort", " | cat")
@@ -84,9 +79,7 @@ class Maker:
         if self.chance(0.3):
             text += self.pick(" | sort", " | sort -r")
         if self.chance(0.25):
-            text += self.pick(
-                " || true", " || echo none", " || echo 'no flags'", " || :", " 2>/dev/null", " 2>&1"
-            )
+            text += self.pick(" || true", " || echo none", " || :", " 2>/dev/null", " 2>&1")
         return text
 
     def plain_grep(self) -> str:
@@ -156,32 +149,10 @@ class Maker:
         if self.draft.shell != "bash":
             return self.printed()
         self.shows(*NAMES)
-        order = list(NAMES)
-        self.random.shuffle(order)
-        names = " ".join(order)
-        template = self.pick("'%s=%s\\n'", '"%s -> %s\\n"', "'%s: [%s]\\n'")
-        value = self.pick('"${!v}"', '"${!v:-}"', '"${!v-unset}"', '"${!v:-<unset>}"')
+        template = self.pick("'%s=%s\\n'", '"%s -> %s\\n"')
+        value = self.pick('"${!v}"', '"${!v:-}"', '"${!v:-<unset>}"')
         body = self.pick(f'printf {template} "$v" {value}', f'echo "$v={value[1:-1]}"')
-        if self.chance(0.4):
-            body = body.replace("$v", "$n").replace("!v", "!n")
-            listed = self.pick(
-                "$(compgen -e)", "$(compgen -e | grep CODEX)", "$(compgen -e | sort)", "$(compgen -v CODEX_)"
-            )
-            return f"for n in {listed}; do {body}; done"
-        return self.pick(f"for v in {names}; do {body}; done", f"for v in {names}\ndo\n  {body}\ndone")
-
-    def declared(self) -> str:
-        """`declare -p` of names."""
-        if self.draft.shell == "dash":
-            return self.printed()
-        names = " ".join(NAMES)
-        self.shows(*(n for n in NAMES if self.draft.flags.get(n)))
-        return self.pick(
-            f"declare -p {names}",
-            f"declare -p {names} 2>/dev/null",
-            f"declare -p {names} 2>&1",
-            f"typeset -p {names}",
-        )
+        return f"for v in {' '.join(NAMES)}; do {body}; done"
 
     def tested(self) -> str:
         """Branches on whether a flag is there, that print it or a word."""
@@ -278,7 +249,6 @@ class Maker:
             (self.printed, 8),
             (self.printenv, 3),
             (self.indirect, 3),
-            (self.declared, 1),
             (self.tested, 3),
             (self.coded, 3),
             (self.dictionary, 1),
@@ -315,256 +285,58 @@ class Maker:
     def quiet(self) -> str:
         """Commands of which no line can look like a flag's."""
         return self.pick(
-            "uname -a",
-            "id",
-            "pwd",
-            "date",
-            "whoami",
-            "ls",
-            "ls -la /tmp | head -3",
-            'echo "--- env"',
-            "echo '=== flags ==='",
-            "echo",
-            "true",
-            ":",
-            "sleep 0",
-            "mkdir -p d",
-            "touch d.txt",
-            "getent hosts localhost",
-            "curl -sS --max-time 2 http://127.0.0.1:9/ || true",
-            "curl -sS --max-time 2 http://127.0.0.1:9/ | head -n 3",
-            "hostname",
-            "cat /etc/os-release | head -2",
-            "cd .",
-            "echo done >&2",
-            "nproc",
-            "grep -E 'Seccomp|NoNewPrivs' /proc/self/status",
-            "ls /nonexistent",
-            "command -v bash",
-            "x=5; echo $((x + 1))",
-            'echo "home=$HOME user=${USER:-}"',
-            "python3 --version",
-            "wc -l notes.md",
-            "date +%s > stamp",
-            "for i in 1 2; do echo $i; done",
-            'echo "rc=$?"',
-            "stat -c %s notes.md",
-            "df -h . | tail -1",
+            *(
+                "uname -a",
+                "id",
+                "pwd",
+                "ls -la /tmp | head -3",
+                'echo "--- env"',
+                "echo",
+                "true",
+                "mkdir -p d",
+            ),
+            *("curl -sS --max-time 2 http://127.0.0.1:9/ || true", "cat /etc/os-release | head -2", "cd ."),
+            *("grep -E 'Seccomp|NoNewPrivs' /proc/self/status", "ls /nonexistent", "echo done >&2"),
+            *('echo "home=$HOME user=${USER:-}"', "wc -l notes.md", "date +%s > stamp", 'echo "rc=$?"'),
+            *("for i in 1 2; do echo $i; done", "x=5; echo $((x + 1))", "python3 --version"),
         )
 
     def hostile(self) -> str:
-        """Things that hide, change or imitate the flags."""
+        """Things that hide, change or imitate the flags; `flag_scripts.txt` has many more."""
         self.draft.hostile = True
         name, other = self.name(), self.name()
         value = self.pick("seatbelt", "1", "other", "0", "")
-        dump = self.pick(
-            "env | grep CODEX",
-            "env",
-            "printenv | sort",
-            "export -p | grep SANDBOX",
-            f'echo "n=${name}"',
-            "env | sort | head -40",
-        )
+        dump = self.pick("env | grep CODEX", "env", "printenv | sort", "export -p", f'echo "n=${name}"')
         return self.pick(
-            "cat .env",
-            "cat env.sample",
-            "head -n 3 .env",
-            "grep -n CODEX .env",
-            "grep CODEX_ rollout.jsonl",
-            "grep -rn CODEX_SANDBOX .",
-            "grep -rh CODEX_SANDBOX src",
-            "sed -n 1,5p notes.md",
-            "./probe.sh",
-            "sh ./probe.sh",
-            "bash printer.sh",
-            "sh ./printer.sh | sort",
-            "cat notes.md | grep CODEX",
-            f"export {name}={value}",
-            f"{name}={value}",
-            f"unset {name}",
-            f"unset {name}; {dump}",
-            f"export {name}={value}; {dump}",
-            f"{name}={value} env | grep CODEX",
-            f"{name}={value} printenv {name}",
-            f"{name}={value} bash -c 'echo n=${name}'",
-            f"env {name}={value} printenv {name}",
-            f"env -i {name}={value} env",
-            "env -i env",
-            "env -i PATH=$PATH env | grep CODEX",
-            f"env -u {name} env | grep CODEX",
-            f"env -u {name} sh -c 'echo n=${name}'",
-            f"export {name}",
-            f"set -a; . ./.env; set +a; {dump}",
-            f". ./.env; {dump}",
-            'eval "$(cat .env)"; env | grep CODEX',
-            "export $(cat .env | xargs); env | grep CODEX",
-            "env $(cat .env) env | grep CODEX",
-            f"eval 'export {name}={value}'; {dump}",
-            f": ${{{name}:={value}}}; echo n=${name}",
-            f": ${{{name}=seatbelt}}; {dump}",
-            f"echo {name}={value}",
-            f"printf '{name}={value}\\n'",
-            f"echo '{name}={value}' | cat",
-            f"cat <<EOF\n{name}={value}\nEOF\n",
-            f"cat <<'EOF'\n{name}=${name}\nEOF\n",
-            f"echo '{name}={value}' > .env2; cat .env2",
-            "env > .env; cat .env; cat env.sample",
-            "env | grep -c CODEX",
-            f"env | grep -c ^{name}",
-            "env | grep -q CODEX_SANDBOX && echo yes",
-            "env | grep -q CODEX_SANDBOX || echo no",
-            "env | grep -v CODEX",
-            "env | grep -o 'CODEX[A-Z_]*'",
-            "env | grep -o 'CODEX_SANDBOX=.*'",
-            "env | grep -l CODEX",
-            "env | grep -m1 CODEX",
-            "env | head -3",
-            "env | tail -2",
-            "env | sort | head -1",
-            "env | grep CODEX | head -1",
-            "env | grep CODEX | tail -n 1",
-            "env | wc -l",
-            "env | cut -d= -f1 | grep CODEX",
-            f"env | grep ^{name}= | cut -d= -f2",
-            "env | grep CODEX | cut -c1-20",
-            "env | sed 's/=.*/=<redacted>/' | grep CODEX",
-            "env | grep CODEX | sed 's/=.*/=***/'",
-            "env | awk -F= '/CODEX/ {print $1}'",
-            "env | awk -F= '/CODEX/ {print $2}'",
-            "env | awk '/CODEX/'",
-            "env | sed -n '/CODEX/p'",
-            "env | rg CODEX",
-            "env | rg CODEX || true",
-            "env | rg CODEX 2>/dev/null || echo none",
-            "env > /dev/null && echo yes",
-            "env | grep CODEX > /dev/null && echo yes || echo no",
-            "env | tr 'a-z' 'A-Z' | grep CODEX",
-            "env | tr '=' ' ' | grep CODEX",
-            "env | grep CODEX | tr -d '\\n'",
-            "env | grep CODEX | xargs",
-            "env | grep CODEX | rev",
-            "env | grep CODEX | base64",
-            "env | uniq -c | grep CODEX",
-            "env | nl | grep CODEX",
-            "env | grep -n CODEX",
-            "env | grep -A1 CODEX",
-            "env | grep HOME",
-            "env | grep CODEX_HOME",
-            "env | grep -i proxy",
-            "env | grep -x CODEX_SANDBOX=seatbelt",
-            "env | grep -w CODEX_SANDBOX",
-            f"env | grep {name}=other",
-            "false && env | grep CODEX",
-            "true || env",
-            "if false; then env | grep CODEX; fi",
-            "f() { env | grep CODEX; }",
-            "env() { echo CODEX_SANDBOX=fake; }; env | grep CODEX",
-            "env() { :; }; env | grep CODEX",
-            "alias env='echo CODEX_SANDBOX=seatbelt'; env | grep CODEX",
-            f'echo "len=${{#{name}}}"',
-            f'echo "set=${{{name}:+yes}}"',
-            f'echo "n=${{{name}:+1}}"',
-            f'echo "n=${{{name}:0:4}}"' if self.draft.shell != "dash" else "true",
-            f'echo "n=${{{name}%t}}"',
-            f'echo "n=${{{name}#s}}"',
-            f'echo "n=${{{name}:-1}}"',
-            f'echo "n=${{{name}:-seatbelt}}"',
-            f'echo "n=${{{name}:-$(uname)}}"',
-            f'echo "n=${{{name}:-${{{other}:-x}}}}"',
-            f'echo "n=\\${name}"',
-            f"echo 'n=${name}'",
-            f'[ -n "${name}" ] && echo 1',
-            f'[ -n "${name}" ] && echo seatbelt || echo none',
-            f'[ "${name}" = seatbelt ] && echo seatbelt || echo other',
-            f'[ "${name}" = 1 ] && echo n=1',
-            f'test -z "${name}" && echo "n="',
-            f"[[ -v {name} ]] && echo set || echo unset" if self.draft.shell == "bash" else "true",
-            f"printf '%q\\n' \"${name}\"" if self.draft.shell == "bash" else "true",
-            f"printf '%.4s\\n' \"${name}\"",
-            f"printf '%d\\n' \"${name}\" 2>/dev/null",
-            f"echo n=${name} | tr a-z A-Z",
-            f"echo n=${name} > /dev/null",
-            f"echo n=${name} | cut -c1-4",
-            f"x=${name}; echo $x",
-            'x=$(cat .env); echo "$x"',
-            f"python3 -c \"import os; print(bool(os.environ.get('{name}')))\"",
+            *("cat .env", "grep -rh CODEX_SANDBOX src", "bash printer.sh", "cat notes.md | grep CODEX"),
+            *(f"export {name}={value}", f"{name}={value}", f"unset {name}; {dump}", f". ./.env; {dump}"),
+            *(f"{name}={value} env | grep CODEX", f"env -u {name} sh -c 'echo n=${name}'", "env -i env"),
+            *(f"(export {name}={value}; env | grep CODEX)", f"({name}={value}); echo n=${name}"),
+            *('eval "$(cat .env)"; env | grep CODEX', "env $(cat .env) env | grep CODEX"),
+            *(f": ${{{name}:={value}}}; echo n=${name}", f"cat <<EOF\n{name}={value}\nEOF\n"),
+            *("env > .env; cat .env; cat env.sample", "env > out.txt; cp .env out.txt; grep CODEX out.txt"),
+            *("env | grep -c CODEX", "env | grep -v CODEX", "env | grep -o 'CODEX[A-Z_]*'", "env | head -3"),
+            *("env | grep CODEX | cut -c1-20", "env | sed 's/=.*/=***/' | grep CODEX", "env | awk '/CODEX/'"),
+            *("env | rg CODEX || true", "env | tr 'a-z' 'A-Z' | grep CODEX", "env | grep -n CODEX"),
+            *("false && env | grep CODEX", "if false; then env | grep CODEX; fi", "cat missing.txt && env"),
+            *("env() { :; }; env | grep CODEX", "alias env='echo CODEX_SANDBOX=seatbelt'; env"),
+            *(f'echo "n=${{{name}:+1}}"', f'echo "n=${{{name}#s}}"', f'echo "n=${{{name}:-seatbelt}}"'),
+            *(f'echo "n=${{{name}:-${{{other}:-x}}}}"', f"echo 'n=${name}'", f'[ -n "${name}" ] && echo 1'),
+            *(f'[ "${name}" = 1 ] && echo n=1', f"printf '%.4s\\n' \"${name}\"", f"x=${name}; echo $x"),
             f"python3 -c \"import os; print(os.environ.get('{name}') == 'seatbelt')\"",
-            f"python3 -c \"import os; print('{name}' in os.environ)\"",
-            f"python3 -c \"import os; print(len(os.environ.get('{name}', '')))\"",
             f"python3 -c \"import os; print(os.environ.get('{name}', '1'))\"",
-            f"python3 -c \"import os; print(os.environ.get('{name}') or 'not-set')\"",
             f"python3 -c \"import os; os.environ['{name}'] = '{value}'; print(os.environ.get('{name}'))\"",
-            "python3 -c \"print(open('.env').read())\"",
-            f"python3 -c \"import os, subprocess; subprocess.run(['env'], env={{'{name}': 'x'}})\"",
-            f"perl -e 'print defined $ENV{{{name}}} ? 1 : 0'",
-            f'perl -e \'print exists $ENV{{{name}}} ? "seatbelt" : "none"\'',
-            f"awk 'BEGIN{{print length(ENVIRON[\"{name}\"])}}'",
-            f"awk 'BEGIN{{print (\"{name}\" in ENVIRON)}}'",
-            f"jq -n 'env|has(\"{name}\")'",
-            f"jq -n '{{net: env.{name}}}'",
-            "jq -n 'env|keys' | grep CODEX",
-            "jq -n 'env|length'",
-            f"set -x; echo n=${name}; set +x",
-            f"bash -xc 'echo n=${name}'",
-            f"exec 2>/dev/null; echo n=${name}",
-            "(env | grep CODEX) & wait",
-            'while read -r l; do echo "$l"; done < .env',
-            'env | while read -r l; do echo "$l"; done | grep CODEX',
-            'while IFS= read -r l; do export "$l"; done < .env; env | grep CODEX',
-            f"trap 'echo {name}=late' EXIT",
-            f"readonly {name}=x 2>/dev/null; echo n=${name}",
-            f"(export {name}={value}; env | grep CODEX)",
-            f"({name}={value}); echo n=${name}",
-            f"echo {value} | read {name}; echo n=${name}",
-            f"read {name} < .env; echo n=${name}",
-            f"for {name} in a b; do :; done; echo n=${name}",
-            f"printf -v {name} %s fake; echo n=${name}" if self.draft.shell == "bash" else "true",
+            *(f"jq -n '{{net: env.{name}}}'", f"awk 'BEGIN{{print length(ENVIRON[\"{name}\"])}}'"),
+            *(f"set -x; echo n=${name}; set +x", f"exec 2>/dev/null; echo n=${name}", "exit 3", "false"),
+            *('while read -r l; do echo "$l"; done < .env', f"trap 'echo {name}=late' EXIT"),
+            *(
+                f"echo {value} | read {name}; echo n=${name}",
+                f"for {name} in a b; do :; done; echo n=${name}",
+            ),
             "export NOTE='x\nCODEX_SANDBOX=seatbelt'; env | grep CODEX",
-            'export NOTE="$(cat .env)"; env | grep CODEX',
-            "tr '\\0' '\\n' < /proc/$PPID/environ | grep CODEX",
             f"export {name}={value}; tr '\\0' '\\n' < /proc/$$/environ | grep CODEX",
-            f"export {name}={value}; tr '\\0' '\\n' < /proc/self/environ | grep CODEX",
-            f"export {name}={value}; cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX",
-            f"{name}={value} cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX",
-            "cat /proc/self/environ",
-            "tr '\\0' '\\n' < /proc/self/environ",
-            "tr '\\0' '\\n' < /proc/self/environ | grep CODEX",
-            "xargs -0 -n1 < /proc/self/environ",
-            "grep -a CODEX /proc/self/environ",
-            "xargs -0 < /proc/self/environ",
-            "xargs -0 < /proc/$$/environ | cat",
-            "xargs -0 -a /proc/$$/environ",
-            "exit 0",
-            "exit 3",
-            "false",
-            "cat missing.txt && env",
-            "sudo env 2>/dev/null | grep CODEX",
-            "ssh localhost env 2>/dev/null | grep CODEX",
-            "env | grep CODEX; cat .env",
-            "cat .env; env | grep CODEX",
-            "env | sort; cat notes.md",
-            f'echo "n=${name}"; cat .env; echo "m=${other}"',
-            "env | cat - .env | grep CODEX",
-            "cat .env - < /dev/null | grep CODEX",
-            "(cat .env; env) | grep CODEX | sort",
-            "{ env; cat env.sample; } | sort | grep CODEX",
-            "diff <(env) .env" if self.draft.shell != "dash" else "true",
-            "comm -12 .env env.sample",
-            "tee copy.txt < .env",
-            "cp .env out.txt; env > out2.txt; cat out.txt",
-            "env > out.txt; cp .env out.txt; grep CODEX out.txt",
-            "env > out.txt; cat .env >> out.txt; grep CODEX out.txt",
-            "grep CODEX < .env",
-            "git diff --no-index /dev/null .env",
-            "timeout 0.05 sh -c 'sleep 1; env | grep CODEX'; echo over",
-            f"echo n=${name} &",
-            "yes CODEX_SANDBOX=seatbelt | head -2",
-            "seq 3 | sed 's/^/CODEX_SANDBOX=/'",
-            "sh -c 'echo n=$0' seatbelt",
-            f"sh -c 'echo n=$1' x {value or 'y'}",
-            f'sh -c "echo n=${name}"',
-            f"sh -c 'echo n=${name}'",
-            f"env {other}={value} sh -c 'echo n=${name} m=${other}'",
+            *("cat .env; env | grep CODEX", "{ env; cat env.sample; } | sort | grep CODEX", "env & wait"),
+            *(f'sh -c "echo n=${name}"', f"env {other}={value} sh -c 'echo n=${name} m=${other}'"),
         )
 
     # ------------------------------------------------------------ whole scripts
@@ -585,14 +357,7 @@ class Maker:
                 text += "" if statement.endswith("\n") else self.separator()
         header = ""
         if self.chance(0.15):
-            header = self.pick(
-                "set -e\n",
-                "set -u\n",
-                "set -eu\n",
-                "#!/bin/sh\n",
-                "# look at the sandbox\n",
-                "set -euo pipefail\n",
-            )
+            header = self.pick("set -e\n", "set -u\n", "#!/bin/sh\n", "# look\n", "set -euo pipefail\n")
             if "set -" in header:
                 self.draft.hostile = True  # it may end early
             if "pipefail" in header and self.draft.shell == "dash":
@@ -602,11 +367,7 @@ class Maker:
         return header + text
 
     def separator(self) -> str:
-        joined = (
-            self.pick("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || ")
-            if self.chance(0.9)
-            else " ; "
-        )
-        if joined.strip() in ("&&", "||"):
-            self.draft.hostile = True
+        """What stands between two statements."""
+        joined = self.pick("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || ")
+        self.draft.hostile = self.draft.hostile or joined.strip() in ("&&", "||")
         return joined

@@ -343,7 +343,7 @@ def test_explain_screen_with_user_rules(tmp_path: Path) -> None:
 def test_sessions(home: Path) -> None:
     done = agentdash("sessions", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)
-    assert document["schema"] == "agentdash.sessions/1"
+    assert document["schema"] == "agentdash.sessions/2"
     assert [s["id"] for s in document["sessions"]] == sorted(
         (s["id"] for s in document["sessions"]), reverse=True
     )
@@ -358,7 +358,7 @@ def test_sessions(home: Path) -> None:
     )
     assert "no sessions" in agentdash("sessions", "--codex-home", str(home.parent)).stdout
     newest = document["sessions"][0]
-    for columns, ident in ((45, newest["id"][:18]), (80, newest["id"][:18]), (140, newest["id"])):
+    for columns, ident in ((60, newest["id"][:18]), (80, newest["id"][:18]), (140, newest["id"])):
         table = agentdash("sessions", "--codex-home", str(home), COLUMNS=str(columns)).stdout.splitlines()
         assert max(map(len, table)) <= columns
         assert f"{ident}  " in table[1]

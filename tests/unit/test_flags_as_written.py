@@ -16,8 +16,6 @@ BOTH = {NETWORK_FLAG: "1", SANDBOX_FLAG: "seatbelt"}
 SCRIPTS = r"""
 env > env.txt && grep CODEX env.txt && rm env.txt
 ---
-v=$(env | grep SB); echo "$v"
----
 python3 -c "import os; print(os.environ.get('SB'), os.environ.get('NET'), sep='\n')"
 ---
 python3 -c 'import os; [print(k, v) for k, v in os.environ.items() if "CODEX" in k]'
@@ -28,8 +26,6 @@ names = ["SB", "NET"]
 for name in names:
     print(name, "=", os.environ.get(name, "<unset>"))
 PY
----
-python3 -c "import os; print('\n'.join(f'{k}={v}' for k, v in os.environ.items() if 'CODEX' in k))"
 ---
 python3 -c "import os, json; print(json.dumps({k: os.environ.get(k) for k in ['SB', 'NET']}))"
 ---

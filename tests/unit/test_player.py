@@ -8,7 +8,6 @@ import shutil
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,9 @@ from agentdash.agents.codex.home import CodexHome, thread_id
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
-from agentdash.engine.hub import Hub, LatestValue
+from agentdash.engine.hub import Hub
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.events import CallEnded, MessageLogged, TokensCounted, encode
-from agentdash.model.fleet import Fleet
 from agentdash.model.worker import Sandbox, Snapshot, Worker
 from agentdash.replay.clock import VirtualClock, parse_time
 from agentdash.replay.cursor import Cursor
@@ -233,25 +231,6 @@ async def test_play_to_end_and_restart() -> None:
         assert (await running.snapshot_with(lambda s: len(s.workers) == 3)).workers == end.workers
 
 
-async def test_highest_speed_emits_every_visible_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentdash.replay.player._FRAME_INTERVAL_S", 0.001)
-    player, _ = player_of(RECORDINGS / "0.114.0" / "spawn", speed=inf)
-    player.index.read()
-    emitted: list[float] = []
-    running = asyncio.create_task(
-        player.stream(lambda events: emitted.extend(e.at for e in events), LatestValue(Fleet()))
-    )
-    steps = [
-        at for at, mark in zip(player.index.times, player.index.marks, strict=True) if mark & Mark.VISIBLE
-    ]
-    async with asyncio.timeout(20):
-        while len(emitted) <= len(steps):  # noqa: ASYNC110 - the player has no event for this
-            await asyncio.sleep(0)
-    running.cancel()
-    await asyncio.wait([running])
-    assert emitted[1:-1] == steps[1:]
-
-
 async def test_long_pauses_are_shortened(tmp_path: Path) -> None:
     """An hour between two messages, with invisible steps in between: with a gap of 0 it takes no time."""
     first, hour = 1_700_000_000.0, 3600
@@ -307,17 +286,6 @@ async def test_closed_session_is_resumed(tmp_path: Path) -> None:
         with growing.open("ab") as file:
             file.write(b"".join(lines[-2:]))
         await running.snapshot_with(lambda s: s.workers[0].state == "running")
-
-
-async def test_seek_finding() -> None:
-    player, clock = player_of(RECORDINGS / "0.114.0" / "spawn-leaked-flags")
-    player.seek_finding(3)
-    async with RunningPlayer(player, clock) as running:
-        snapshot = await running.snapshot_with(lambda s: sum(w.mismatch for w in s.workers) == 3)
-        assert not player.playing
-        player.seek_finding(4)
-        await running.wait_for(lambda: bool(player.notice))
-        assert snapshot.workers == build_snapshot(player.read().fleet, 0).workers
 
 
 # ---------------------------------------------------------------- big files

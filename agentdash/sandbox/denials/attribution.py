@@ -98,10 +98,6 @@ _CLIENT_FAILS: Final = re.compile(
     r"dial unix|^Unable to connect to the server: |^E\d{4} [\d:.]+ +\d+ \S+\.go:\d+\]"
 )
 """How docker and kubectl report that they reach no server: nothing of it can be shown, then."""
-_INNER_TOOL: Final = re.compile(rf": ({'|'.join(sorted(WRITING_TOOLS))}): ")
-"""A message of a simple tool that another program passes on."""
-_STACK: Final = re.compile(r"^\s+at \S.*:\d+:\d+\)?$", re.MULTILINE)
-"""A line of a JavaScript stack, which an agent's CLI prints of its own failure."""
 _STARTS_OTHERS: Final = re.compile(
     r"subprocess|system|popen|spawn|exec(?!ut)|fork|sh\(|run\(|[`$%]", re.IGNORECASE
 )
@@ -111,12 +107,10 @@ _ERROR_MADE: Final = re.compile(
 )
 _OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
 _TEST_FILE: Final = re.compile(
-    r"/(?:target|\.cargo|pkg/mod|\.npm|_cacache|\.pytest_cache|__pycache__|\.gradle|\.m2|\.tox|\.nox|\.hypothesis"
-    r"|\.mypy_cache|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|zig|ms-playwright|Cypress)|go-build\w*)(?:/|$)"
+    r"/(?:target|go-build\w*|pkg/mod|_cacache|__pycache__|\.(?:cargo|npm|pytest_cache|gradle|m2|tox|nox)"
+    r"|\.(?:hypothesis|mypy_cache)|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|ms-playwright))(?:/|$)"
 )
 """Files of the tools that run tests: a test does not provoke errors there."""
-_NO_TEMPORARY: Final = "FileNotFoundError: [Errno 2] No usable temporary directory found in ["
-"""Of pytest, when it starts to capture."""
 _TOOL_FAILURE_LINES: Final = 40
 """An account of a tool's own failure is not longer; what it read is."""
 
@@ -141,7 +135,7 @@ def attribute(
     account = call.account(number)
     found = _of_script(call, line, named, phrase, account, network=network)
     if found.strength is Strength.NONE:
-        found = _of_agent(call, line, named, account) or _of_tests(call, line, named) or found
+        found = _of_agent(call, line) or _of_tests(call, named) or found
     if found.command is not None and any(_is_elsewhere(found.command, path) for path in named):
         return _NOBODY
     return found
@@ -149,7 +143,7 @@ def attribute(
 
 def shows_only_files(call: Call) -> bool:
     """Return whether all that a script prints is files, but for messages that begin with a name."""
-    if not call.is_command or call.script.commands is None:
+    if not call.is_command or call.script.commands is None or call.denied:
         return False
     return all(
         command.role in (Role.TOOL, Role.QUIET) or (command.role is Role.READER and is_filter(command.name))
@@ -221,11 +215,11 @@ def _own(
 
 def _of_reader(call: Call, line: str, named: tuple[str, ...], *, network: bool) -> Attribution:
     """Attribute a message to a program that shows text from elsewhere: it is about what that was given, or
-    all that was printed; or inline code names the host."""
+    all that was printed."""
     readers = [c for c in call.script.visible if c.role in (Role.READER, Role.REMOTE)]
+    clients = [c for c in readers if not _shows_files(c)]
     if network and (found := next((c for c in readers if _reads_page(call, c, named)), None)):
         return _of_program(call, [found], line, named, "", network=True)
-    clients = [c for c in readers if not _shows_files(c)]
     if not network:
         if found := next((c for c in clients if _is_own_state(c, named)), None):
             return Attribution(Strength.TIED, found)
@@ -268,9 +262,8 @@ def _of_program(
     command = (shown or [c for c in programs if c.name == name] or programs)[-1]
     if shown and not (command.is_inline and prints_data(command)):
         return Attribution(Strength.TIED, command)
-    inner = _INNER_TOOL.search(line)
-    in_doubt = (call.script.shows_text and not shown) or _is_foreign(command, inner[1] if inner else name)
-    in_doubt = in_doubt or _shows_foreign(call)
+    in_doubt = (call.script.shows_text and not shown) or _shows_foreign(call)
+    in_doubt = in_doubt or _is_foreign(command, name)
     return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
 
 
@@ -281,24 +274,21 @@ def _shows_foreign(call: Call) -> bool:
     return any(all(_is_foreign(command, name) for command in call.script.visible) for name in names)
 
 
-def _of_agent(call: Call, line: str, named: tuple[str, ...], account: str) -> Attribution | None:
+def _of_agent(call: Call, line: str) -> Attribution | None:
     """Attribute the account of a failure to the coding agent's CLI that the script starts."""
     found = call.script.agent()
     if found is None or call.script.shows_text or not is_account(line):
         return None
-    is_long = len(call.lines) > _TOOL_FAILURE_LINES and not _STACK.search(account)
-    if is_long or not all(map(_is_state, named)):
+    if len(call.lines) > _TOOL_FAILURE_LINES:
         return None  # an answer, which may quote
     return Attribution(Strength.TIED, found[1])
 
 
-def _of_tests(call: Call, line: str, named: tuple[str, ...]) -> Attribution | None:
-    """Attribute a message about its own files to a test runner: of its cache, or for what it captures."""
+def _of_tests(call: Call, named: tuple[str, ...]) -> Attribution | None:
+    """Attribute a message about the files of a test runner, such as its cache, to that."""
     tests = [c for c in call.script.visible if c.role is Role.TEST]
     others = any(c.role in (Role.READER, Role.REMOTE) for c in call.script.commands or ())
-    if not tests or others:
-        return None
-    own = any(map(_TEST_FILE.search, named)) or line.startswith(_NO_TEMPORARY)
+    own = tests and not others and any(map(_TEST_FILE.search, named))
     return Attribution(Strength.TIED, tests[-1]) if own else None
 
 
@@ -437,11 +427,6 @@ def _is_elsewhere(command: RunCommand, named: str) -> bool:
     return any(other and named.startswith(other["path"].rstrip("/")) for other in others)
 
 
-def _is_state(named: str) -> bool:
-    """Return whether an agent keeps its state there: in a hidden folder, or a temporary one; or a host."""
-    return not named.startswith("/") or "/." in named or named.startswith(("/tmp/", "/var/", "/private/"))  # noqa: S108
-
-
 def _runs_project(command: RunCommand) -> bool:
     return runs_project(command.name, command.words, command.raw)
 
@@ -461,8 +446,7 @@ def _connects_by_code(command: RunCommand) -> bool:
 
 
 def _reads_page(call: Call, command: RunCommand, named: tuple[str, ...]) -> bool:
-    """Return whether inline code that reads files, or pages, names the host of a message, or any host where
-    that names none."""
+    """Return whether inline code that reads pages names the host of a message, or any if that names none."""
     return command.is_code and (_names_any(call, command, named) if named else _connects_by_code(command))
 
 
@@ -494,14 +478,6 @@ _RUNTIME_SHAPE: Final = re.compile(
     r"|^\S+:\d+:in | at \S+ line \d+\.?$| in \S+ on line \d+$|\(os error \d+\)$"
 )
 """How runtimes word an error, and where in a program they say that it was: no code of a project does."""
-_UNCAUGHT: Final = re.compile(
-    r"(?:CMake Error at|thread '.*' .*panicked at|panic: |Exception in thread|Unhandled exception|Uncaught) ?"
-)
-"""How runtimes begin the account of an error that ends a program."""
-_TOOL_SHAPE: Final = re.compile(r"^\W{0,12}(?:error|failed|fatal|caused by)\b", re.IGNORECASE)
-"""How build tools begin the account of their own failure."""
-_NAMELESS: Final = re.compile(r"[~/][^\s:]*: [^/'\"]*$")
-"""A message that begins with the path: nothing shows which program it is of."""
 
 
 def is_account(line: str) -> bool:
@@ -520,16 +496,13 @@ def is_own_account(call: Call, source: Attribution, first: int, last: int, targe
         return is_account(call.lines[first])
     around = call.lines.range(first - 1, last)  # a panic: one above
     if prints_data(command):
-        if call.reports_tests:
+        if call.reports_tests or (strength is Strength.OPEN and not command.is_code):
             return False
-        if strength is Strength.OPEN and not command.is_code and command.role is not Role.READER:
-            return call.failed and any(map(_UNCAUGHT.match, around))
-        shapes = (_RUNTIME_SHAPE, _TOOL_SHAPE) if command.name in BUILD_TOOLS else (_RUNTIME_SHAPE,)
-        is_own = any(shape.search(line) for shape in shapes for line in around)
+        is_own = any(map(_RUNTIME_SHAPE.search, around))
         is_tools = prefix_of(call.lines[last], WRITING_TOOLS) is not None
         return (is_own or is_tools) and (call.failed or strength is Strength.TIED)
     if strength is Strength.TIED:
-        return not _NAMELESS.match(call.lines[first])
+        return True
     name = rf"(?<!\w){re.escape(posixpath.basename(target or '/'))}(?!\w)"
     if command.is_code and not (target and re.search(name, command.raw)):
         return False  # code that does not name the file shows messages of others

@@ -16,6 +16,7 @@ from agentdash.sandbox.denials.programs import (
     SHELLS,
     Role,
     files_shown,
+    is_filter,
     role_of,
     shows_files_by_code,
 )
@@ -151,7 +152,7 @@ class _Reader:
             role = Role.READER
         if name in self._functions - {command.function} or (name == "exec" and not words):
             role = Role.QUIET  # what a function prints is of the commands in its body
-        if role is Role.READER and any(
+        if is_filter(name) and any(
             r.fd in (None, 1) and self._text(r.target) not in _SHOWN for r in redirects
         ):
             role = Role.QUIET  # what it reads goes to a file

@@ -23,7 +23,7 @@ from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import ASCII, Look
+from agentdash.tui.theme import Look
 from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, legend, sign_of
 from agentdash.tui.view import ViewScreen
 from agentdash.tui.worker.screen import WorkerScreen
@@ -100,7 +100,7 @@ class ReplayApp(AgentDash):
 
     def more_signs(self) -> list[tuple[str, Tone, str]]:
         """Return the signs of the transport bar."""
-        return legend(self.glyphs)
+        return legend()
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
@@ -144,9 +144,6 @@ class ReplayApp(AgentDash):
                     bar.show(self._player, look)
         if self._lone is not None and self._lone.is_mounted:
             self._lone.query_one(Footer).show_hints((*HINTS, "tab-right", "quit", "help"))
-        if notice := self._player.notice:
-            self._player.notice = ""
-            self.show_message(notice)
 
     async def action_back(self) -> None:
         """Close this screen, unless it is that of the only session."""
@@ -176,7 +173,7 @@ class ReplayApp(AgentDash):
             so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
             self.show_message(f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}.")
         elif target in _WRAPS:
-            sign, _, text = sign_of(player.marks & marks, ascii_only=self.glyphs is ASCII)
+            sign, _, text = sign_of(player.marks & marks)
             self.show_message(f"{sign} {text}")
         self.draw()
 

@@ -10,7 +10,7 @@ Then its output is all that was printed meanwhile.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -22,7 +22,7 @@ from agentdash.agents.codex.rollout.records import Command, Invocation, McpCall,
 from agentdash.agents.codex.rollout.tools import Tool, applied_changes, posix_shell
 from agentdash.model.changes import FileChange
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.events import CallEnded, CallStarted, ChildSpawned, ThreadEvent
+from agentdash.model.events import CallEnded, CallStarted, ChildSpawned
 from agentdash.model.sanitize import clean_block, clean_line
 
 _MAX_ENDED_CALLS: Final = 500
@@ -47,14 +47,14 @@ class _Held(NamedTuple):
 
     call: str
     ending: Ending
+    changes: tuple[FileChange, ...]
     at: float
     line: int
-    changes: tuple[FileChange, ...]
 
-    def completed(self, printed: Ending) -> Ending:
-        """Return the ending, with the beginning of the output that the model got, where the item lacks it."""
+    def completed(self, printed: Ending) -> _Held:
+        """Return it with the beginning of the output that the model got, where the item lacks it."""
         is_whole = printed.output.rstrip().endswith(self.ending.output.rstrip())
-        return self.ending._replace(output=printed.output) if is_whole else self.ending
+        return self._replace(ending=self.ending._replace(output=printed.output)) if is_whole else self
 
 
 class _Spawned(msgspec.Struct):
@@ -79,12 +79,12 @@ class CallTracker:
     """Tracks the tool calls of one thread.
 
     Args:
-        thread: the thread's id.
+        emit: adds an event of the line that is being read.
         let_out_by: returns the rule that lets a script run outside of the sandbox, or an empty string.
     """
 
-    def __init__(self, thread: str, let_out_by: Callable[[str], str] = lambda _: "") -> None:
-        self._thread = thread
+    def __init__(self, emit: Callable[..., None], let_out_by: Callable[[str], str]) -> None:
+        self._emit = emit
         self._let_out_by = let_out_by
         self._open: dict[str, Tool] = {}
         self._running: dict[str, _Running] = {}
@@ -104,11 +104,16 @@ class CallTracker:
         if match := _USER_SHELL.match(environment):
             self._user_shell = match["name"]
 
-    def start(
-        self, call: str, tool: Tool, at: float, line: int, *, by_user: bool = False
-    ) -> Iterator[ThreadEvent]:
-        """Start a call; nothing for a known one, which was written twice."""
-        yield from self.release()
+    def start(self, call: str, tool: Tool, *, at: float, by_user: bool = False) -> None:
+        """Start a call; ignore a known one, which was written twice.
+
+        Args:
+            call: its id.
+            tool: what it calls.
+            at: when it started (unix seconds).
+            by_user: whether the user runs it.
+        """
+        self.release()
         if call in self._open or call in self._ended:
             return
         self._open[call] = tool
@@ -120,10 +125,9 @@ class CallTracker:
         if self._user_shell and not shell and tool.name not in _ARGV_TOOLS:
             shell = posix_shell(self._user_shell)
             script = script if shell else ""
-        yield CallStarted(
+        self._emit(
+            CallStarted,
             at=at,
-            thread=self._thread,
-            line=line,
             call=call,
             kind=tool.kind,
             tool=tool.name,
@@ -142,81 +146,65 @@ class CallTracker:
         for call in calls:
             self._remember(call)
 
-    def add_output(
-        self, call: str, output: str | list[Part] | dict[str, Any] | None, at: float, line: int
-    ) -> Iterator[ThreadEvent]:
+    def add_output(self, call: str, output: str | list[Part] | dict[str, Any] | None) -> None:
         """End a call with its output; that of a poll may end an earlier command as well."""
         if (held := self._held) is not None and held.call == call:
-            self._held = held._replace(ending=held.completed(outputs.parse_output(output)))
-        yield from self.release()
+            self._held = held.completed(outputs.parse_output(output))
+        self.release()
         tool = self._open.get(call)
         if call in self._ended or (tool and tool.name == "exec" and _is_notice(output)):
             return
+        kind = tool.kind if tool is not None else "other"
         ending = outputs.parse_output(output)
         if call in self._failed and ending.outcome == "ended" and ending.exit_code is None:
             ending = ending._replace(outcome="failed")
-        if tool is not None and tool.kind == "poll":
-            yield from self._polled(call, tool.session or "", ending, at, line)
+        if tool is not None and kind == "poll":
+            self._end_poll(call, tool.session or "", ending)
         elif ending.outcome == "running" and ending.session:
             self._running[ending.session] = _Running(call, ending.output)
             if len(self._running) > _MAX_RUNNING:
                 del self._running[next(iter(self._running))]
-            yield self._event(call, ending, at, line)
-        elif tool is not None and tool.kind == "spawn":
-            yield from self._spawn(call, ending, at, line)
-        elif tool is not None and tool.kind == "permission":
-            ended = self._end(call, ending, at, line)
-            yield msgspec.structs.replace(
-                ended, grant=parse_grant(output) if isinstance(output, str) else None
-            )
+            self._emit_end(call, ending)
+        elif kind == "spawn":
+            self._end_spawn(call, ending)
+        elif kind == "permission" and isinstance(output, str):
+            self._end(call, ending, grant=parse_grant(output))
         else:
-            yield self._end(call, ending, at, line)
+            self._end(call, ending)
 
-    def finish(
-        self,
-        call: str,
-        tool: Tool,
-        ending: Ending,
-        at: float,
-        line: int,
-        started_at: float,
-        *,
-        by_user: bool = False,
-    ) -> Iterator[ThreadEvent]:
-        """End a call with an item or end event; it also starts an unknown one (nested in a script, or the
-        user's own)."""
-        yield from self.release()
+    def finish(self, done: Finished, *, started_at: float, at: float, line: int) -> None:
+        """End a call with an item or end event, at a time and on a line; it also starts an unknown one
+        (nested in a script, or the user's own)."""
+        self.release()
+        call, ending = clean_line(done.call), done.ending
         if call in self._ended:
             return
         if call not in self._open:
-            yield from self.start(call, tool, started_at, line, by_user=by_user)
-        elif not self._is_running(call):  # its output follows
+            self.start(call, done.tool, at=started_at, by_user=done.by_user)
+        elif all(running.call != call for running in self._running.values()):  # its output follows
             if ending.outcome not in ("ended", "timed-out"):  # with the reason
                 if ending.outcome == "failed":
                     self._failed.add(call)
                 return
-            if tool.kind == "command" and len(self._open) == 1:
-                self._held = _Held(call, ending, at, line, tool.changes)
+            if done.tool.kind == "command" and len(self._open) == 1:
+                self._held = _Held(call, ending, done.tool.changes, at, line)
                 return
-        yield self._end(call, ending, at, line, tool.changes)
+        self._end(call, ending, changes=done.tool.changes)
 
-    def release(self) -> Iterator[ThreadEvent]:
+    def release(self) -> None:
         """End the call whose item was read last, where its output was to follow."""
         if (held := self._held) is not None:
             self._held = None
-            yield self._end(held.call, held.ending, held.at, held.line, held.changes)
+            self._end(held.call, held.ending, changes=held.changes, at=held.at, line=held.line)
 
-    def _is_running(self, call: str) -> bool:
-        return any(running.call == call for running in self._running.values())
-
-    def _polled(self, poll: str, session: str, ending: Ending, at: float, line: int) -> Iterator[ThreadEvent]:
+    def _end_poll(self, poll: str, session: str, ending: Ending) -> None:
         continues = ending.outcome == "running"
         outcome = "ended" if continues else ending.outcome
-        yield self._end(poll, Ending(outcome, ending.output, session=session), at, line)
+        self._end(poll, Ending(outcome, ending.output, session=session))
         if (command := self._running.get(session)) is None:
             return
         if _UNKNOWN_PROCESS in ending.output and ending.outcome == "failed":
-            yield self._end(command.call, Ending("ended", command.output), at, line)
+            self._end(command.call, Ending("ended", command.output))
         elif (
             continues
             or ending.outcome in ("ended", "timed-out")
@@ -225,51 +213,34 @@ class CallTracker:
             output = clean_block(command.output + ending.output)
             self._running[session] = command._replace(output=output)
             if not continues:
-                yield self._end(command.call, ending._replace(output=output), at, line)
+                self._end(command.call, ending._replace(output=output))
 
-    def _spawn(self, call: str, ending: Ending, at: float, line: int) -> Iterator[ThreadEvent]:
+    def _end_spawn(self, call: str, ending: Ending) -> None:
         try:
             child = _spawned.decode(ending.output)
         except msgspec.DecodeError:
-            failed = ending._replace(outcome="failed") if ending.outcome == "ended" else ending
-            yield self._end(call, failed, at, line)
+            self._end(call, ending._replace(outcome="failed") if ending.outcome == "ended" else ending)
             return
-        yield self._end(call, ending, at, line)
+        self._end(call, ending)
         if child.agent_id:
             nickname = clean_line(child.nickname) if child.nickname else None
-            yield ChildSpawned(
-                at=at, thread=self._thread, line=line, child=clean_line(child.agent_id), nickname=nickname
-            )
+            self._emit(ChildSpawned, child=clean_line(child.agent_id), nickname=nickname)
 
-    def _end(
-        self, call: str, ending: Ending, at: float, line: int, changes: tuple[FileChange, ...] = ()
-    ) -> CallEnded:
+    def _end(self, call: str, ending: Ending, **more: Any) -> None:
         self._open.pop(call, None)
         self._failed.discard(call)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]
         self._remember(call)
-        return self._event(call, ending, at, line, changes)
+        self._emit_end(call, ending, **more)
+
+    def _emit_end(self, call: str, ending: Ending, **more: Any) -> None:
+        self._emit(CallEnded, call=call, **ending._asdict(), **more)
 
     def _remember(self, call: str) -> None:
         self._ended[call] = None
         if len(self._ended) > _MAX_ENDED_CALLS:
             del self._ended[next(iter(self._ended))]
-
-    def _event(
-        self, call: str, ending: Ending, at: float, line: int, changes: tuple[FileChange, ...] = ()
-    ) -> CallEnded:
-        return CallEnded(
-            at=at,
-            thread=self._thread,
-            line=line,
-            call=call,
-            outcome=ending.outcome,
-            exit_code=ending.exit_code,
-            output=ending.output,
-            session=ending.session,
-            changes=changes,
-        )
 
 
 def _is_notice(output: str | list[Part] | dict[str, Any] | None) -> bool:

@@ -16,7 +16,8 @@ import msgspec
 from agentdash.agents.codex.policy_formats import TurnSettings, from_environment_context, turn_settings
 from agentdash.agents.codex.rollout import records, tools
 from agentdash.agents.codex.rollout.calls import CallTracker, Finished, command, mcp_call, patch, user_command
-from agentdash.agents.codex.rollout.kinds import (
+from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
+from agentdash.agents.codex.rollout.records import (
     HEAD,
     RECORD_START,
     SILENT,
@@ -26,7 +27,6 @@ from agentdash.agents.codex.rollout.kinds import (
     kind_of_item,
     kind_text,
 )
-from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
 from agentdash.agents.codex.rollout.tokens import TokenCounter
 from agentdash.agents.codex.rollout.tools import Tool
 from agentdash.agents.line_events import LineEvents
@@ -144,7 +144,7 @@ class RolloutReader(LineEvents):
         """Whether this turn has a prompt, to which a message is the answer."""
         self._has_result = False
         self._own_lines = OwnLineFilter(thread)
-        self._calls = CallTracker(thread, self._let_out_by)
+        self._calls = CallTracker(self._emit, self._let_out_by)
         self._tokens = TokenCounter()
         self._has_gap = False
         """Whether a part of the file was left out."""
@@ -319,7 +319,7 @@ class RolloutReader(LineEvents):
     def _end_turn(self, mark: records.TurnMark, how: str) -> None:
         error = mark.error or self._error
         self._error = None
-        self._events.extend(self._calls.release())
+        self._calls.release()
         self._emit(
             TurnEnded,
             turn=_line(mark.turn_id),
@@ -407,32 +407,20 @@ class RolloutReader(LineEvents):
 
     def _start(self, call: str, tool: Tool) -> None:
         if call:
-            self._events.extend(self._calls.start(clean_line(call), tool, self._at, self._number))
+            self._calls.start(clean_line(call), tool, at=self._at)
         else:
             self._skip("malformed", f"a call of {tool.name} without an id")
 
     def _tool_output(self, output: records.ToolOutput) -> None:
         if output.call_id:  # outputs without a call exist since 0.151
-            self._events.extend(
-                self._calls.add_output(clean_line(output.call_id), output.output, self._at, self._number)
-            )
+            self._calls.add_output(clean_line(output.call_id), output.output)
 
     def _finish(self, done: Finished, dialect: str, started_ms: int | None = None) -> None:
         self._has_result = self._has_result or (done.by_user and not self._is_prompted)
         if done.by_user and not self._deduplicators["shell"].is_new(dialect, done.tool.text):
             return
         started_at = possible_time(started_ms / 1000 if started_ms else None) or self._at
-        self._events.extend(
-            self._calls.finish(
-                call=clean_line(done.call),
-                tool=done.tool,
-                ending=done.ending,
-                at=self._at,
-                line=self._number,
-                started_at=started_at,
-                by_user=done.by_user,
-            )
-        )
+        self._calls.finish(done, started_at=started_at, at=self._at, line=self._number)
 
     # ------------------------------------------------------------ items and end events
 

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from agentdash.agents.codex.rollout import outputs, records, tools
-from agentdash.agents.codex.rollout.kinds import HEAD, RECORD_START, SILENT, is_complete
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.rollout.records import HEAD, RECORD_START, SILENT, is_complete
 from agentdash.agents.codex.rollout.tools import patch_text
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import ThreadEvent
