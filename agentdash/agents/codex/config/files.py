@@ -22,7 +22,7 @@ import posixpath
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
 import msgspec
@@ -44,16 +44,9 @@ KEPT: Final = frozenset(
 """Top-level keys that are kept: all that the rules look up. The last six belong to `requirements.toml`."""
 _POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
 """Parts of names by which an unknown key was meant to concern the sandbox."""
-_KNOWN_POLICY_KEYS: Final = frozenset(
-    (
-        *(
-            "permission_profile",
-            "include_permissions_instructions",
-            "approval_presets",
-            "sandbox_private_desktop",
-        ),
-        *("guardian_approval", "include_apply_patch_tool"),
-    )
+_KNOWN_POLICY_KEYS: Final = (
+    *("permission_profile", "include_permissions_instructions", "approval_presets"),
+    *("sandbox_private_desktop", "guardian_approval", "include_apply_patch_tool"),
 )
 """Names with such a part that some version has for something else."""
 _MAX_STATEMENT_LINES: Final = 400
@@ -303,13 +296,10 @@ def _project_folders(cwd: str, root: Path) -> Sequence[str]:
     return folders[::-1]
 
 
-def _parents(cwd: str) -> Iterator[str]:
-    folder = posixpath.normpath(cwd)
-    for _ in range(_MAX_PARENTS):
-        yield folder
-        if folder == "/":
-            return
-        folder = posixpath.dirname(folder)
+def _parents(cwd: str) -> list[str]:
+    """Return a directory and those above it."""
+    folder = PurePosixPath(posixpath.normpath(cwd))
+    return [str(each) for each in (folder, *folder.parents)][:_MAX_PARENTS]
 
 
 def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> list[str]:
