@@ -344,12 +344,17 @@ class Stack:
         self, arguments: Arguments, files: Sequence[ConfigFile], managed: ConfigFile | None = None
     ) -> None:
         self.arguments = arguments
+        self.typed = _typed_settings(arguments)
+        """What options other than `-c` set."""
         self._overrides = list(arguments.overrides())
-        self._layers: list[Callable[[Keys], Setting | None]] = [self._of_overrides]
+        above = () if managed is None else (managed,)
+        self._layers: list[Callable[[Keys], Setting | None]] = [
+            self.typed.get,
+            *(partial(setting_of, file) for file in above),
+            self._of_overrides,
+            *(partial(setting_of, file) for file in reversed(files)),
+        ]
         """Look a key up in one layer; the strongest first."""
-        self._layers += [partial(setting_of, file) for file in reversed(files)]
-        if managed is not None:
-            self._layers.insert(0, partial(setting_of, managed))
 
     def find(self, *keys: str) -> Setting | None:
         """Return the strongest setting of a key."""
@@ -387,6 +392,29 @@ class Stack:
             if found is not None:
                 return Setting(found, RequestLayer.ARGV, cap(one.text))
         return None
+
+
+_TYPED: Final[dict[str, dict[str, str | None]]] = {
+    "sandbox": {"sandbox_mode": None},
+    "full-auto": {"sandbox_mode": "workspace-write", "approval_policy": "on-request"},
+    "approval": {"approval_policy": None},
+    "bypass": {"sandbox_mode": "danger-full-access", "approval_policy": "never"},
+    "approve-for-me": {
+        "sandbox_mode": "workspace-write",
+        "approval_policy": "on-request",
+        "approvals_reviewer": "auto_review",
+    },
+}
+"""Options and the settings that they stand for, the weakest first; None: the value of the option."""
+
+
+def _typed_settings(arguments: Arguments) -> dict[Keys, Setting]:
+    given = [(option, _TYPED[name]) for name in _TYPED if (option := arguments.last(name)) is not None]
+    return {
+        (key,): Setting(option.value if value is None else value, RequestLayer.ARGV, cap(option.text))
+        for option, settings in given
+        for key, value in settings.items()
+    }
 
 
 def setting_of(file: ConfigFile, keys: Keys) -> Setting | None:
