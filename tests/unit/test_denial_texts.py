@@ -489,8 +489,8 @@ def test_what_commands_printed_in_the_sandbox_of_0_169(case: dict[str, Any]) -> 
 
 
 UNSEEN = [json.loads(line) for line in (DATA / "denials_unseen.jsonl").read_text("utf-8").splitlines()]
-"""Commands in the sandbox of 0.169, and some that show such texts or fail for other reasons, written after the
-rules. `shown`: what an output shows to have been denied, by hand."""
+"""Commands in the sandbox of 0.169, and some that show such texts or fail for other reasons, written after
+the rules. `shown`: what an output shows to have been denied, by hand."""
 
 
 def test_what_the_rules_were_not_made_for() -> None:
