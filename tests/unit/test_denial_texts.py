@@ -234,22 +234,6 @@ def test_a_database_is_named_by_the_command(script: str, text: str) -> None:
     ]
 
 
-def test_a_database_that_nothing_names_is_likely() -> None:
-    assert short(find("hermes kanban complete 7", "Error: unable to open database file")) == [
-        ("filesystem", "sqlite", None, "likely")
-    ]
-
-
-def test_a_database_in_the_workspace_is_an_ordinary_failure() -> None:
-    assert (
-        find(
-            "sqlite3 data/app.db 'select 1'",
-            'Error: unable to open database "data/app.db": unable to open database file',
-        )
-        == ()
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "output", "target"),
     [
@@ -380,11 +364,6 @@ def test_under_full_access_no_word_is_certain() -> None:
     assert short(
         find("tmux ls", "error connecting to /tmp/tmux-0/default (Operation not permitted)", FULL)
     ) == [("network", "connect", "/tmp/tmux-0/default", "likely")]
-
-
-def test_what_codex_took_for_a_denial_is_certain() -> None:
-    found = find("hermes kanban complete 7", "Error: unable to open database file", outcome="denied")
-    assert [d.certainty for d in found] == ["certain"]
 
 
 def test_a_read_only_error_without_a_path_counts_under_a_restricted_policy() -> None:
