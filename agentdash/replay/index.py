@@ -193,6 +193,8 @@ def _has_log(worker: Worker) -> bool:
 
 _CHECKPOINT_INTERVAL_S: Final = 0.025
 """Seconds of CPU time between two checkpoints, and so the longest that a seek reads."""
+_STEPS_PER_LOOK: Final = 16
+"""Steps between two looks at the time of the thread, which may take as long as a step."""
 _MAX_CHECKPOINTS: Final = 2_000
 """Beyond these every second one is dropped and the interval doubles, to bound the memory."""
 _LARGE_BYTES: Final = 8 << 20
@@ -225,6 +227,8 @@ class StreamIndex:
         self._checkpoints = [(0, self._cursor.checkpoint())]
         """Positions and their checkpoints, in order."""
         self._checkpoint_interval_s = _CHECKPOINT_INTERVAL_S
+        self.steps_per_look = _STEPS_PER_LOOK
+        """Steps between two looks at the clock for checkpoints."""
         self._visible_elapsed = 0.0
         """`elapsed` of the newest visible step."""
         self._visible_at = 0.0
@@ -283,7 +287,8 @@ class StreamIndex:
             if was_active or self._marker.concerns_at > self.end:
                 self.last = len(self.times)
             was_active = cursor.is_active
-            if time.thread_time() - checkpointed > self._checkpoint_interval_s:
+            is_timed = len(self.times) % self.steps_per_look == 0
+            if is_timed and time.thread_time() - checkpointed > self._checkpoint_interval_s:
                 self._add_checkpoint()
                 checkpointed = time.thread_time()
         if not self._stopped.is_set():

@@ -35,7 +35,6 @@ _CARDS_BELOW_CELLS: Final = 70
 """In a narrower list a worker takes two lines."""
 _WHY_FROM_CELLS: Final = 100
 """In a narrower list the detail below has the causes."""
-_FIX_CELLS: Final = 3
 _MAX_CONFIGURED_CELLS: Final = 21
 """The common policies in words: `workspace, no network`."""
 _SIGN: Final = "  "

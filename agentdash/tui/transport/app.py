@@ -231,13 +231,11 @@ class ReplayApp(AgentDash):
         self._search = search
         self._hits = sorted(search.hits, key=lambda hit: (hit.at, hit.thread, hit.line))
         self._hit = None
-        self.action_match(1)
+        self.action_match()
 
-    def action_match(self, step: int) -> None:
-        """Go to the next (1) or previous (-1) text that was found, and pause; behind the last is the first.
-
-        The first step is from the present moment on.
-        """
+    def action_match(self) -> None:
+        """Go to the next text that was found, the first time from the present moment on, and pause; behind
+        the last is the first."""
         if (search := self._search) is None:
             self.show_message("Nothing to repeat yet: / finds texts in this session.")
             return
@@ -246,10 +244,9 @@ class ReplayApp(AgentDash):
             self.show_message(f"No text of this session has {search.words}{unread}.")
             return
         if self._hit is None:
-            earlier = sum(hit.at < self._clock.now() for hit in self._hits)
-            self._hit = earlier if step > 0 else earlier - 1
+            self._hit = sum(hit.at < self._clock.now() for hit in self._hits)
         else:
-            self._hit += step
+            self._hit += 1
         self._hit %= len(self._hits)
         hit = self._hits[self._hit]
         self._player.pause_at(hit.at)

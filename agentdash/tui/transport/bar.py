@@ -142,7 +142,9 @@ class Transport(Vertical):
             yield Lines(id="transport-left", focusable=False)
             yield Track(id="track", focusable=False)
             yield Lines(id="transport-right", focusable=False)
-        yield FilterBar(id="seek", sign="S", hint='words, "a phrase": then n, N; or a time: 20:14, 50%')
+        yield FilterBar(
+            id="seek", sign="S", hint='words, "a phrase", then n: the next; or a time: 20:14, 50%'
+        )
         yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
 
     def show(self, player: Player, look: Look) -> None:
