@@ -127,7 +127,8 @@ def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
                 piece = frame.decompress(data)
                 plain += piece
                 plain_bytes += len(piece)
-                check_unpacked(packed_bytes, plain_bytes)
+                if plain_bytes > max(_UNPACKED_IN_ANY_CASE_BYTES, _MAX_UNPACKED_FACTOR * packed_bytes):
+                    raise ValueError(f"compressed data that becomes more than {plain_bytes >> 20} MB")
                 data = frame.unused_data
                 begun = not frame.eof
                 if frame.eof:
@@ -141,16 +142,6 @@ def unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
     yield bytes(plain)
     if begun:
         raise ValueError("compressed data that is not complete")
-
-
-def check_unpacked(packed_bytes: int, plain_bytes: int) -> None:
-    """Check the size of what was decompressed so far: a few kB may become a petabyte.
-
-    Raises:
-        ValueError: it is too large for what it was compressed to.
-    """
-    if plain_bytes > max(_UNPACKED_IN_ANY_CASE_BYTES, _MAX_UNPACKED_FACTOR * packed_bytes):
-        raise ValueError(f"compressed data that becomes more than {plain_bytes >> 20} MB")
 
 
 def file_size(path: Path) -> int:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.engine.hub import Hub
 from agentdash.tui.fleet.cells import COLUMNS, row_lines
+from agentdash.tui.fleet.columns import layout
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.theme import UNICODE, Look
 from tests.unit.rollout_files import THREAD, answer, call, meta
@@ -97,7 +98,7 @@ def trace_line() -> tuple[int, int]:
         hub._reduce(reader.read(probe(2)[1:]))
         calls = kinds["call"] + kinds["c_call"]
         worker = hub.take([]).workers[0]
-        row_lines((Row(worker.id), worker), COLUMNS.layout(120, UNICODE), 120, Look(NOW, UNICODE))
+        row_lines((Row(worker.id), worker), layout(COLUMNS, 120, UNICODE), 120, Look(NOW, UNICODE))
     return calls, len(files)
 
 

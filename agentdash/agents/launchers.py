@@ -1,6 +1,6 @@
 """Recognize the sandbox launchers of all worker CLIs, with the policy that they apply.
 
-Besides those of Codex (`codex/launcher_policy.py`) there is Anthropic's sandbox runtime (Claude Code, `srt`
+Besides those of Codex (`codex/policy_formats.py`) there is Anthropic's sandbox runtime (Claude Code, `srt`
 and others): a shell that runs `bwrap`, and inside of the sandbox a shell that starts proxies and then the
 command by `apply-seccomp`. None of these is the command itself.
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from agentdash.agents.codex.launcher_policy import read_launcher as read_codex_launcher
+from agentdash.agents.codex.policy_formats import read_launcher as read_codex_launcher
 from agentdash.model.policy import TMPDIR, Filesystem, Network, Policy, PolicyRule
 from agentdash.model.process import Launcher
 

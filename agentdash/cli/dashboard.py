@@ -39,7 +39,7 @@ _PANE_POLL_INTERVAL_S: Final = 0.5
 @options(APPEARANCE_OPTIONS)
 @click.option(
     "--speed",
-    type=click.Choice([name for name in SPEEDS if name != "max"]),
+    type=click.Choice(list(SPEEDS)),
     default="1",
     show_default=True,
     metavar="N",

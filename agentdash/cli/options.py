@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -66,8 +65,8 @@ def not_empty(
     return names
 
 
-SPEEDS: Final = {"max" if math.isinf(speed) else f"{speed:g}": speed for speed in REPLAY_SPEEDS}
-"""The speeds of replays by their names."""
+SPEEDS: Final = {f"{speed:g}": speed for speed in REPLAY_SPEEDS}
+"""The speeds of replays, and of the demo, by their names."""
 NO_CACHE_OPTION = click.option(
     "--no-cache", is_flag=True, help="Read all files again, and keep no digests of them."
 )

@@ -62,7 +62,7 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     default="1",
     show_default=True,
     metavar="N",
-    help="From 0.25 to 64, or max.",
+    help="Factor of real time, from 0.25 to 64.",
 )
 @click.option(
     "-i",
@@ -72,9 +72,6 @@ class _Replacement(click.ParamType):  # type: ignore[type-arg]
     show_default=True,
     metavar="TIME",
     help="Shorten pauses to this: seconds, or 2m.",
-)
-@click.option(
-    "--from-finding", type=click.IntRange(1), metavar="N", help="Start where the N-th finding appears."
 )
 @click.option(
     "--export",
@@ -109,7 +106,6 @@ def replay(
     at: str | None,
     speed: str,
     idle: float,
-    from_finding: int | None,
     exported: Path | None,
     talk: bool,
     redact: bool,
@@ -139,7 +135,7 @@ def replay(
         if carrier is not None:
             if exported is not None or talk or journal is not None:
                 raise click.UsageError("--export, --talk and --journal are for sessions of this machine")
-            typed = {"--at": at, "--speed": speed, "--idle": f"{idle:g}", "--from-finding": from_finding}
+            typed = {"--at": at, "--speed": speed, "--idle": f"{idle:g}"}
             _play_there(carrier, thread, [f"{name}={value}" for name, value in typed.items() if value])
     if exported is not None:
         from agentdash.cli.export import export
@@ -163,10 +159,10 @@ def replay(
     play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,), terminal("try --export FILE"):
-            play_from(file, at=at, from_finding=from_finding)
+            play_from(file, at=at)
         return 0
-    if at is not None or from_finding is not None:
-        raise click.UsageError("--at and --from-finding need a THREAD or FILE")
+    if at is not None:
+        raise click.UsageError("--at needs a THREAD or FILE")
     with terminal("try `agentdash sessions`"):
         _browse(config, journal or journal_folder(), play_from)
     return 0
@@ -228,17 +224,15 @@ def _play(
     gap: float,
     journal: Path | None,
     at: str | float | None = None,
-    from_finding: int | None = None,
 ) -> None:
     """Play the family of a thread, until the player is closed.
 
     Args:
         target: a thread id or its prefix, or the path of a rollout file.
-        speed: factor of real time; `math.inf`: as fast as steps can be drawn.
+        speed: factor of real time.
         gap: longest pause between two steps, in seconds of the session.
         journal: directory of recordings; None: the default one.
         at: start time, as typed (`20:14`) or in unix seconds; None: the beginning.
-        from_finding: start where this finding, counted from 1, appears.
 
     Raises:
         click.UsageError: no thread matches, or `at` is invalid.
@@ -261,8 +255,6 @@ def _play(
         )
     if isinstance(at, float):
         player.seek_time(at)
-    if from_finding is not None:
-        player.seek_finding(from_finding)
     hub = Hub([player], clock)
 
     from agentdash.tui.transport.app import ReplayApp

@@ -1,15 +1,13 @@
-"""`agentdash split`: open the dashboard in a tmux split, with the side and size of last time."""
+"""`agentdash split`: open the dashboard in a tmux split."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import click
-import msgspec
 
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -19,11 +17,6 @@ from agentdash.cli.options import (
     flags_of,
     options,
 )
-from agentdash.config import state_folder
-from agentdash.files import MAX_TEXT_FILE_BYTES, read_bytes, write_private
-
-_LAYOUT_FILE: Final = "split.json"
-"""In the state directory."""
 
 _KEEPS_ERRORS: Final = (
     "/bin/sh",
@@ -42,35 +35,25 @@ read -r _""",
 """Runs the command behind it; if that fails, keeps the pane open, so that the error can be read."""
 
 
-class _SplitLayout(msgspec.Struct):
-    """Side and size of the split, kept between runs in the state directory."""
-
-    side: Literal["right", "below"] = "right"
-    size: str = "40%"
-
-
-def _size(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not re.fullmatch(r"[1-9]\d{0,3}%?", value):
+def _size(_: click.Context, __: click.Parameter, value: str) -> str:
+    if not re.fullmatch(r"[1-9]\d{0,3}%?", value):
         raise click.BadParameter(f"invalid size {value!r}: use columns or rows (45), or a percentage (40%)")
     return value
 
 
 @click.command()
 @options(FLEET_OPTIONS, APPEARANCE_OPTIONS, RECORDING_OPTIONS)
-@click.option(
-    "--right/--below",
-    "right",
-    default=None,
-    help="Side of the dashboard.  [default: as last time; at first right]",
-)
+@click.option("--right/--below", "right", default=True, help="Side of the dashboard.  [default: right]")
 @click.option(
     "--size",
     callback=_size,
+    default="40%",
+    show_default=True,
     metavar="SIZE",
-    help="Columns or rows, or a percentage.  [default: as last time; at first 40%]",
+    help="Columns or rows, or a percentage.",
 )
 @click.option("--close-with-pane", is_flag=True, help="Close the dashboard together with the pane beside it.")
-def split(right: bool | None, size: str | None, close_with_pane: bool, **given: Any) -> None:
+def split(right: bool, size: str, close_with_pane: bool, **given: Any) -> None:
     """Open the dashboard in a tmux split beside this pane.
 
     \b
@@ -81,11 +64,6 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
     from agentdash.collect.tmux.actions import split as open_split
     from agentdash.collect.tmux.servers import current_pane
 
-    layout = _load_layout()
-    if right is not None:
-        layout.side = "right" if right else "below"
-    if size is not None:
-        layout.size = size
     config = config_of(given)
     command = [*_KEEPS_ERRORS, sys.executable, "-m", "agentdash", *flags_of(config)]
     if close_with_pane and (here := current_pane()) is not None:
@@ -94,22 +72,6 @@ def split(right: bool | None, size: str | None, close_with_pane: bool, **given: 
     if config.codex_home is not None:
         env["CODEX_HOME"] = str(config.codex_home)
     try:
-        open_split(layout.side, layout.size, command, env)
+        open_split("right" if right else "below", size, command, env)
     except TmuxRefusedError as refusal:
         raise click.UsageError(str(refusal)) from refusal
-    if right is not None or size is not None:
-        _save_layout(layout)
-
-
-def _load_layout() -> _SplitLayout:
-    path = state_folder() / _LAYOUT_FILE
-    try:
-        return msgspec.json.decode(read_bytes(path, MAX_TEXT_FILE_BYTES, follow=False), type=_SplitLayout)
-    except (OSError, ValueError, msgspec.DecodeError, RecursionError):
-        return _SplitLayout()
-
-
-def _save_layout(layout: _SplitLayout) -> None:
-    """Save the layout; ignore errors, since the split is open already and the layout is a convenience."""
-    with suppress(OSError):
-        write_private(state_folder() / _LAYOUT_FILE, msgspec.json.encode(layout))

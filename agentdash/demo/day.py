@@ -21,7 +21,7 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
 from agentdash.agents.codex.config.precedence import request, requested
 from agentdash.agents.codex.config.reader import role_request
-from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.codex.policy_formats import read_launcher
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.screen_reader import read_screen
 from agentdash.engine.conversation import ConversationBuilder

@@ -10,7 +10,7 @@ import msgspec
 
 from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence
-from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, Layer, LayerField
+from agentdash.model.layers import HOST_NETWORK, OWN_NETWORK, DifferingField, LayerField
 from agentdash.model.policy import Filesystem, Network
 
 Verdict = Literal["match", "mismatch", "unverified"]
@@ -21,34 +21,8 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("danger", "warning", "info")
 """The severities, worst first. `info` makes no mismatch."""
 
 
-class DirectionInfo(NamedTuple):
-    """What a direction means."""
-
-    name: str
-    """In a few words."""
-    short: str
-    """Beside a finding: the name, and what follows from it."""
-    sentence: str
-    """In the help."""
-
-
-DIRECTIONS: Final[dict[Direction, DirectionInfo]] = {
-    "narrower": DirectionInfo(
-        name="narrower",
-        short="narrower: work will fail",
-        sentence="It got less than was configured: work will fail.",
-    ),
-    "wider": DirectionInfo(
-        name="wider",
-        short="wider: more than was granted",
-        sentence="It got more than was configured: danger.",
-    ),
-    "label": DirectionInfo(
-        name="label only",
-        short="label only",
-        sentence="A flag and the kernel disagree.",
-    ),
-}
+DIRECTIONS: Final[tuple[Direction, ...]] = get_args(Direction)
+"""`narrower`: it got less than was configured; `wider`: more; `label`: a flag and the kernel disagree."""
 
 
 class FindingKind(StrEnum):
@@ -288,8 +262,6 @@ FIELD_LABELS: Final[Mapping[LayerField, str]] = {
     LayerField.TMUX: "tmux",
 }
 """The rows of the layers table, in their order."""
-LAYERS: Final[tuple[Layer, ...]] = get_args(Layer)
-"""The columns of the layers table, in their order; their names are their titles."""
 _VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     LayerField.FILES: {
         Filesystem.READ_ONLY: "read only",

@@ -3,7 +3,6 @@ reason."""
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 MAX_LINE_BYTES: Final = 32 << 20
@@ -19,7 +18,7 @@ STALLED_AFTER_S: Final = 120.0
 than a model request usually takes to produce its first token."""
 MAX_GAP_S: Final = 2.0
 """Longest pause between two steps of a replay, in recorded seconds, unless configured."""
-REPLAY_SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, math.inf)
+REPLAY_SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Recorded seconds per real second; at infinity every step is drawn and no time passes between two."""
 MAX_CALLS: Final = 100
 """Calls kept of a thread, ended ones and open ones each: more than a panel shows, and a bound for

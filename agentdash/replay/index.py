@@ -59,10 +59,8 @@ class Mark(IntFlag):
     """A sandbox denied something."""
     WAIT = 128
     """A worker begins to wait for input or approval."""
-    FINDING = 256
-    """A worker has a finding that it did not have before."""
-    MISMATCH = 512
-    """One of these findings is a difference between layers, not a denial."""
+    MISMATCH = 256
+    """A worker has a finding that it did not have before, and not of a denial."""
 
 
 MARKED: Final = Mark.MISMATCH | Mark.WAIT | Mark.DENIAL | Mark.FAILURE | Mark.ESCALATION | Mark.POLICY
@@ -144,7 +142,7 @@ class Marker:
                 found |= Mark.WAIT if worker.state in _WAITING else 0
                 found |= Mark.FAILURE if worker.state in _FAILED else 0
             if new := kinds - old_kinds:
-                found |= Mark.FINDING | (Mark.MISMATCH if new - DENIAL_KINDS else Mark.DENIAL)
+                found |= Mark.MISMATCH if new - DENIAL_KINDS else Mark.DENIAL
         return found
 
 
@@ -195,6 +193,8 @@ def _has_log(worker: Worker) -> bool:
 
 _CHECKPOINT_INTERVAL_S: Final = 0.025
 """Seconds of CPU time between two checkpoints, and so the longest that a seek reads."""
+_STEPS_PER_LOOK: Final = 16
+"""Steps between two looks at the time of the thread, which may take as long as a step."""
 _MAX_CHECKPOINTS: Final = 2_000
 """Beyond these every second one is dropped and the interval doubles, to bound the memory."""
 _LARGE_BYTES: Final = 8 << 20
@@ -227,6 +227,8 @@ class StreamIndex:
         self._checkpoints = [(0, self._cursor.checkpoint())]
         """Positions and their checkpoints, in order."""
         self._checkpoint_interval_s = _CHECKPOINT_INTERVAL_S
+        self.steps_per_look = _STEPS_PER_LOOK
+        """Steps between two looks at the clock for checkpoints."""
         self._visible_elapsed = 0.0
         """`elapsed` of the newest visible step."""
         self._visible_at = 0.0
@@ -285,7 +287,8 @@ class StreamIndex:
             if was_active or self._marker.concerns_at > self.end:
                 self.last = len(self.times)
             was_active = cursor.is_active
-            if time.thread_time() - checkpointed > self._checkpoint_interval_s:
+            is_timed = len(self.times) % self.steps_per_look == 0
+            if is_timed and time.thread_time() - checkpointed > self._checkpoint_interval_s:
                 self._add_checkpoint()
                 checkpointed = time.thread_time()
         if not self._stopped.is_set():
@@ -355,15 +358,6 @@ class StreamIndex:
                 return number + 1
             number += direction
         return None
-
-    def find_nth(self, wanted: Mark, count: int) -> int | None:
-        """Return the position behind the n-th step, from 1, that has one of these marks."""
-        position = 0
-        for _ in range(count):
-            if (found := self.find(position, wanted, 1)) is None:
-                return None
-            position = found
-        return position
 
     def share_of(self, position: int) -> float:
         """Return the share of the play time at a position, 0 to 1."""

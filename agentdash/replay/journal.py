@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.codex.policy_formats import read_launcher
 from agentdash.agents.session_logs import log_begun_at
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.files import open_stream

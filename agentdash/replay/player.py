@@ -7,7 +7,6 @@ thread then reads the files up to it.
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
 from bisect import bisect_right
@@ -86,8 +85,6 @@ class Player:
         """Whether time passes."""
         self.live = False
         """Whether the end was reached while the session is still being written."""
-        self.notice = ""
-        """A message for the user, to be shown once."""
         paths = [*family.paths, *(stream.path for stream in open_extra())]
         size = sum(path.stat().st_size for path in paths if path.is_file())
         self.index = StreamIndex(self._open_stream, size, gap, self._is_open)
@@ -188,8 +185,6 @@ class Player:
             self.position = index.known
         elif self.position >= index.known:
             self._reach_end()
-        elif math.isinf(self.speed):
-            self._go_to(index.find(self.position, Mark.VISIBLE, 1) or index.known)
         else:
             self._elapsed = min(self._elapsed + passed * self.speed, index.elapsed[index.known - 1])
             position = bisect_right(index.elapsed, self._elapsed, hi=index.known)
@@ -239,21 +234,6 @@ class Player:
         self.playing = False
         self._go_to(index.known if position is None else position, closed=position is None)
         return True
-
-    def seek_finding(self, number: int) -> None:
-        """Pause at the n-th finding, from 1."""
-
-        def reach() -> bool:
-            is_complete = self.index.complete
-            position = self.index.find_nth(Mark.FINDING, number)
-            if position is not None:
-                self._go_to(position)
-            elif is_complete:
-                self.notice = f"There is no finding number {number}."
-            return position is not None or is_complete
-
-        self.playing = False
-        self._seek(reach)
 
     def seek(self, share: float) -> None:
         """Seek to a share of the whole, 0 to 1."""
@@ -322,8 +302,7 @@ class Player:
         self._changed.set()
 
     def _set_clock(self, now: float) -> None:
-        stopped = not self.playing or math.isinf(self.speed)
-        self._clock.set(now=now, speed=1.0 if stopped else self.speed, paused=stopped)
+        self._clock.set(now=now, speed=self.speed if self.playing else 1.0, paused=not self.playing)
 
     def _open_stream(self) -> MergedStream:
         return family_stream(self._family, self._open_extra())

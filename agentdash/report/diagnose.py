@@ -22,8 +22,8 @@ from typing import Final
 from agentdash import __version__
 from agentdash.agents.codex.command_rules import rule_files
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
-from agentdash.agents.codex.rollout.kinds import LAST_VERSION
 from agentdash.agents.codex.rollout.reader import RolloutReader
+from agentdash.agents.codex.rollout.records import LAST_VERSION
 from agentdash.agents.knowledge import installed_agents, installed_codex, knowledge, screen_versions
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import confinement

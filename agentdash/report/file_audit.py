@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentdash.agents.codex.home import open_lines
-from agentdash.agents.codex.rollout.kinds import RECORD_START
+from agentdash.agents.codex.rollout.records import RECORD_START
 from agentdash.agents.codex.rollout.sparse_reader import SparseReader, Suspicion
 from agentdash.agents.session_logs import SessionLog, log_of, rollout_reader
 from agentdash.collect.sources.denied_paths import denied_paths

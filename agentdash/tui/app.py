@@ -63,7 +63,8 @@ class AgentDash(SnapshotApp):
     ) -> None:
         super().__init__(feed, clock, options, on_snapshot, attention)
         self._go_to_pane = go_to_pane
-        self._copied = 0
+        self._copied = ("", 0)
+        """The worker whose remedies were copied last, and how many of them."""
 
     def _chosen(self) -> Worker | None:
         """Return the selected worker; where there is none, say so."""
@@ -73,8 +74,8 @@ class AgentDash(SnapshotApp):
 
     # ---------------------------------------------------------------- find
 
-    def _select_next(self, wanted: Callable[[Worker], bool], not_found: str, step: int = 1) -> None:
-        others = self.root.cycle_from(self.selected_id, step)
+    def _select_next(self, wanted: Callable[[Worker], bool], not_found: str) -> None:
+        others = self.root.cycle_from(self.selected_id)
         found = next((worker for worker in others if wanted(self._by_id[worker])), None)
         if found is None:
             self.show_message(not_found)
@@ -85,11 +86,11 @@ class AgentDash(SnapshotApp):
         """Select the next worker that needs the user."""
         self._select_next(lambda worker: worker.needs_you, "No worker here needs you.")
 
-    def action_match(self, step: int) -> None:
-        """Select the next (1) or previous (-1) worker that matches the last filter."""
+    def action_match(self) -> None:
+        """Select the next worker that matches the last filter."""
         text = self.root.last_text
         if text:
-            self._select_next(lambda worker: matches(worker, text), f'No worker here matches "{text}".', step)
+            self._select_next(lambda worker: matches(worker, text), f'No worker here matches "{text}".')
         else:
             self.show_message("No filter to repeat yet: / opens it.")
 
@@ -261,8 +262,8 @@ class AgentDash(SnapshotApp):
         if not found:
             self.show_message("This worker has no finding with a remedy.")
             return
-        number = self._copied % len(found)
-        self._copied += 1
+        number = self._copied[1] % len(found) if self._copied[0] == worker.id else 0
+        self._copied = (worker.id, number + 1)
         self.copy(found[number], f"{number + 1} of {len(found)}, ")
 
     def action_go_to_pane(self) -> None:

@@ -87,7 +87,7 @@ KEYS: Final = (
         ("filter", "/", "filter", "filter",
          "Show only workers with these words in any column; a leading ! shows the others. In a replay: find "
          "what was said, run or printed."),
-        ("next-match", "n", "match(1)", "next match",
+        ("next-match", "n", "match", "next match",
          "To the next worker that matches the last filter; in a replay, to the next text found."),
         ("attention", "a", "attention", "next", "To the next worker that needs you."),
     ),

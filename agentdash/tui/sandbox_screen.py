@@ -17,14 +17,13 @@ from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.format import elide, elide_path, pad
 from agentdash.tui.keys import bindings
-from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, justify
 from agentdash.tui.theme import SEVERITY_TONES, Glyphs, Look
-from agentdash.tui.view import View
+from agentdash.tui.view import View, WorkerPointed
 from agentdash.tui.worker.evidence import cause_details
 from agentdash.tui.worker.screen import WorkerScreen
 
@@ -36,12 +35,13 @@ _CARDS_BELOW_CELLS: Final = 70
 """In a narrower list a worker takes two lines."""
 _WHY_FROM_CELLS: Final = 100
 """In a narrower list the detail below has the causes."""
-_FIX_CELLS: Final = 3
 _MAX_CONFIGURED_CELLS: Final = 21
 """The common policies in words: `workspace, no network`."""
 _SIGN: Final = "  "
 """In place of the sign of a direction and the space before it."""
 _GAP: Final = "  "
+_MAIN: Final = (LayerField.FILES, LayerField.NETWORK)
+"""What is said of a sandbox; other facts only where it does not differ in these."""
 _ORIGINS: Final = {"requested": "asked for"}
 _DENIED: Final = "denied"
 _ALSO: Final = " +{}"
@@ -66,7 +66,13 @@ class SandboxRow(NamedTuple):
         """Return what the worker has instead, or whether it has what is configured."""
         if self.causes:
             return _actual(self.worker, self.causes[0])
-        return "as configured" if self.worker.sandbox.verdict == "match" else "not observed"
+        sandbox = self.worker.sandbox
+        if sandbox.verdict == "match":
+            return "as configured"
+        if sandbox.got.under_earlier_policy:
+            return "not observed since the policy changed"
+        seen = sandbox.got.values()
+        return ", ".join(_value(name, seen[name]) for name in _MAIN if name in seen) or "not observed"
 
     @property
     def why(self) -> str:
@@ -96,7 +102,7 @@ def _actual(worker: Worker, cause: Cause) -> str:
         return _denied(worker, cause.worst)
     counted = (finding for finding in cause.findings if finding.severity != "info")
     fields = {field.name: field for finding in counted for field in finding.fields}
-    main = [fields[name] for name in (LayerField.FILES, LayerField.NETWORK) if name in fields]
+    main = [fields[name] for name in _MAIN if name in fields]
     origins: dict[str, list[str]] = {}
     for field in main or fields.values():
         is_other = field.layer == "configured" and field.reference != "configured"
@@ -123,7 +129,8 @@ def _value(name: LayerField, value: str) -> str:
             off, on = ("off", OWN_NETWORK), ("on", HOST_NETWORK)
             return "no network" if value in off else "network" if value in on else f"network {words}"
         case LayerField.NETWORK_FLAG:
-            return 'flag says "no network"' if value == "1" else "flag missing"
+            words = {"1": 'says "no network"', "unset": "missing"}.get(value, value)
+            return f"flag {words}"
         case LayerField.SANDBOX_FLAG:
             return f"CODEX_SANDBOX={value}"
         case LayerField.TMUX:
@@ -284,9 +291,10 @@ class SandboxScreen(Page):
 
     def _heading(self, present: Iterable[SandboxRow], view: View) -> list[Line]:
         """Return how many sandboxes differ, and why what is shown may be out of date."""
-        numbers = {"differ": 0, "as configured": 0, "not observed": 0}
+        numbers = {"differ": 0, "as configured": 0, "unverified": 0}
         for row in present:
-            numbers["differ" if row.causes else row.actual] += 1
+            is_match = row.worker.sandbox.verdict == "match"
+            numbers["differ" if row.causes else "as configured" if is_match else "unverified"] += 1
         parts = [f"{number} {words}" for words, number in numbers.items() if number]
         banner = (Span(f" {view.banner} ", "marked"),) if view.banner else ()
         left = (*banner, Span(" SANDBOX  ", "strong"), Span(_GAP.join(parts)))

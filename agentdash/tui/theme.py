@@ -119,8 +119,6 @@ GROUP_TONES: Final[dict[str, Tone]] = {
 }
 SEVERITY_TONES: Final[dict[Severity, Tone]] = {"danger": "stuck", "warning": "mismatch", "info": "muted"}
 VERDICT_TONES: Final[dict[Verdict, Tone]] = {"match": "muted", "mismatch": "mismatch", "unverified": "muted"}
-STATE_WIDTH: Final = 19
-"""Cells of the widest state: `x failed permission`."""
 
 
 def state_name(state: State) -> str:

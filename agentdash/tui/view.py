@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
+from textual.message import Message
+
 from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
@@ -66,21 +68,13 @@ class View:
             yield from (at for at in times if at is not None)
             yield from (call.at for call in worker.calls if call.ended_at is None)
 
-    @property
-    def family(self) -> tuple[Worker, ...]:
-        """The selected worker's root ancestor and all descendants of it, in the order of the tree."""
-        worker, seen = self.worker, set[str]()
-        while worker and worker.parent in self.by_id and worker.id not in seen:
-            seen.add(worker.id)
-            worker = self.by_id[worker.parent]
-        return tuple(self._below(worker, set())) if worker else ()
 
-    def _below(self, worker: Worker, seen: set[str]) -> Iterator[Worker]:
-        seen.add(worker.id)
-        yield worker
-        for child in worker.children:
-            if child in self.by_id and child not in seen:
-                yield from self._below(self.by_id[child], seen)
+class WorkerPointed(Message):
+    """The cursor of a screen is on another worker: keys that act on a worker act on this one."""
+
+    def __init__(self, worker: str) -> None:
+        self.worker = worker
+        super().__init__()
 
 
 @runtime_checkable

@@ -106,7 +106,7 @@ def test_installed_demo(bare: Path) -> None:
     if pid == 0:
         os.execve(
             bare / "bin" / "agentdash",
-            ["agentdash", "demo", "--speed", "20"],
+            ["agentdash", "demo", "--speed", "16"],
             {**BARE, "COLUMNS": "120", "LINES": "36"},
         )
     drawn = b""

@@ -93,13 +93,13 @@ def repeat(terminal: Terminal, typed: str, shown: str, closed: str) -> None:
 
 @pytest.mark.parametrize("text", ["Pus", "state:failed", "tqt"])
 def test_a_filter_typed_ahead_of_its_input(terminal: Terminal, text: str) -> None:
-    terminal.start("demo", "--speed", "0.1")
+    terminal.start("demo", "--speed", "0.25")
     terminal.shows("? help")
     repeat(terminal, f"/{text}", f" / {text}", "? help")
 
 
 def test_a_command_typed_ahead_of_the_palette(terminal: Terminal) -> None:
-    terminal.start("demo", "--speed", "0.1")
+    terminal.start("demo", "--speed", "0.25")
     terminal.shows("? help")
     for _ in range(TIMES):
         terminal.type(":quit")
@@ -153,7 +153,7 @@ def test_a_time_typed_ahead_of_its_input(terminal: Terminal, home: Path) -> None
 
 def test_quit_from_inputs_and_boxes(terminal: Terminal) -> None:
     for keys in ("/abc", "?", "w", ":abc", ""):
-        terminal.start("demo", "--speed", "0.1")
+        terminal.start("demo", "--speed", "0.25")
         terminal.shows("? help")
         terminal.type(keys or "j")
         time.sleep(0.2)  # either order must end it
@@ -162,7 +162,7 @@ def test_quit_from_inputs_and_boxes(terminal: Terminal) -> None:
 
 
 def test_what_is_copied_is_in_the_buffer_of_tmux(terminal: Terminal) -> None:
-    terminal.start("demo", "--speed", "0.1")
+    terminal.start("demo", "--speed", "0.25")
     terminal.shows("? help")
     terminal.press("y")
     terminal.shows("Copied to tmux's buffer")
@@ -173,7 +173,7 @@ def test_what_is_copied_is_in_the_buffer_of_tmux(terminal: Terminal) -> None:
 
 def test_a_clipboard_that_is_off_is_not_called_set(terminal: Terminal) -> None:
     terminal.tmux("set-option", "-s", "set-clipboard", "off")
-    terminal.start("demo", "--speed", "0.1")
+    terminal.start("demo", "--speed", "0.25")
     terminal.shows("? help")
     terminal.press("y")
     terminal.shows("not to the clipboard")

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedies import exclude_flags
-from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.model.denials import Denial, PathFacts, Remedy
 from agentdash.model.events import Escalation
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -19,7 +18,6 @@ from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.remote import HostLink, LinkState
-from agentdash.model.state_paths import Installed, StatePath
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment, Tokens
 from agentdash.model.worker import Agent, Assessment, Got, Link, Sandbox, Snapshot, Worker
@@ -600,16 +598,7 @@ def full_fleet() -> Snapshot:
             sandbox=Sandbox("unverified", WORKSPACE),
         ),
     )
-    rows = (StatePath("$XDG_DATA_HOME/opencode", "sessions database, log", "always"),)
-    installed = Installed({"opencode": rows}, {"HOME": "/home/dev"})
-    predictor = DenialPredictor(installed)
-    workers = tuple(_with_predictions(each, predictor) for each in (main, lagrange, pasteur, younger, *rest))
-    return Snapshot(NOW, workers, sources(), installed=installed)
-
-
-def _with_predictions(worker: Worker, predictor: DenialPredictor) -> Worker:
-    denials = predictor.predict(worker.sandbox.configured, worker.cwd)
-    return replace(worker, sandbox=replace(worker.sandbox, predicted_denials=denials))
+    return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources())
 
 
 def sources(**detail: str) -> tuple[SourceHealth, ...]:
@@ -629,27 +618,6 @@ def empty_fleet() -> Snapshot:
     )
 
 
-def many(total: int) -> Snapshot:
-    """Return a big fleet: families of five."""
-    template = {w.state: w for w in full_fleet().workers}
-    states = list(template)
-    workers: list[Worker] = []
-    for i in range(total):
-        own = template[states[i * 7 % len(states)]]
-        child = i % 5 > 0
-        workers.append(
-            replace(
-                own,
-                id=f"{i:08x}-7aa1-7c03-9d5e-0242ac120002",
-                name=f"worker {i}",
-                parent=workers[i - i % 5].id if child else None,
-                depth=1 if child else 0,
-                children=(),
-            )
-        )
-    return Snapshot(NOW, tuple(workers), sources())
-
-
 def fleet_of_hosts() -> Snapshot:
     """Return the full fleet, some of it on two other hosts; the link to one is lost."""
     snapshot = full_fleet()
@@ -666,15 +634,6 @@ def fleet_of_hosts() -> Snapshot:
         ),
     )
     return replace(snapshot, workers=workers, hosts=links)
-
-
-def changed(snapshot: Snapshot, every: int, line: str) -> Snapshot:
-    """Return the snapshot with a new line and newer activity of each `every`th worker."""
-    workers = tuple(
-        replace(w, line=line, last_activity=(w.last_activity or NOW) + 1) if i % every == 0 else w
-        for i, w in enumerate(snapshot.workers)
-    )
-    return replace(snapshot, at=snapshot.at + 0.1, workers=workers)
 
 
 SNAPSHOT = full_fleet()

@@ -17,7 +17,6 @@ from agentdash.tui import base_app
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
-from agentdash.tui.worker.screen import WorkerScreen
 
 from . import sample_fleet
 from .rendering import screen_text
@@ -134,23 +133,6 @@ async def test_cursor_follows_its_worker_when_rows_move(pushed):
     assert app.worker.name != "fix tests"
 
 
-async def test_selected_row_is_scrolled_into_view(pushed):
-    app, pilot, push, _ = pushed
-    await push(sample_fleet.many(2_000))
-    await pilot.press("G")
-    list_ = app.root.fleet
-    assert list_.scroll_offset.y == list_.virtual_size.height - list_.size.height
-    selected_id = app.selected_id
-    moved = sample_fleet.many(2_000)
-    last_first = (
-        *(w for w in moved.workers if w.id == selected_id),
-        *(replace(w, parent=None) for w in moved.workers if w.id != selected_id),
-    )
-    await push(replace(moved, workers=last_first))
-    assert app.selected_id == selected_id
-    assert list_.scroll_offset.y <= list_.top_of(list_.cursor) < list_.scroll_offset.y + list_.size.height
-
-
 async def test_removed_worker_is_not_replaced_on_its_open_screen(pushed):
     app, pilot, push, _ = pushed
     snapshot = sample_fleet.full_fleet()
@@ -208,22 +190,6 @@ async def test_click_selects_and_double_click_opens(pushed):
     assert app.focused.id == "tab"
 
 
-async def test_click_on_counts_tabs_and_hints(pushed):
-    app, pilot, push, _ = pushed
-    await push(sample_fleet.full_fleet())
-    await pilot.click("#header", offset=(4, 0))
-    assert app.root.filter.bucket == "needs-you"
-    await pilot.click("#header", offset=(4, 0))
-    assert not app.root.filter.active
-    tabs = plain(app.screen.query_one("#tabs", Lines).line_at(0))
-    await pilot.click("#tabs", offset=(tabs.index("Commands") + 1, 0))
-    assert "[Commands]" in plain(app.screen.query_one("#tabs", Lines).line_at(0))
-    await pilot.click(
-        "#footer", offset=(plain(app.screen.query_one("#footer", Lines).line_at(0)).index("why"), 0)
-    )
-    assert isinstance(app.screen, WorkerScreen)
-
-
 # ---------------------------------------------------------------- sizes
 
 
@@ -271,7 +237,7 @@ async def test_a_saved_filter_stands_for_its_words():
 
 # ---------------------------------------------------------------- groups, and calm
 
-SIZES = ((45, 50), (80, 24), (100, 30), (120, 36), (150, 8), (200, 50))
+SIZES = ((45, 50), (80, 24), (120, 36))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -330,7 +296,7 @@ async def test_nothing_moves_under_the_cursor_while_keys_are_pressed(pushed):
     assert [row.id for row in app.root.rows] != before
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_the_line_of_the_cursor_stays_while_workers_come_and_change(pushed, seed):
     app, pilot, push, _ = pushed
     chance = random.Random(seed)
@@ -376,21 +342,6 @@ async def test_focus_returns_to_the_list_when_its_part_is_hidden(pushed):
     assert app.focused is app.root.fleet
 
 
-async def test_pane_is_scrolled_to_its_last_line():
-    screen = "\n".join(f"line {i}" for i in range(200))
-    worker = replace(sample_fleet.full_fleet().workers[5], pane=sample_fleet.pane(7, screen), moments=())
-    app = make(replace(sample_fleet.full_fleet(), workers=(worker,)))
-    async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
-        assert "line 199" in screen_text(app)
-        assert isinstance(app.screen, type(app.root))
-        app.action_tab_named("Screen")
-        await pilot.press("enter")
-        await pilot.pause()
-        assert isinstance(app.screen, WorkerScreen)
-        assert "line 199" in screen_text(app)
-
-
 # ---------------------------------------------------------------- looks
 
 
@@ -417,12 +368,6 @@ async def test_ascii_option_draws_ascii_only():
             await pilot.pause()
             text = screen_text(app)
             assert text.isascii(), (keys, {c for c in text if not c.isascii()})
-
-
-async def test_textual_theme_variable_is_the_default(monkeypatch):
-    monkeypatch.setattr("textual.constants.DEFAULT_THEME", "gruvbox")
-    assert make().theme == "gruvbox"
-    assert make(theme="light").theme == "light"
 
 
 async def test_of_closed_screens_no_painted_lines_are_kept():

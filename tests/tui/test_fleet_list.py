@@ -15,6 +15,7 @@ from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Agent, Sandbox
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.cells import COLUMNS, fact_line, features, row_lines, sandbox_words
+from agentdash.tui.fleet.columns import layout
 from agentdash.tui.fleet.list import FleetList, empty_state
 from agentdash.tui.fleet.rows import Order, Row, arrange
 from agentdash.tui.primitives.spans import plain, width
@@ -63,15 +64,15 @@ def needing(fact):
 
 
 def lines(worker, cells, row=None, look=LOOK):
-    layout = COLUMNS.layout(cells, look.glyphs, FEATURES)
-    return row_lines((row or Row(worker.id), worker), layout, cells, look)
+    placed = layout(COLUMNS, cells, look.glyphs, FEATURES)
+    return row_lines((row or Row(worker.id), worker), placed, cells, look)
 
 
 def column(worker, title, cells=118):
     """Return what a row has in a column."""
-    layout = COLUMNS.layout(cells, UNICODE, FEATURES)
-    placed = next(each for each in (*layout.left, *layout.right) if each.column.title == title)
-    return plain(placed.column.cell((Row(worker.id), worker), placed.cells, LOOK))
+    placed = layout(COLUMNS, cells, UNICODE, FEATURES).columns
+    found, room = next(each for each in placed if each[0].title == title)
+    return plain(found.cell((Row(worker.id), worker), room, LOOK))
 
 
 @pytest.mark.parametrize("cells", [20, 43, 58, 77, 97, 118, 148, 198])
@@ -174,14 +175,14 @@ def test_activity_is_drawn_for_each_minute():
 @pytest.mark.parametrize("cells", [43, 58, 62, 79, 99, 110, 148, 300])
 @pytest.mark.parametrize("look", [LOOK, ASCII_LOOK], ids=["unicode", "ascii"])
 def test_rows_of_every_width_fill_their_columns(cells, look):
-    columns = COLUMNS.layout(cells, look.glyphs, FEATURES)
+    columns = layout(COLUMNS, cells, look.glyphs, FEATURES)
     for row in arrange(SNAPSHOT.workers, Order(), look.glyphs.tree):
         assert width(columns.line((row, BY_ID[row.id]), look)) == cells
     assert width(columns.titles()) == cells + 1  # the gutter
 
 
 def test_the_title_of_the_column_that_sorts_is_marked():
-    columns = COLUMNS.layout(117, UNICODE)
+    columns = layout(COLUMNS, 117, UNICODE)
     for sort, title in (("age", "FOR⇣"), ("tokens", "CTX⇣"), ("name", "WORKER⇣"), ("attention", "WHAT⇣")):
         line = columns.titles(sort, UNICODE.sorted)
         assert title in plain(line)

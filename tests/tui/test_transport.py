@@ -18,7 +18,6 @@ from agentdash.replay.index import MARKED, Mark
 from agentdash.replay.player import Player
 from agentdash.tui.app import Options
 from agentdash.tui.keys import BY_ID, KEYS
-from agentdash.tui.messages import WorkerOpened
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
@@ -33,14 +32,14 @@ RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 
 def replay_app(version="0.114.0", scenario="spawn-leaked-flags", *, finding=2, options=Options()):  # noqa: B008 - it is frozen
-    """Return the app over a recording, paused at its n-th finding."""
+    """Return the app over a recording, paused at its n-th mismatch."""
     first = min((RECORDINGS / version / scenario).iterdir())
     clock = VirtualClock(0)
     player = Player(find_family(CodexHome(Path("/nonexistent")), str(first)), clock)
     player.index.read()
     player.toggle()
     for _ in range(finding):
-        player.seek_mark(Mark.FINDING, 1)
+        player.seek_mark(Mark.MISMATCH, 1)
     snapshot = build_snapshot(player.read().fleet, clock.now())
     return ReplayApp(
         StaticFeed(snapshot), clock, player, export=lambda file: f"Written to {file}", options=options
@@ -144,9 +143,9 @@ async def test_the_scrubber_shows_what_v_goes_to(stage):
     state = TransportState(at=0.0, end=1.0, share=0.0, read=1.0, mode="paused", speed=1.0)
     for marks in map(Mark, set(stage.player.index.marks)):
         sign = plain(timeline(state, [Mark(0), marks], LOOK))[1]
-        assert (sign in "≠!⊘✗▴⋄") == bool(marks & MARKED)
+        assert (sign in "≠!⊘✕▴→") == bool(marks & MARKED)
     await stage.press("v")
-    assert stage.message[0] in "≠!⊘✗▴⋄"
+    assert stage.message[0] in "≠!⊘✕▴→"
 
 
 @pytest.mark.parametrize("key", ["S", "/"])
@@ -173,15 +172,6 @@ async def test_click_on_the_track_seeks(stage):
     assert places == sorted(places)
     assert (places[0], places[2]) == (0, 1)
     assert places[1] == pytest.approx(0.5, abs=0.1)
-
-
-async def test_a_worker_opened_with_a_time_is_shown_then(stage):
-    """Also a time before the first step, or after the last."""
-    worker = stage.app.worker.id
-    for at in (stage.player.begin - 60, stage.player.begin + 0.1):
-        stage.app.post_message(WorkerOpened(worker, at))
-        await stage.pilot.pause()
-        assert stage.app._clock.now() == max(at, stage.player.begin)
 
 
 async def test_the_clock_stays_at_the_end(stage):

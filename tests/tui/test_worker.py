@@ -85,7 +85,7 @@ def test_prompt_is_quoted_with_its_command_whole():
     shown = text(summary(BY_NAME["api-worker"], 60, LOOK))
     for part in ("Would you like to run the following command?", "$ curl -m 3 http://example.com", "2. No"):
         assert any(line.startswith("▏") and part in line for line in shown.splitlines())
-    assert "In no tmux pane" in text(summary(BY_NAME["Pasteur the Younger"], 60, LOOK))
+    assert "No tmux pane is linked" in text(summary(BY_NAME["Pasteur the Younger"], 60, LOOK))
     assert "! below it: waiting-approval Pasteur the Younger" in text(summary(BY_NAME["main"], 80, LOOK))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.codex.policy_formats import read_launcher
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e

@@ -13,6 +13,7 @@ from agentdash.agents.codex.config.argv import parse_arguments, parse_options
 from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import (
     ConfigLayers,
+    Stack,
     find_line,
     parse_config,
     read_config,
@@ -20,7 +21,6 @@ from agentdash.agents.codex.config.files import (
 )
 from agentdash.agents.codex.config.precedence import request, rules_of
 from agentdash.agents.codex.config.reader import CodexRequests, environment_rules, read_request
-from agentdash.agents.codex.config.stack import Stack
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
@@ -316,6 +316,10 @@ def test_old_version_has_the_oldest_measured_rules_unless_it_may_differ(tmp_path
     assert origins('approval_policy = "never"\n', "0.127.0") == (both, "0.145")
     table = 'approval_policy = "never"\nprofile = "x"\n[profiles.x]\nsandbox_mode = "read-only"\n'
     assert origins(table, "0.127.0") == ({RequestLayer.ARGV}, "0.145")
+    proxy = 'approval_policy = "never"\n[sandbox_workspace_write]\nnetwork_access = true\n'
+    proxy += "[features]\nnetwork_proxy = true\n"
+    assert origins(proxy, "0.130.0") == ({RequestLayer.ARGV}, "0.145")
+    assert origins(proxy, "0.171.0") == (both, None)
     assert origins('approval_policy = "never"\n', None) == ({RequestLayer.ARGV}, None)
 
 

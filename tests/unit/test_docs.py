@@ -56,7 +56,7 @@ def test_files_of_the_state_directory() -> None:
     """SECURITY.md lists each file that is kept there."""
     table = (ROOT / "SECURITY.md").read_text("utf-8").partition("## What it writes")[2].partition("\n## ")[0]
     kept = {memory.NAME, attention.NAME, digests.NAME, f"{journal_folder().name}/"}
-    kept |= {"status-*.json", f"status-*{line_file.SUFFIX}", "split.json"}
+    kept |= {"status-*.json", f"status-*{line_file.SUFFIX}"}
     assert {name for name in kept if f"`{name}`" in table} == kept
 
 

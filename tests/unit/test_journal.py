@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agentdash.agents.codex.home import CodexHome
 from agentdash.cli.export import export
 from agentdash.cli.family import playable
 from agentdash.config import Config
@@ -26,6 +27,8 @@ from agentdash.replay.clock import VirtualClock
 from agentdash.replay.family import Family
 from agentdash.replay.index import Mark
 from agentdash.replay.journal import JournalReader, find_overlapping, journal_streams, recordings
+from agentdash.replay.library.library import Library
+from agentdash.replay.library.query import Query
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
 from agentdash.report.timeline_builder import build_report
@@ -394,6 +397,20 @@ async def recording(folder: Path, events: Iterable[e.Event]) -> Path:
     (part,) = folder.iterdir()
     os.utime(part, (BORN + 65, BORN + 65))
     return part
+
+
+async def test_recording_is_listed(tmp_path: Path) -> None:
+    part = await recording(tmp_path / "journal", PANES_ALONE)
+    library = Library(CodexHome(tmp_path), VirtualClock(NOW + 100), recordings=tmp_path / "journal")
+    (entry,) = library.entries()
+    assert list(library.fill([entry], lambda: [entry.key])) == []
+    assert (entry.title, entry.recording) == ("Recording of panes and processes", True)
+    assert entry.begun == int(BORN)
+    assert entry.problem is None
+    assert entry.path == part
+    assert entry.took == BORN + 65 - int(BORN)
+    assert Query.parse("is:recording", NOW).matches(entry)
+    assert not Query.parse("!is:recording", NOW).matches(entry)
 
 
 @pytest.mark.parametrize("ending", [(), KILLED], ids=["lives", "killed"])

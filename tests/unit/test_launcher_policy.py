@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agentdash.agents.codex.launcher_policy import read_launcher
+from agentdash.agents.codex.policy_formats import read_launcher
 from agentdash.agents.launchers import read_launcher as read_any_launcher
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.link.process_tree import ProcessTree, find_launcher

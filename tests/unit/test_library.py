@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -19,7 +19,6 @@ import zstandard
 
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.codex.rollout.texts import line_texts
-from agentdash.model.events import CallEnded
 from agentdash.model.states import State
 from agentdash.replay.clock import VirtualClock
 from agentdash.replay.library.entry import Entry, group_families
@@ -33,7 +32,6 @@ from tests.unit.rollout_files import (
     THREAD,
     all_files,
     event,
-    events_of,
     files,
     line,
     response,
@@ -134,12 +132,6 @@ def test_children_are_grouped_with_their_parent(tmp_path: Path) -> None:
     assert family.worst.verdict == "mismatch"
 
 
-def test_cyclic_parents_become_separate_families() -> None:
-    a = Entry("a", Path("a"), 1.0, parent="b")
-    b = Entry("b", Path("b"), 2.0, parent="a")
-    assert [[m.entry.id for m in family.members] for family in group_families([b, a])] == [["b"], ["a"]]
-
-
 def test_long_chain_of_forks() -> None:
     chain = [Entry(str(n), Path(str(n)), float(n), parent=str(n - 1)) for n in range(3_000)]
     (family,) = group_families(chain[::-1])
@@ -160,14 +152,6 @@ def test_invalid_file_has_a_problem(tmp_path: Path, content: bytes, why: str) ->
     assert entry.problem is not None
     assert why in entry.problem
     assert (entry.state, entry.is_unreadable) == (State.UNREACHABLE, True)
-
-
-def test_truncated_compressed_file_has_a_problem(tmp_path: Path) -> None:
-    home = CodexHome(tmp_path)
-    path = write(home, META, ASKED, name=".jsonl.zst")
-    path.write_bytes(path.read_bytes()[:-9])
-    (entry,) = filled(library_of(home))
-    assert entry.problem
 
 
 def test_deleted_file_has_a_problem(tmp_path: Path) -> None:
@@ -221,22 +205,6 @@ def test_thread_whose_rollout_is_held_open_is_running(tmp_path: Path) -> None:
     assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is read from /proc")
-@pytest.mark.parametrize("name", ["make", "bwrap"])
-def test_processes_that_name_a_thread(tmp_path: Path, name: str) -> None:
-    """They are no sign of life without its Codex: any process may name it."""
-    home = CodexHome(tmp_path)
-    thread, _ = write_thread_of(name, home)
-    program = tmp_path / name
-    program.symlink_to("/bin/sleep")
-    with subprocess.Popen([program, "60"], env={"CODEX_THREAD_ID": thread}) as process:
-        try:
-            wait_until_executed(process, program)
-            assert [entry.state for entry in filled(library_of(home))] == [State.EXITED]
-        finally:
-            process.kill()
-
-
 def wait_until_executed(process: subprocess.Popen[bytes], program: Path) -> None:
     """Wait until the arguments of a new process can be read: `Popen` returns in the middle of its exec."""
     while not Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(bytes(program)):
@@ -259,20 +227,6 @@ def drifted_children(folder: Path) -> list[Path]:
         drifted.append(folder / path.name)
         drifted[-1].write_bytes(path.read_bytes().replace(b"danger-full-access", b"read-only"))
     return drifted
-
-
-@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "UTC"])
-def test_start_of_an_old_session_in_any_zone(
-    tmp_path: Path, zone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Names of files have local times; before October 2025 their ids have none."""
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
-    (entry,) = filled(library_of(home_of(tmp_path, *files("0.20.0", "read-only"))))
-    monkeypatch.undo()
-    time.tzset()
-    assert entry.begun is not None
-    assert datetime.fromtimestamp(entry.begun, UTC).strftime("%H:%M:%S") in entry.path.read_text()[:400]
 
 
 def test_tokens_of_a_large_session_are_counted_whole(tmp_path: Path) -> None:
@@ -420,30 +374,11 @@ def test_days_end_where_the_next_begins(zone: ZoneInfo) -> None:
         assert parse_period(f"{local + timedelta(days=1):%Y-%m-%d}", NOW)[0] == end
 
 
-def test_months_and_years(zone: ZoneInfo) -> None:
-    for text, start, end in (
-        ("2026-11", (2026, 11, 1), (2026, 12, 1)),
-        ("2026-12", (2026, 12, 1), (2027, 1, 1)),
-        ("2024-02", (2024, 2, 1), (2024, 3, 1)),
-        ("2026", (2026, 1, 1), (2027, 1, 1)),
-    ):
-        assert parse_period(text, NOW) == tuple(
-            datetime(*day, tzinfo=zone).timestamp() for day in (start, end)
-        )
-
-
 @pytest.mark.parametrize(("name", "days"), [("sunday", 0), ("sat", 1), ("monday", 6), ("today", 0)])
 def test_weekday_is_the_latest_one(zone: ZoneInfo, name: str, days: int) -> None:
     sunday = datetime(2026, 11, 22, 9, tzinfo=zone)
     expected = f"{sunday - timedelta(days=days):%Y-%m-%d}"
     assert parse_period(name, sunday.timestamp()) == parse_period(expected, NOW)
-
-
-def test_moments() -> None:
-    assert parse_period("now", NOW) == (NOW, NOW)
-    assert parse_period("7d", NOW) == (NOW - 7 * DAY, NOW - 7 * DAY)
-    start, end = parse_period("20:15", NOW)
-    assert (time.localtime(start)[:5], end - start) == ((*time.localtime(NOW)[:3], 20, 15), 60)
 
 
 @pytest.mark.parametrize("text", ["whenever", "2026-13", "24:61", "9999", "", "2026-02-30"])
@@ -488,20 +423,6 @@ def test_hit_marks_its_words(tmp_path: Path) -> None:
     (hit,) = hits(home, "needles alle")
     assert [hit.text[a:b] for a, b in hit.marks] == ["alle", "NEEDLES"]
     assert (hit.thread, hit.at) == (THREAD, BORN + 1)
-
-
-def test_search_finds_what_parsing_finds(tmp_path: Path) -> None:
-    """Search finds exactly the outputs that contain the words after parsing the whole file."""
-    paths = all_files()
-    assert paths
-    for path in paths:
-        expected = [
-            e.line
-            for e in events_of(path)
-            if isinstance(e, CallEnded) and "codex_sandbox" in e.output.casefold()
-        ]
-        found = [s.line for s in search([path], "codex_sandbox") if isinstance(s, Hit) and s.what == "output"]
-        assert set(found) == set(expected), path
 
 
 def test_unreadable_file_reports_a_problem(tmp_path: Path) -> None:
@@ -607,11 +528,6 @@ def test_copied_reasoning_is_not_searched(tmp_path: Path) -> None:
         own,
     )
     assert found(home, "pondering") == [("reasoning", 4)]
-
-
-def test_search_finds_what_a_compaction_left(tmp_path: Path) -> None:
-    write(home := CodexHome(tmp_path), META, line("compacted", {"message": "the tests are green"}))
-    assert found(home, "tests green") == [("message", 2)]
 
 
 def test_search_finds_every_text_of_the_recordings() -> None:

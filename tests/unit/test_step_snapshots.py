@@ -11,20 +11,13 @@ from random import Random
 import pytest
 
 from agentdash.agents.session_logs import thread_of_log
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.model.events import Event, PolicySet, ThreadStarted
-from agentdash.model.findings import FindingKind
-from agentdash.model.policy import Policy
 from agentdash.model.states import State
-from agentdash.model.worker import Worker
-from agentdash.replay.cursor import Cursor
 from agentdash.replay.family import Family
 from agentdash.replay.step_snapshots import StepSnapshots
-from agentdash.replay.streams import MergedStream, family_stream
+from agentdash.replay.streams import family_stream
 from agentdash.report.exports import TimelineReport
 from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import RECORDINGS, ROLLOUTS
-from tests.unit.story import CWD, FULL, WORKSPACE
 
 FOLDERS = sorted({path.parent for folder in (RECORDINGS, ROLLOUTS) for path in folder.rglob("*.jsonl")})
 FAMILIES = [folder for folder in FOLDERS if len(list(folder.glob("*.jsonl"))) > 1]
@@ -49,10 +42,6 @@ def test_end_of_a_thread_that_may_go_on_has_settled() -> None:
     paths = sorted((RECORDINGS / "0.169.0" / "full-access").glob("*.jsonl"))
     (worker,) = report(paths, redact=False, ended=False).workers
     assert worker.state is State.COMPLETED
-
-
-def test_families_are_there() -> None:
-    assert len(FAMILIES) > 5
 
 
 @pytest.mark.slow
@@ -82,25 +71,3 @@ def test_reports_of_members_that_ran_at_other_times(
         shifted.append(tmp_path / path.name)
         shifted[-1].write_text(re.sub(r'"timestamp":"([^"]+)', shift, path.read_text()))
     assert_as_by_whole_snapshots(shifted, monkeypatch)
-
-
-def test_policy_of_a_parent_changes_its_children() -> None:
-    cursor = Cursor(MergedStream([]))
-    snapshots = StepSnapshots(cursor)
-
-    def step(*events: Event) -> dict[str, Worker]:
-        cursor.fleet, cursor.at = reduce(cursor.fleet, events), events[-1].at
-        snapshots.touch(events)
-        return {worker.id: worker for worker in snapshots.changed().workers}
-
-    def policy(thread: str, at: float, stated: Policy) -> PolicySet:
-        return PolicySet(thread=thread, at=at, line=3, policy=stated, origin="turn_context")
-
-    parent = ThreadStarted(thread="parent", at=1.0, line=1, cwd=CWD)
-    child = ThreadStarted(thread="child", at=2.0, line=1, cwd=CWD, parent="parent")
-    step(parent, child, policy("child", 3.0, WORKSPACE))
-    # its line was written before the child's, and is read after it
-    changed = step(policy("parent", 2.5, FULL))
-    whole = {worker.id: worker for worker in snapshots.whole().workers}
-    assert [finding.kind for finding in whole["child"].sandbox.findings] == [FindingKind.CHILD_POLICY_DRIFT]
-    assert changed["child"].sandbox == whole["child"].sandbox

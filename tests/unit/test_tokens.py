@@ -13,10 +13,8 @@ import pytest
 from agentdash import prices
 from agentdash.agents.codex.home import open_lines, thread_id
 from agentdash.agents.codex.rollout.reader import RolloutReader, tokens_by_model
-from agentdash.agents.session_logs import reader_of_log
 from agentdash.model import events as e
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
-from agentdash.replay.conversation import TokenFile
 from tests.unit.rollout_files import PARENT, THREAD, event, line, meta, only, read
 
 DATA = Path(__file__).parents[1] / "data"
@@ -113,29 +111,6 @@ def test_the_relevant_lines_alone_have_the_same_tokens() -> None:
     whole = {path: read_all(path) for path in ROLLOUTS}
     assert len(whole) > 150
     assert {path: tokens_by_model(thread(path), open_lines(path)) for path in ROLLOUTS} == whole
-
-
-def test_tokens_of_a_file_are_counted_on_demand(tmp_path: Path) -> None:
-    transcripts = sorted(DATA.glob("claude/*/child-mode/projects/**/*.jsonl"))
-    assert len(transcripts) > 5
-    for path in (*ROLLOUTS, *transcripts):
-        whole = reader_of_log(path, path.stem).read(open_lines(path))
-        counted = [event.by_model for event in whole if isinstance(event, e.TokensCounted)]
-        if path in ROLLOUTS:
-            assert TokenFile(path).read() == read_all(path)
-        else:
-            assert TokenFile(path).read() == counted[-1]
-    growing = tmp_path / ROLLOUTS[-1].name
-    growing.write_bytes(b"")
-    file = TokenFile(growing)
-    assert file.read() == ()
-    for each in ROLLOUTS[-1].read_bytes().splitlines(keepends=True):
-        with growing.open("ab") as written:
-            written.write(each)
-        file.read()
-    assert file.read() == read_all(ROLLOUTS[-1]) != ()
-    growing.unlink()
-    assert file.read() == ()
 
 
 def read_all(path: Path) -> tuple[ModelUsage, ...]:

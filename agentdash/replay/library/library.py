@@ -20,6 +20,7 @@ from agentdash.agents.codex.home import (
     CodexHome,
     begun_at,
     locks,
+    open_lines,
     problem,
     read_names,
     thread_id,
@@ -41,6 +42,7 @@ from agentdash.model.events import (
     ObservationsRecalled,
     ProcessesCounted,
     ProcessSeen,
+    TokensCounted,
 )
 from agentdash.model.fact import FactKind
 from agentdash.model.fleet import Fleet
@@ -51,8 +53,8 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.states import State
 from agentdash.model.thread import RolloutFile, Thread, without_record
+from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Worker
-from agentdash.replay.conversation import TokenFile
 from agentdash.replay.family import unreadable_line
 from agentdash.replay.journal import recordings
 from agentdash.replay.library.entry import RECORDING, Entry, EntryDigests
@@ -61,6 +63,8 @@ from agentdash.store.digests import DigestStore
 
 _MAX_WHOLE_BYTES: Final = 4 << 20
 """Largest file that is read whole: that takes about a tenth of a second."""
+_MAX_COUNTED_BYTES: Final = 256 << 20
+"""Largest file that is read for its tokens: in about a second."""
 _MAX_TITLE_CHARS: Final = 200
 """More than any column shows."""
 
@@ -214,7 +218,7 @@ class Library:
         workers = build_snapshot(self._fleet(entry, read.fleet, thread, now), now).workers
         worker = next((worker for worker in workers if worker.id == entry.id), None)
         entry = _with_verdict(entry, worker) if worker else entry
-        if entry.lacks_usage and (by_model := TokenFile(entry.path).read()):
+        if entry.lacks_usage and (by_model := _all_tokens(entry)):
             entry = replace(entry, by_model=by_model, tokens=sum(each.usage.total for each in by_model))
         if not read.skimmed:
             self._parents[entry.id] = thread.as_parent()
@@ -330,6 +334,22 @@ def _reason(worker: Worker) -> str:
     fact = worker.fact
     is_plain = fact.kind in (FactKind.DONE, FactKind.WORK) and fact.object
     return clean_line(fact.object if is_plain else fact.text, _MAX_TITLE_CHARS)
+
+
+def _all_tokens(entry: Entry) -> tuple[ModelUsage, ...]:
+    """Return the tokens of a session by model; empty if its file is too large, or cannot be read."""
+    from agentdash.agents.codex.rollout.reader import tokens_by_model  # noqa: PLC0415 - large files are rare
+
+    if entry.size > _MAX_COUNTED_BYTES:
+        return ()
+    try:
+        if entry.agent == "codex":
+            return tokens_by_model(entry.id, open_lines(entry.path))
+        reader = reader_of_log(entry.path, entry.id)
+        events = reader.read(line for line in open_lines(entry.path) if b'"usage":' in line)
+    except OSError:
+        return ()
+    return next((event.by_model for event in reversed(events) if isinstance(event, TokensCounted)), ())
 
 
 # ------------------------------------------------------------

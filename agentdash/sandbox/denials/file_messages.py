@@ -42,58 +42,33 @@ _READING: Final = Pattern(
     r"|reading (?:file|from)|FileSystem\.(?:stat|read\w*|access)",
     re.IGNORECASE,
 )
-_OPERATIONS: Final[tuple[tuple[Operation, Pattern], ...]] = (
-    ("sqlite", Pattern(r"database(?! \.git| directory)|SQLITE_|sqlite3?\.", re.IGNORECASE)),
-    (
-        "mkdir",
-        Pattern(
-            r"mkdir|creat(?:e|ing) (?:\w+ ){0,2}(?:director|folder)|create work tree dir"
-            r"|make director|create_dir|makeDirectory"
-            r"|can't make|mkdtemp|makedirs",
-            re.IGNORECASE,
-        ),
+_OPERATIONS: Final[dict[Operation, Pattern]] = {
+    "sqlite": Pattern(r"database(?! \.git| directory)|SQLITE_|sqlite3?\.", re.IGNORECASE),
+    "mkdir": Pattern(
+        r"mkdir|creat(?:e|ing) (?:\w+ ){0,2}(?:director|folder)|make director|create_dir|makeDirectory"
+        r"|create work tree dir|can't make|mkdtemp|makedirs",
+        re.IGNORECASE,
     ),
-    ("rename", Pattern(r"\brename|cannot move|can't move|\bmv: |cannot overwrite|moving ", re.IGNORECASE)),
-    (
-        "delete",
-        Pattern(
-            r"cannot (?:remove|delete|unlink)|can't remove|\bunlink|\brmdir|\brm: |delet|remov", re.IGNORECASE
-        ),
+    "rename": Pattern(r"\brename|cannot move|can't move|\bmv: |cannot overwrite|moving ", re.IGNORECASE),
+    "delete": Pattern(r"cannot unlink|\bunlink|\brmdir|\brm: |delet|remov", re.IGNORECASE),
+    "chmod": Pattern(
+        r"\bchmod|\bchown|\bchgrp|changing (?:permissions|ownership|group)|chang\w+ (?:mode|owner)"
+        r"|setfacl|setxattr",
+        re.IGNORECASE,
     ),
-    (
-        "chmod",
-        Pattern(
-            r"\bchmod|\bchown|\bchgrp|changing (?:permissions|ownership|group)|chang\w+ (?:mode|owner)"
-            r"|setfacl|setxattr",
-            re.IGNORECASE,
-        ),
+    "create": Pattern(
+        r"creat|mktemp|mkstemp|cannot touch|\btouch: |symlink|symbolic link|hard link|\blink |\bln: "
+        r"|mkfifo|mknod|copyfile|FileOutputStream|temporary file",
+        re.IGNORECASE,
     ),
-    (
-        "create",
-        Pattern(
-            r"creat|mktemp|mkstemp|cannot touch|\btouch: |symlink|symbolic link|hard link|\blink |\bln: "
-            r"|mkfifo|mknod|copyfile"
-            r"|FileOutputStream|temporary file",
-            re.IGNORECASE,
-        ),
+    "write": Pattern(
+        r"writ|\bappend|truncat|overwrit|\bsav(?:e|ing)\b|\block(?:ed|ing)?\b|setting times|utime"
+        r"|cannot make|output file|log file|\btee: |\bdd: |\binstall: |for (?:output|appending)"
+        r"|failed to open (?:the file|stream)|file_put_contents|into ",
+        re.IGNORECASE,
     ),
-    (
-        "write",
-        Pattern(
-            r"writ|\bappend|truncat|overwrit|\bsav(?:e|ing)\b|\block(?:ed|ing)?\b|setting times|utime"
-            r"|cannot make|output file|log file"
-            r"|\btee: |\bdd: |\binstall: |for (?:output|writing|appending)|failed to open (?:the file"
-            r"|stream)|file_put_contents|into ",
-            re.IGNORECASE,
-        ),
-    ),
-)
+}
 _GIT: Final = Pattern(r"(?:^|/)\.git(?:/|$)|\.git/")
-_GIT_MESSAGE: Final = Pattern(
-    r"^\s*(?:fatal|error|warning): .*(?:\.git\b|index\.lock|lock ref|object|repository|config file)"
-    r"|^ ! \[remote rejected\]"
-)
-
 _CHAIN: Final = Pattern(
     r"^\s*(?:caused? by\b|cause\b|because\b|reason\b|\d+: |[╰├└│|>*✗×·-])|^\s{2,}\S|^\t|^ \S",
     re.IGNORECASE,
@@ -288,7 +263,7 @@ def _writes(reason: Reason, text: str) -> bool | None:
         return False
     if reason in (Reason.DATABASE, Reason.UNWRITABLE, Reason.MISSING):
         return True
-    return True if any(pattern.search(text) for _, pattern in _OPERATIONS) else None
+    return True if any(pattern.search(text) for pattern in _OPERATIONS.values()) else None
 
 
 def _operation(reason: Reason, text: str, paths: tuple[str, ...]) -> Operation:
@@ -296,7 +271,7 @@ def _operation(reason: Reason, text: str, paths: tuple[str, ...]) -> Operation:
         return "sqlite"
     if reason is Reason.MISSING:
         return "write" if ": open " in text else "mkdir"
-    if any(_GIT.search(path) for path in paths) or _GIT_MESSAGE.search(text):
+    if any(map(_GIT.search, paths)):
         return "git"
     return operation_of(text)
 
@@ -305,7 +280,7 @@ def _operation(reason: Reason, text: str, paths: tuple[str, ...]) -> Operation:
 def operation_of(text: str) -> Operation:
     """Return the operation that the words of a message are about; `write` where they do not show which."""
     text = without_paths(text)
-    return next((operation for operation, pattern in _OPERATIONS if pattern.search(text)), "write")
+    return next((operation for operation, pattern in _OPERATIONS.items() if pattern.search(text)), "write")
 
 
 # ------------------------------------------------------------

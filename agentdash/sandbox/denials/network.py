@@ -68,9 +68,6 @@ _BARE_NOT_PERMITTED: Final = Pattern(
     r"|\bOs \{ code: 1, kind: PermissionDenied",
     re.IGNORECASE,
 )
-_RAW_SOCKET: Final = Pattern(r"^(?:ping|ping6|traceroute|arping|nmap|tcpdump|mtr)\b.*: ", re.IGNORECASE)
-"""Programs that need a privilege for their sockets anywhere."""
-
 _RESOLVE: Final = Pattern(
     r"could ?n(?:o|')t resolve (?:host|proxy)|could not resolve (?:host|proxy)|unable to resolve host"
     r"|failed to resolve ['\"]"
@@ -133,15 +130,6 @@ _NEEDS_HOST: Final = Pattern(
     r"refused|reset|timed out|timeout|ETIMEDOUT|unable to connect|could(?: not|n't) connect|connection error",
     re.IGNORECASE,
 )
-_EXPLAINED: Final = Pattern(
-    r"read timed out|readtimeout|with \d+(?: out of -?\d+)? bytes received|certificate|ssl routines"
-    r"|wrong version number|handshake fail"
-    r"|tlsv1|\bNXDOMAIN\b|the requested URL returned error|command timed out|is the docker daemon running"
-    r"|\b(?:HTTP/[\d.]+|status(?: code)?:?|HTTP error) [45]\d\d\b",
-    re.IGNORECASE,
-)
-"""Something else is the cause: an answer came, or the other side was reached."""
-
 _ACCOUNT_LINES: Final = 12
 """Lines above in which the rest of one account is looked for (chains of causes)."""
 _TRACEBACK_LINES: Final = 60
@@ -159,15 +147,12 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
     line = lines[number]
     if proxy := _PROXY.search(line):
         return Message("connect", certain=True, host=proxy["host"])
-    resolves = _RESOLVE.search(line) is not None
-    if not resolves and _EXPLAINED.search(line):
-        return None
     if _NOT_PERMITTED.search(line) and (found := _not_permitted(lines, number, script)):
         return found
     for operation, certain, words in _NO_SOCKETS:
         if words.search(line):
             return Message(operation, certain=certain)
-    if resolves:
+    if _RESOLVE.search(line):
         return Message("resolve", host=host_in(line))
     if (is_plain := _CONNECT.search(line) is not None) or _GENERIC.search(line):
         needs_host = _NEEDS_HOST.search(line) is not None
@@ -193,7 +178,7 @@ def _not_permitted(lines: Lines, number: int, script: str) -> Message | None:
         host = host_in(line) or host_in("".join(lines.range(number + 1, number + 1)))
         if re.search(r"\blookup ", line):
             return Message("resolve", certain=True, host=host)
-        return Message(operation, certain=_RAW_SOCKET.match(line) is None, host=host)
+        return Message(operation, certain=True, host=host)
     if not _BARE_NOT_PERMITTED.search(line):
         return None
     account = _account(lines, number)

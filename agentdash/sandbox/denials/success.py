@@ -22,9 +22,7 @@ from agentdash.sandbox.denials.programs import (
 
 _SOURCES_FIRST: Final = frozenset(("cp", "ln", "link", "install", "ditto"))
 """Tools that only read their operands but the last."""
-_WRITING_SQL: Final = re.compile(
-    r"\b(?:insert|update|delete|replace|create|drop|alter|vacuum|begin immediate)\b", re.IGNORECASE
-)
+_WRITING_SQL: Final = re.compile(r"\b(?:insert|update|delete|replace|create|drop|alter)\b", re.IGNORECASE)
 _GIT_CONNECTS: Final = frozenset(("fetch", "pull", "push", "clone", "ls-remote", "submodule"))
 _SETS_ONLY: Final = frozenset(("config", "remote", "set", "tag", "-G", "-R"))
 """Arguments of programs that write a host down, and do not connect to it."""
@@ -79,13 +77,10 @@ def _writes(command: RunCommand, target: str, before: set[tuple[str, str]]) -> b
         return any(_is(word.rpartition("of=")[2], target, command) for word in written)
     if not _names(command.raw, target, command.cwd):
         return False
-    if command.name.startswith(("sqlite", *INTERPRETERS)) and any(char.isspace() for char in command.raw):
-        inline = command.name.startswith("sqlite") or any(word in ("-c", "-e", "-") for word in command.words)
-        if inline:
-            return (
-                _WRITING_SQL.search(command.raw) is not None or WRITING_CODE.search(command.raw) is not None
-            )
-    return command.role in (Role.PROGRAM, Role.AGENT) and _program(command) in before
+    writing = _WRITING_SQL if command.name.startswith("sqlite") else WRITING_CODE
+    if (command.is_code or writing is _WRITING_SQL) and writing.search(command.raw):
+        return True
+    return not is_filter(command.name) and _program(command) in before
 
 
 def _is(path: str, target: str, command: RunCommand) -> bool:

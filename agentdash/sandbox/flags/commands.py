@@ -26,7 +26,7 @@ from agentdash.sandbox.flags.parts import (
     joined,
     literal,
 )
-from agentdash.sandbox.flags.snippets import SNIPPETS, awk
+from agentdash.sandbox.flags.snippets import SNIPPETS
 from agentdash.sandbox.flags.state import PROTECTED, Call, Outcome, State, UnreadableError
 from agentdash.sandbox.shell import parse
 
@@ -387,20 +387,6 @@ def _split_entries(call: Call) -> list[Outcome]:
     return call.ends(msgspec.structs.replace(dump, by_nul=False))
 
 
-_SED: Final = re.compile(r"-n /([^/]*)/p")
-_AWK: Final = re.compile(r"(?:-F ?= )?\s*/([^/]*)/\s*(?:\{\s*print(?:\s+\$0)?\s*;?\s*\})?\s*")
-
-
-def _select(call: Call) -> list[Outcome]:
-    """Run `sed -n /pattern/p` or `awk /pattern/`, which succeed also if they have found nothing."""
-    pattern = (_AWK if call.name == "awk" else _SED).fullmatch(_arguments(call))
-    if pattern is None:
-        return awk(call) if call.name == "awk" else call.unknown()
-    search = _translated(pattern[1], "E" if call.name == "awk" else "")
-    found = call.unknown() if search is None else _kept(call, call.stdin, _Search((search,)))
-    return [outcome.changed(status=0) for outcome in found]
-
-
 # ---------------------------------------------------------------- grep
 
 
@@ -528,8 +514,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "cat": _cat,
     **dict.fromkeys(_PASSING, _pass),
     **dict.fromkeys(_SPLITTING, _split_entries),
-    **dict.fromkeys(("sed", "awk"), _select),
-    "wc": lambda call: call.ends(Hole.LINE, "\n"),
     **dict.fromkeys(("grep", "egrep", "fgrep"), _grep),
     **SNIPPETS,
 }

@@ -94,13 +94,6 @@ class Dump(msgspec.Struct, frozen=True):
     """How an entry is written on its line."""
 
 
-class Captured(msgspec.Struct, frozen=True):
-    """What `$(…)` keeps of an output: all but the newlines at its end."""
-
-    outputs: tuple[Parts, ...]
-    """Those that are possible."""
-
-
 class Record(msgspec.Struct, frozen=True):
     """A dictionary of the environment, as Python, Node and jq write it."""
 
@@ -113,7 +106,7 @@ class Errors(msgspec.Struct, frozen=True):
     parts: Parts
 
 
-Part = str | Hole | Other | Dump | Captured | Record | Errors
+Part = str | Hole | Other | Dump | Record | Errors
 Parts = tuple[Part, ...]
 
 ANYTHING: Final[Parts] = (Hole.ANY,)
@@ -231,9 +224,7 @@ class Text:
 
     def _sequence(self, parts: Parts, spans: list[Span]) -> list[Span]:
         """Return where a sequence can end that begins in one of some spans."""
-        for part, following in zip(parts, (*parts, "")[1:], strict=False):
-            if isinstance(part, Captured) and not (isinstance(following, str) and following[:1] == "\n"):
-                part = Hole.ANY  # its last line goes on  # noqa: PLW2901
+        for part in parts:
             if not (spans := self._part(part, spans)):
                 break
             self._places_left -= len(spans)
@@ -255,9 +246,6 @@ class Text:
                 return _merged(span for low, high in spans for span in self._other(part, low, high))
             case Dump():
                 return self._dump(part, spans)
-            case Captured(outputs=outputs):
-                ends = _merged(span for output in outputs for span in self._sequence(output, spans))
-                return _merged((self._stripped(low), high) for low, high in ends)
             case Record():
                 return self._record(part, spans)
             case Errors(parts=parts):
@@ -272,12 +260,6 @@ class Text:
                 found.append((at + size, at + size))
                 at = self.text.find(literal, at + 1, high + size)
         return found
-
-    def _stripped(self, at: int) -> int:
-        """Return where text ends without the newlines in front of a place."""
-        while at > 0 and self.text[at - 1] == "\n":
-            at -= 1
-        return at
 
     def _any(self, spans: list[Span]) -> list[Span]:
         return [(spans[0][0], self.end)]

@@ -11,7 +11,6 @@ from agentdash.model.observation import SANDBOX_FLAG
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
     FLAGS,
-    Captured,
     Dump,
     FlagLine,
     Hole,
@@ -76,12 +75,6 @@ def _python(call: Call) -> list[Outcome]:
     except (_UnknownError, SyntaxError, ValueError, RecursionError, MemoryError):
         return call.unknown()
 
-
-_OPPOSITES: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.NotIn: ast.In,
-    ast.NotEq: ast.Eq,
-    ast.IsNot: ast.Is,
-}
 
 Value: TypeAlias = "Parts | bool | list[Value] | dict[str, Value] | None"
 """What an expression gives: text, True or False, a list or tuple, a dictionary, None."""
@@ -201,28 +194,19 @@ class _Program:
         match expression:
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 return not self._is_true(inner)
-            case ast.BoolOp(op=ast.And(), values=values):
-                return all(map(self._is_true, values))
-            case ast.Compare(left=left, ops=[operator], comparators=values) if type(operator) in _OPPOSITES:
-                return not self._is_true(ast.Compare(left, [_OPPOSITES[type(operator)]()], values))
             case ast.Compare(left=left, ops=[ast.In()], comparators=[right]) if self._is_environment(right):
                 value = self._value(left)
                 if not isinstance(value, tuple) or (name := literal(value)) not in FLAGS:
                     raise _UnknownError
                 return self._state.world.value(name or "") is not None
-            case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-                return self._value(left) is None
-            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                value = self._value(left)
-                result = are_equal(value, _text(right)) if isinstance(value, tuple) else False
-            case _:
-                value = self._value(expression)
-                result = None if isinstance(value, tuple) else bool(value)
-                if isinstance(value, tuple) and (is_empty := are_equal(value, "")) is not None:
-                    result = not is_empty
-        if result is None:
+            case ast.Compare():
+                raise _UnknownError
+        value = self._value(expression)
+        if not isinstance(value, tuple):
+            return bool(value)
+        if (is_empty := are_equal(value, "")) is None:
             raise _UnknownError
-        return result
+        return not is_empty
 
     def _value(self, expression: ast.expr) -> Value:
         """Return what an expression gives."""
@@ -269,45 +253,25 @@ class _Program:
 
     def _called(self, function: ast.expr, words: list[ast.expr], *, has_options: bool) -> Value:
         """Return what a call gives."""
-        match function, words:
-            case ast.Attribute(value=inner, attr="get"), [key, *default] if self._is_environment(inner):
+        match ast.unparse(function), function, words:
+            case "os.environ.get" | "environ.get" | "os.getenv" | "getenv", _, [key, *default]:
                 value = self._variable(key)
                 return self._value(default[0]) if value is None and default else value
-            case _, [key, *default] if ast.unparse(function) in ("os.getenv", "getenv"):
-                value = self._variable(key)
-                return self._value(default[0]) if value is None and default else value
-            case ast.Name(id="repr"), [inner]:
+            case "repr", _, [inner]:
                 return _quoted(self._value(inner))
-            case ast.Name(id="bool"), [inner]:
-                return self._is_true(inner)
-            case ast.Name(id="dict"), [inner] if self._is_environment(inner):
+            case "dict", _, [inner] if self._is_environment(inner):
                 return self._record(inner)
-            case ast.Attribute(value=ast.Name(id="json"), attr="dumps"), [inner]:
+            case "json.dumps", _, [inner]:
                 dumped = self._value(inner)
                 if isinstance(dumped, dict) and not has_options:
                     return _dumped(dumped)
                 if isinstance(dumped, tuple) and dumped and isinstance(dumped[0], Record):
                     return dumped
-            case ast.Attribute(value=ast.Constant(value=str(separator)), attr="join"), [inner]:
-                return self._joined(separator, inner)
+            case _, ast.Attribute(value=ast.Constant(value=str(separator)), attr="join"), [inner]:
+                values = self._value(inner)
+                if isinstance(values, list) and all(isinstance(value, tuple) for value in values):
+                    return joined((value for value in values if isinstance(value, tuple)), separator)
         raise _UnknownError
-
-    def _joined(self, separator: str, inner: ast.expr) -> Parts:
-        match inner:
-            case ast.Call(func=ast.Name(id="sorted"), args=[ast.expr() as unsorted], keywords=[]):
-                inner = unsorted
-        match inner:
-            case (
-                ast.GeneratorExp(elt=element, generators=[loop])
-                | ast.ListComp(elt=element, generators=[loop])
-            ):
-                if self._is_environment(loop.iter) and separator == "\n":
-                    printed: list[ast.stmt] = [ast.Expr(ast.Call(ast.Name("print"), [element], []))]
-                    return (Captured((self._looped(loop.target, loop.iter, loop.ifs, printed),)),)
-        values = self._value(inner)
-        if not isinstance(values, list) or not all(isinstance(value, tuple) for value in values):
-            raise _UnknownError
-        return joined((value for value in values if isinstance(value, tuple)), separator)
 
     def _dictionary(self, key: ast.expr, value: ast.expr, loop: ast.comprehension) -> Value:
         if not self._is_environment(loop.iter):
@@ -493,7 +457,7 @@ def _jq(call: Call) -> list[Outcome]:
     return call.ends(default if quote else default.strip('"'), "\n")
 
 
-def awk(call: Call) -> list[Outcome]:
+def _awk(call: Call) -> list[Outcome]:
     """Run `awk 'BEGIN { print … }'`."""
     match = re.fullmatch(
         r"\s*BEGIN\s*\{\s*print\b([^{};|>]*);?\s*\}\s*", "".join(t or "" for t in call.texts)
@@ -516,4 +480,5 @@ SNIPPETS: Final[dict[str, Callable[[Call], list[Outcome]]]] = {
     **dict.fromkeys(("python", "python3"), _python),
     "node": _node,
     "jq": _jq,
+    "awk": _awk,
 }

@@ -12,7 +12,6 @@ from agentdash.sandbox.flags.parts import (
     ANYTHING,
     FLAGS,
     OWN,
-    Captured,
     Dump,
     Errors,
     FlagLine,
@@ -135,7 +134,7 @@ class State(msgspec.Struct, frozen=True):
 def _may_break(part: Part) -> bool:
     """Return whether there may be a newline in a part of a value."""
     has_break = isinstance(part, str) and "\n" in part
-    return has_break or part in (Hole.ANY, Hole.QUIET) or isinstance(part, Captured)
+    return has_break or part in (Hole.ANY, Hole.QUIET)
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -10,8 +10,6 @@ from agentdash.sandbox.flags.commands import CHANGING, environment, known_names,
 from agentdash.sandbox.flags.parts import (
     ANYTHING,
     STEM,
-    Captured,
-    Dump,
     Errors,
     Hole,
     Other,
@@ -355,8 +353,6 @@ def expand(word: shell.Word, state: State, *, splits: bool = True) -> Parts | No
 
 def _may_split(value: Parts) -> bool:
     """Return whether a value without quotes around it may become several words, or other ones."""
-    if any(isinstance(part, Captured) for part in value):
-        return True
     return any(isinstance(part, str) and _SPLITTING.search(part) for part in value)
 
 
@@ -375,26 +371,12 @@ def _parameter(parameter: shell.Parameter, state: State) -> Parts:
         return (Hole.LINE,)
     if not operator:
         return value or ()
-    match value:
-        case (Captured(outputs=outputs),) if operator == ":-":
-            default = (*_argument(parameter, state), "\n")
-            return (Captured(tuple(output or default for output in map(_known, outputs))),)
     present = value is not None and _is_present(value, operator)
     if operator not in (":-", "-", ":+", "+") or present is None:
         return ANYTHING
     if present != ("-" in operator):
         return _argument(parameter, state)
     return (value or ()) if present else ()
-
-
-def _known(output: Parts) -> Parts:
-    """Return an output that is certainly empty, or certainly not; otherwise anything."""
-    text = literal(output)
-    if text is not None:
-        return output if text.strip("\n") else ()
-    dumps = [part for part in output if isinstance(part, Dump)]
-    is_there = any(dump.needed or any(line.certain for line in dump.lines) for dump in dumps)
-    return output if is_there or len(dumps) < len(output) else ANYTHING
 
 
 def _is_present(value: Parts, operator: str) -> bool | None:
@@ -424,8 +406,7 @@ def _substitution(script: shell.Script, state: State) -> Parts:
         return _stripped(outputs[0])
     if all(map(_is_one_line, outputs)):
         return (Hole.LINE,)
-    is_known = all(isinstance(part, str | Other | Dump) for output in outputs for part in output)
-    return (Captured(tuple(outputs)),) if is_known else ANYTHING
+    return ANYTHING
 
 
 def _stripped(output: Parts) -> Parts:

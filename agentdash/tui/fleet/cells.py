@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from typing import Final
 
 from rich.cells import cell_len
 
@@ -15,14 +15,11 @@ from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
 from agentdash.prices import cost, cost_text
-from agentdash.tui.fleet.rows import Row
+from agentdash.tui.fleet.columns import Column, Item, Layout
 from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
-from agentdash.tui.primitives.columns import Column, Columns, Layout
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import Glyphs, Look, sign
 from agentdash.tui.worker.usage import context_share, is_nearly_full
-
-Item: TypeAlias = tuple[Row, Worker]
 
 CARDS_BELOW_CELLS: Final = 50
 """In a narrower list, workers that need the user have their names on a line of their own, and others lose
@@ -73,28 +70,28 @@ def fact_line(fact: Fact, cells: int, look: Look, tone: Tone = "") -> Line:
     return (Span(before, "muted"), shown) if before else (shown,)
 
 
-def row_lines(item: Item, layout: Layout[Item], cells: int, look: Look) -> list[Line]:
+def row_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
     """Return the lines of a worker, without the gutter: more than one only if it needs the user."""
     worker = item[1]
     if not worker.needs_you:
         return [layout.line(item, look)]
     fact = fact_of(worker)
     if cells < CARDS_BELOW_CELLS:
-        head = (_sign(worker, look), *_name(item, cells - _AGE_CELLS - 3, look))
+        head = (_sign(worker, look), *_name_cell(item, cells - _AGE_CELLS - 3, look))
         age_ = Span(in_state_for(worker, look), "waited")
         first = justify(head, (age_,), cells, look.glyphs.ellipsis)
         return [first, *_need(fact, cells - _INDENT, look)]
-    if cell_len(f"{fact.what} {fact.object}") <= layout.main.cells:
+    if cell_len(f"{fact.what} {fact.object}") <= layout.main_cells:
         return [layout.line(item, look)]
     words, rest = fact.what, fact.object
     if not words:
-        words, *pieces = wrap(rest, layout.main.cells)
+        words, *pieces = wrap(rest, layout.main_cells)
         rest = " ".join(pieces)
-    column = sum(placed.cells + 1 for placed in layout.left)
+    column = layout.main_at
     indent = column if cell_len(rest) <= cells - column else _INDENT
     shown = elide_object(rest, cells - indent, look.glyphs.ellipsis, fact.form)
     tone: Tone = "muted" if fact.what else "strong"
-    main = (Span(elide(words, layout.main.cells, look.glyphs.ellipsis), tone),)
+    main = (Span(elide(words, layout.main_cells, look.glyphs.ellipsis), tone),)
     return [layout.line(item, look, main=main), (Span(" " * indent), Span(shown, "strong"))]
 
 
@@ -145,7 +142,7 @@ def _sign_cell(item: Item, _: int, look: Look) -> Line:
     return (state._replace(text=state.text[:1]),)
 
 
-def _name(item: Item, cells: int, look: Look) -> Line:
+def _name_cell(item: Item, cells: int, look: Look) -> Line:
     """Return a name in exactly so many cells, with the lines of its tree, and what distinguishes it."""
     row, worker = item
     mark = look.glyphs.ellipsis
@@ -240,41 +237,21 @@ def _from(least: int, width: int) -> Callable[[int, Glyphs], int]:
     return lambda cells, _: width if cells >= least else 0
 
 
-COLUMNS: Final = Columns[Item](
-    left=(
-        Column(title="", width=lambda *_: 1, cell=_sign_cell),
-        Column(
-            title="WORKER",
-            width=lambda cells, _: max(16, min(32, cells * 22 // 100)),
-            cell=_name,
-            sorts="name",
-        ),
+COLUMNS: Final = (
+    Column("", lambda *_: 1, _sign_cell),
+    Column("WORKER", lambda cells, _: max(16, min(32, cells * 22 // 100)), _name_cell, sorts="name"),
+    Column("WHAT", None, _what_cell, sorts="attention"),
+    Column("AGENT", _from(_ALL_FROM_CELLS, _AGENT_CELLS), _agent_cell, needs="agents"),
+    Column("WHERE", _from(_WHERE_FROM_CELLS, _WHERE_CELLS), _where_cell, needs="places"),
+    Column("SANDBOX", _sandbox_width, _sandbox_cell),
+    Column("ACTIVITY", _from(_ALL_FROM_CELLS, MINUTES), _activity_cell, sorts="activity"),
+    Column(
+        "CTX", _from(_CONTEXT_FROM_CELLS, _CONTEXT_CELLS), _context_cell, align_right=True, sorts="tokens"
     ),
-    main=Column(title="WHAT", width=lambda *_: 1, cell=_what_cell, sorts="attention"),
-    right=(
-        Column(title="AGENT", width=_from(_ALL_FROM_CELLS, _AGENT_CELLS), cell=_agent_cell, needs="agents"),
-        Column(title="WHERE", width=_from(_WHERE_FROM_CELLS, _WHERE_CELLS), cell=_where_cell, needs="places"),
-        Column(title="SANDBOX", width=_sandbox_width, cell=_sandbox_cell),
-        Column(
-            title="ACTIVITY", width=_from(_ALL_FROM_CELLS, MINUTES), cell=_activity_cell, sorts="activity"
-        ),
-        Column(
-            title="CTX",
-            width=_from(_CONTEXT_FROM_CELLS, _CONTEXT_CELLS),
-            cell=_context_cell,
-            align_right=True,
-            sorts="tokens",
-        ),
-        Column(
-            title="COST",
-            width=_from(_ALL_FROM_CELLS, _COST_CELLS),
-            cell=_cost_cell,
-            align_right=True,
-            sorts="cost",
-            needs="costs",
-        ),
-        Column(title="FOR", width=lambda *_: _AGE_CELLS, cell=_age_cell, align_right=True, sorts="age"),
+    Column(
+        "COST", _from(_ALL_FROM_CELLS, _COST_CELLS), _cost_cell, align_right=True, sorts="cost", needs="costs"
     ),
+    Column("FOR", lambda *_: _AGE_CELLS, _age_cell, align_right=True, sorts="age"),
 )
 
 

@@ -15,13 +15,13 @@ from textual.message import Message
 
 from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.tui.fleet.cells import COLUMNS, Item, row_lines
+from agentdash.tui.fleet.cells import COLUMNS, row_lines
+from agentdash.tui.fleet.columns import Item, Layout, layout
 from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.choices import Choices
-from agentdash.tui.primitives.columns import Layout
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import GROUP_TONES, UNICODE, Glyphs, Look
-from agentdash.tui.view import View
+from agentdash.tui.view import View, WorkerPointed
 
 _EDGES_CELLS: Final = 2
 """The cursor before a row, and the margin between its last column and the scroll bar."""
@@ -58,20 +58,13 @@ def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int) -> list[L
 class FleetList(Choices):
     """The rows of the fleet. The cursor stays on its worker when rows move."""
 
-    class CursorMoved(Message):
-        """Another worker was selected by key or mouse."""
-
-        def __init__(self, worker: str) -> None:
-            self.worker = worker
-            super().__init__()
-
     class Opened(Message):
         """A worker was double-clicked."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name for it
         super().__init__(id=id)
         self.rows: tuple[Row, ...] = ()
-        self.column_layout: Layout[Item] = COLUMNS.layout(80, UNICODE)
+        self.column_layout: Layout = layout(COLUMNS, 80, UNICODE)
         self._by_id: Mapping[str, Worker] = {}
         self._look: Look | None = None
         self._heights: dict[str, int] = {}
@@ -100,10 +93,10 @@ class FleetList(Choices):
 
     def set_layout(self, glyphs: Glyphs, features: Collection[str]) -> None:
         """Fit the rows into the present width, with the columns that these workers have values for."""
-        layout = COLUMNS.layout(self._cells, glyphs, features)
-        if layout == self.column_layout:
+        new = layout(COLUMNS, self._cells, glyphs, features)
+        if new == self.column_layout:
             return
-        self.column_layout = layout
+        self.column_layout = new
         self._heights.clear()
         self._drawn.clear()
         self.repaint()
@@ -197,7 +190,7 @@ class FleetList(Choices):
 
     def cursor_moved(self) -> None:
         """Post the worker under the cursor."""
-        self.post_message(self.CursorMoved(self.rows[self.cursor].id))
+        self.post_message(WorkerPointed(self.rows[self.cursor].id))
 
     def item_opened(self) -> None:
         """Post that a worker was double-clicked."""

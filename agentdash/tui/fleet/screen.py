@@ -144,9 +144,9 @@ class FleetScreen(Page):
         """Show or hide the rows of past workers."""
         self.arrangement = self.arrangement._replace(shows_past=not self.arrangement.shows_past)
 
-    def cycle_from(self, start: str | None, step: int) -> list[str]:
-        """Return the ids of all rows, beginning after `start` (step 1) or before it (-1), and wrapping."""
-        ids = [row.id for row in self.rows][::step]
+    def cycle_from(self, start: str | None) -> list[str]:
+        """Return the ids of all rows, beginning after `start`, and wrapping."""
+        ids = [row.id for row in self.rows]
         after = ids.index(start) + 1 if start in ids else 0
         return ids[after:] + ids[:after]
 

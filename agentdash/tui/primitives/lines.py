@@ -77,18 +77,19 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             return
         top = self.scroll_offset.y
         before, self._painted = self._painted, {}
-        for y in range(top, min(height, top + self.size.height)):
-            self._painted[y] = line = self.line_at(y)
+        for y in range(top, top + self.size.height):
+            self._painted[y] = line = self.line_at(y) if y < height else BLANK
             if (old := before.get(y)) != line:
                 start, end = (0, None) if old is None else difference(old, line)
                 self.refresh(Region(start, y - top, (end or self.size.width) - start, 1))
 
     def _fits_into_bar(self, height: int) -> bool:
-        """Set another height of the content, where it is scrolled by a bar before and after: without a layout
-        of the whole screen."""
+        """Set another height of the content, if it has a scroll bar before and after: without a layout of the
+        whole screen."""
         least = self.size.height
-        is_scrolled = self.show_vertical_scrollbar and 0 < least < min(height, self.virtual_size.height)
-        if not is_scrolled or self.scroll_offset.y > height - least:
+        has_bar = self.styles.overflow_y == "scroll" or least < min(height, self.virtual_size.height)
+        is_kept = self.show_vertical_scrollbar and least > 0 and has_bar
+        if not is_kept or self.scroll_offset.y > max(0, height - least):
             return False
         self.set_reactive(ScrollView.virtual_size, Size(1, height))
         self.vertical_scrollbar.window_virtual_size = height

@@ -79,18 +79,6 @@ def padded(text: str, cells: int, tone: Tone = "") -> Line:
     return Span(elide(text, cells, ""), tone), Span(" " * (cells - cell_len(text)))
 
 
-def without_start(line: Sequence[Span], cells: int) -> Line:
-    """Return the line without its first `cells`."""
-    out: list[Span] = []
-    for span in line:
-        room = cell_len(span.text)
-        if cells < room:
-            text = set_cell_size(span.text[::-1], room - cells)[::-1] if cells else span.text
-            out.append(span._replace(text=text))
-        cells = max(0, cells - room)
-    return tuple(out)
-
-
 def paragraph(
     text: str, cells: int, tone: Tone = "", *, head: Sequence[Span] = (), indent: int = 0, cap: int = 0
 ) -> list[Line]:

@@ -23,7 +23,7 @@ from agentdash.tui.options import Feed, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Tone
-from agentdash.tui.theme import ASCII, Look
+from agentdash.tui.theme import Look
 from agentdash.tui.transport.bar import MARKED, Mark, Player, Track, Transport, legend, sign_of
 from agentdash.tui.view import ViewScreen
 from agentdash.tui.worker.screen import WorkerScreen
@@ -100,7 +100,7 @@ class ReplayApp(AgentDash):
 
     def more_signs(self) -> list[tuple[str, Tone, str]]:
         """Return the signs of the transport bar."""
-        return legend(self.glyphs)
+        return legend()
 
     def read_until(self) -> float:
         """Return the time shown: nothing later is known."""
@@ -144,9 +144,6 @@ class ReplayApp(AgentDash):
                     bar.show(self._player, look)
         if self._lone is not None and self._lone.is_mounted:
             self._lone.query_one(Footer).show_hints((*HINTS, "tab-right", "quit", "help"))
-        if notice := self._player.notice:
-            self._player.notice = ""
-            self.show_message(notice)
 
     async def action_back(self) -> None:
         """Close this screen, unless it is that of the only session."""
@@ -176,7 +173,7 @@ class ReplayApp(AgentDash):
             so_far = f" so far: {read:.0%} has been read" if read < 1 else ""
             self.show_message(f"No {'later' if direction > 0 else 'earlier'} {name}{so_far}.")
         elif target in _WRAPS:
-            sign, _, text = sign_of(player.marks & marks, ascii_only=self.glyphs is ASCII)
+            sign, _, text = sign_of(player.marks & marks)
             self.show_message(f"{sign} {text}")
         self.draw()
 
@@ -234,13 +231,11 @@ class ReplayApp(AgentDash):
         self._search = search
         self._hits = sorted(search.hits, key=lambda hit: (hit.at, hit.thread, hit.line))
         self._hit = None
-        self.action_match(1)
+        self.action_match()
 
-    def action_match(self, step: int) -> None:
-        """Go to the next (1) or previous (-1) text that was found, and pause; behind the last is the first.
-
-        The first step is from the present moment on.
-        """
+    def action_match(self) -> None:
+        """Go to the next text that was found, the first time from the present moment on, and pause; behind
+        the last is the first."""
         if (search := self._search) is None:
             self.show_message("Nothing to repeat yet: / finds texts in this session.")
             return
@@ -249,10 +244,9 @@ class ReplayApp(AgentDash):
             self.show_message(f"No text of this session has {search.words}{unread}.")
             return
         if self._hit is None:
-            earlier = sum(hit.at < self._clock.now() for hit in self._hits)
-            self._hit = earlier if step > 0 else earlier - 1
+            self._hit = sum(hit.at < self._clock.now() for hit in self._hits)
         else:
-            self._hit += step
+            self._hit += 1
         self._hit %= len(self._hits)
         hit = self._hits[self._hit]
         self._player.pause_at(hit.at)

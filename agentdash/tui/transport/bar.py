@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,19 +18,19 @@ from agentdash.tui.format import clock, date
 from agentdash.tui.primitives.filter_bar import FilterBar
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, width
-from agentdash.tui.theme import ASCII, Glyphs, Look
+from agentdash.tui.theme import ASCII, Look
 
 __all__ = ["MARKED", "Mark", "Player", "Track", "Transport"]
 
-_SIGNS: Final[tuple[tuple[Mark, str, str, Tone, str], ...]] = (
-    (Mark.MISMATCH, "≠", "#", "mismatch", "A sandbox is seen to differ."),
-    (Mark.WAIT, "!", "!", "ask", "A worker starts waiting for you."),
-    (Mark.DENIAL, "⊘", "x", "stuck", "A sandbox denied something."),
-    (Mark.FAILURE, "✗", "e", "stuck", "A command, a turn or a worker failed."),
-    (Mark.ESCALATION, "▴", "^", "ask", "A call asks for more than its policy grants."),
-    (Mark.POLICY, "⋄", "p", "mismatch", "Another policy takes effect."),
+_SIGNS: Final[tuple[tuple[Mark, str, Tone, str], ...]] = (
+    (Mark.MISMATCH, "≠", "mismatch", "A sandbox is seen to differ."),
+    (Mark.WAIT, "!", "ask", "A worker starts waiting for you."),
+    (Mark.DENIAL, "⊘", "stuck", "A sandbox denied something."),
+    (Mark.FAILURE, "✕", "stuck", "A command, a turn or a worker failed."),
+    (Mark.ESCALATION, "▴", "ask", "A call asks for more than its policy grants."),
+    (Mark.POLICY, "→", "mismatch", "Another policy takes effect."),
 )
-"""The marks, the most important first: sign, ASCII sign, tone, meaning."""
+"""The marks, the most important first: sign, tone, meaning. Widgets replace signs by ASCII."""
 _POSITION: Final = ("◉", "O")
 _PLAYED: Final = ("━", "=")
 _AHEAD: Final = ("─", "-")
@@ -59,7 +58,7 @@ class TransportState:
     mode: str
     """`playing`, `paused`, `reading`, `LIVE`."""
     speed: float
-    """Recorded seconds per second; inf: as fast as it can be drawn."""
+    """Recorded seconds per second."""
 
     @classmethod
     def of(cls, player: Player, at: float) -> TransportState:
@@ -143,7 +142,9 @@ class Transport(Vertical):
             yield Lines(id="transport-left", focusable=False)
             yield Track(id="track", focusable=False)
             yield Lines(id="transport-right", focusable=False)
-        yield FilterBar(id="seek", sign="S", hint='words, "a phrase": then n, N; or a time: 20:14, 50%')
+        yield FilterBar(
+            id="seek", sign="S", hint='words, "a phrase", then n: the next; or a time: 20:14, 50%'
+        )
         yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
 
     def show(self, player: Player, look: Look) -> None:
@@ -183,7 +184,7 @@ def bar_ends(state: TransportState, cells: int) -> tuple[Line, Line]:
     if cells < _TRACK_FROM_CELLS:
         return (flag, Span(" "), read_only, *((time,) if cells > 25 else ())), ()
     mode = Span(f" {state.mode:7}", "live" if state.mode == "LIVE" else "strong")
-    speed = Span("  xmax" if math.isinf(state.speed) else f"  x{state.speed:g}", "strong")
+    speed = Span(f"  x{state.speed:g}", "strong")
     if cells < _ONE_LINE_FROM_CELLS:
         return (Span(" "), flag, mode, time, speed, Span("  "), read_only), ()
     day = f" {date(state.at)}" if cells >= _DATE_FROM_CELLS else ""
@@ -198,7 +199,7 @@ def timeline(state: TransportState, marks_per_cell: Sequence[Mark], look: Look) 
     position = min(cells - 1, int(state.share * cells))
     spans: list[Span] = []
     for cell, marks in enumerate(marks_per_cell):
-        sign, tone, _ = sign_of(marks, ascii_only=ascii_only)
+        sign, tone, _ = sign_of(marks)
         if cell == position:
             sign, tone = _POSITION[ascii_only], "marked"
         elif not sign and cell > state.read * cells:
@@ -212,14 +213,11 @@ def timeline(state: TransportState, marks_per_cell: Sequence[Mark], look: Look) 
     return tuple(spans)
 
 
-def legend(glyphs: Glyphs) -> list[tuple[str, Tone, str]]:
+def legend() -> list[tuple[str, Tone, str]]:
     """Return every sign of the track with its tone and its meaning."""
-    return [(simple if glyphs is ASCII else sign, tone, text) for _, sign, simple, tone, text in _SIGNS]
+    return [(sign, tone, text) for _, sign, tone, text in _SIGNS]
 
 
-def sign_of(marks: Mark, *, ascii_only: bool) -> tuple[str, Tone, str]:
+def sign_of(marks: Mark) -> tuple[str, Tone, str]:
     """Return the sign of the most important of some marks, its tone and its meaning; empty without any."""
-    for mark, sign, simple, tone, text in _SIGNS:
-        if marks & mark:
-            return simple if ascii_only else sign, tone, text
-    return "", "", ""
+    return next(((sign, tone, text) for mark, sign, tone, text in _SIGNS if marks & mark), ("", "", ""))

@@ -132,7 +132,7 @@ def _facts(worker: Worker, cells: int) -> list[Line]:
         ("model", worker.model),
         ("turns", str(worker.turns) if worker.turns else None),
         ("file", worker.file),
-        ("pane", f"{pane.key} in {pane.session}:{pane.window}" if pane else worker.pane_there),
+        ("pane", f"{pane.key} in {pane.session}:{pane.window}" if pane else None),
         ("pids", ", ".join(map(str, worker.pids))),
         ("missing", "; ".join(worker.notes)),
         ("tokens", "\n".join(token_lines(worker))),

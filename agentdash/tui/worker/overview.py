@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from rich.cells import cell_len
+
 from agentdash.model.causes import causes, ranked_findings
 from agentdash.model.denials import Remedy
 from agentdash.model.fact import WAITING, FactKind
@@ -51,13 +53,14 @@ def heading(worker: Worker, parent: str | None, cells: int, look: Look) -> Line:
         " ".join(filter(None, (worker.agent.name, worker.agent.version))),
         f"child of {parent}" if parent else "",
         f"on {worker.host}" if worker.host else "",
-        f"window {worker.pane.window}" if worker.pane else "",
+        worker.pane_there or "",
+        f"{'shown in ' * bool(worker.host)}window {worker.pane.window}" if worker.pane else "",
     ]
     after = [cost_words(worker), f"{100 * share:.0f}% context" if share is not None else ""]
     dot = f" {look.glyphs.dot} "
-    taken = sum(len(dot) + len(part) for part in (worker.name, *before, *after) if part)
-    directory = elide_middle(
-        worker.cwd or "", max(_MIN_DIRECTORY_CELLS, cells - taken - 2), look.glyphs.ellipsis
+    room = cells - sum(len(dot) + cell_len(part) for part in (worker.name, *before, *after) if part)
+    directory = (
+        elide_middle(worker.cwd or "", room, look.glyphs.ellipsis) if room >= _MIN_DIRECTORY_CELLS else ""
     )
     about = "".join(dot + part for part in (*before, directory, *after) if part)
     return fit((Span(" "), Span(worker.name, "strong"), Span(about)), cells, look.glyphs.ellipsis)
@@ -132,7 +135,7 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
 def _dialog(pane: Pane | None, cells: int, look: Look) -> list[Line]:
     """Return the last lines of its screen that have words, behind a bar, indented as there."""
     if pane is None:
-        return paragraph("In no tmux pane: answer it in the window in which it runs.", cells, "muted")
+        return paragraph("No tmux pane is linked to it: answer it where it runs.", cells, "muted")
     written = [line.rstrip() for line in pane.screen if any(map(str.isalnum, line))][-_MAX_SCREEN_LINES:]
     margin = min((len(line) - len(line.lstrip()) for line in written), default=0)
     bar = Span(_BAR[look.glyphs is ASCII] + " ", "rule")
@@ -146,7 +149,7 @@ def _fix(remedy: Remedy, cells: int) -> list[Line]:
         key = Span(pad("Y" * presses, 4), "key", "app.copy_remedy")
         head = (Span("Fix  " if presses == 1 else "     ", "title"), key)
         lines += paragraph(text, cells, "strong", head=head)
-        lines += paragraph(what, cells, "muted", indent=9)
+        lines += paragraph(what, cells, "muted", indent=9) if what else []
     return lines
 
 

@@ -89,12 +89,13 @@ class WorkerPanel(Vertical):
         before, self._view = self._view, view
         worker, look = view.worker, view.look
         bar, tab = self.query_one("#tabs", Lines), self.query_one("#tab", Lines)
-        cells = (bar.size.width or self._expected_cells) - 2
+        cells = tab.room or self._expected_cells - 2
         if worker is None or cells < 1:
             bar.show([])
             tab.show(_absent(view, max(1, cells)))
             return
-        bar.show([tab_bar(self.open_tab, cells, look, worker.name if self._is_named else "")])
+        name = worker.name if self._is_named else ""
+        bar.show([tab_bar(self.open_tab, bar.room or self._expected_cells, look, name)])
         is_other = before is None or before.worker is None or before.worker.id != worker.id
         if is_other:
             tab.scroll_home(animate=False, immediate=True)  # a tab that was followed to its end is left there

@@ -39,14 +39,13 @@ from agentdash.tui.theme import SEVERITY_TONES, Look
 _LABEL_CELLS: Final = 15
 """The longest label, ` CODEX_SANDBOX`, and a space."""
 _MAX_COLUMN_CELLS: Final = 34
-_MIN_COLUMN_CELLS: Final = 10
-"""Narrower columns would break within words."""
-_REMARK_BESIDE_FROM_CELLS: Final = 70
-"""In a narrower table remarks stand below their rows."""
+_TABLE_FROM_CELLS: Final = 60
+"""In a narrower panel each fact is a line with arrows."""
 _GAP_CELLS: Final = 2
 _AS_CONFIGURED: Final = "as configured"
 _ALWAYS: Final = (LayerField.FILES, LayerField.NETWORK)
-"""The rows that are shown also where nothing differs; other facts only where a finding names them."""
+"""The rows that are shown also where nothing differs. Other facts are shown where a finding names them, or
+where nothing else was observed."""
 _COLUMNS: Final = ("asked", "configured", "actual")
 _COLUMN_OF: Final[Mapping[str, str]] = {
     "requested": "asked",
@@ -81,8 +80,10 @@ def sandbox_rows(sandbox: Sandbox, look: Look) -> list[SandboxRow]:
     for finding in sorted(sandbox.findings, key=lambda each: SEVERITIES.index(each.severity)):
         for field in finding.fields:
             named.setdefault(field.name, []).append((field, finding))
-    names = [name for name in FIELD_LABELS if name in named]
-    rows = [_row(name, sandbox, named.get(name, []), look) for name in (*names, *_ALWAYS)]
+    seen = sandbox.got.values()
+    others = () if any(name in seen for name in _ALWAYS) else seen
+    names = (*(name for name in FIELD_LABELS if name in named), *_ALWAYS, *others)
+    rows = [_row(name, sandbox, named.get(name, []), look) for name in names]
     return list({row.label: row for row in rows if row.cells}.values())
 
 
@@ -122,6 +123,8 @@ def _agreement(name: LayerField, values: Mapping[str, str], sandbox: Sandbox) ->
     """Return what to say of a fact without a finding."""
     if not values["actual"]:
         return "not observed" if values["configured"] else ""
+    if name not in sandbox.got.values():
+        return "by the launcher's arguments"
     if sandbox.got.under_earlier_policy:
         return "observed before the policy changed"
     return _AS_CONFIGURED if _agrees(name, values["actual"], values["configured"]) else ""
@@ -158,26 +161,20 @@ def sandbox_table(sandbox: Sandbox, cells: int, look: Look) -> list[Line]:
     columns = [column for column in _COLUMNS if any(column in row.cells for row in rows)]
     if not columns:
         return [(*padded("Sandbox", _LABEL_CELLS, "title"), Span("Nothing is known of it.", "muted"))]
+    if cells < _TABLE_FROM_CELLS:
+        return [*_chains(rows, columns, cells, look), *_below(sandbox, cells)]
     texts = {column: [column, *(row.cells.get(column, "-") for row in rows)] for column in columns}
     room = cells - _LABEL_CELLS
-    has_remarks = cells >= _REMARK_BESIDE_FROM_CELLS
-    most = min(_MAX_COLUMN_CELLS, room // (len(columns) + has_remarks) - _GAP_CELLS)
-    if most < _MIN_COLUMN_CELLS:
-        return [*_chains(rows, columns, cells, look), *_below(sandbox, cells)]
+    most = min(_MAX_COLUMN_CELLS, room // (len(columns) + 1) - _GAP_CELLS)
     widths = [min(most, max(map(cell_len, texts[column]))) for column in columns]
     rest = room - sum(width + _GAP_CELLS for width in widths)
     at = sandbox.got.at
-    seen = f"observed {stamp(at, look.now)}" if at is not None and has_remarks else ""
-    lines: list[Line] = []
-    for number, row in enumerate([SandboxRow("", {}, seen, "muted"), *rows]):
-        label = f" {row.label}" if number else "Sandbox"
+    heads = [_Cell(column, width, "title") for column, width in zip(columns, widths, strict=True)]
+    seen = _Cell(f"observed {stamp(at, look.now)}" if at is not None else "", rest, "muted")
+    lines = _table_row("Sandbox", [*heads, seen])
+    for number, row in enumerate(rows, 1):
         known = [_Cell(texts[column][number], width) for column, width in zip(columns, widths, strict=True)]
-        if not number:
-            known = [cell._replace(tone="title") for cell in known]
-        beside = [_Cell(row.remark, rest, row.tone)] if has_remarks else []
-        lines += _table_row(label, [*known, *beside])
-        if row.remark and not has_remarks and row.remark != _AS_CONFIGURED:
-            lines += paragraph(row.remark, cells, row.tone, indent=3)
+        lines += _table_row(f" {row.label}", [*known, _Cell(row.remark, rest, row.tone)])
     return [*lines, *_below(sandbox, cells)]
 
 

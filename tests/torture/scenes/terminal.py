@@ -83,7 +83,7 @@ def garbage(stage: Stage) -> Iterator[str]:
 @scene(f"the terminal changes its size {_RESIZES} times at once")
 def resized(stage: Stage) -> Iterator[str]:
     chance = random.Random(1)
-    for arguments in (("demo", "--speed", "20"), ("replay",), ("--no-tmux", "--all")):
+    for arguments in (("demo", "--speed", "16"), ("replay",), ("--no-tmux", "--all")):
         terminal = stage.open_screen(*arguments)
         for _ in range(_RESIZES):
             _resize(terminal, *chance.choice(_SIZES))

@@ -8,9 +8,8 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers
+from agentdash.agents.codex.config.files import ConfigFile, ConfigLayers, Keys, statement
 from agentdash.agents.codex.config.precedence import Asked
-from agentdash.agents.codex.config.stack import Keys, statement
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import RequestField, RequestOrigin
 
@@ -25,10 +24,6 @@ class Ineffective(msgspec.Struct, frozen=True):
     line: int | None
     text: str
     why: str
-
-    def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line is not None else self.file
-        return f"{where}: {self.text} has no effect: {self.why}"
 
 
 def ineffective(layers: ConfigLayers, given: Asked) -> list[Ineffective]:

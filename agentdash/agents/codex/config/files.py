@@ -17,17 +17,19 @@ never opened.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
 import msgspec
 
 from agentdash.agents.codex.config.argv import Arguments
 from agentdash.files import read_text
-from agentdash.model.requested import RequestLayer
+from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
 
 KEPT: Final = frozenset(
@@ -42,16 +44,9 @@ KEPT: Final = frozenset(
 """Top-level keys that are kept: all that the rules look up. The last six belong to `requirements.toml`."""
 _POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
 """Parts of names by which an unknown key was meant to concern the sandbox."""
-_KNOWN_POLICY_KEYS: Final = frozenset(
-    (
-        *(
-            "permission_profile",
-            "include_permissions_instructions",
-            "approval_presets",
-            "sandbox_private_desktop",
-        ),
-        *("guardian_approval", "include_apply_patch_tool"),
-    )
+_KNOWN_POLICY_KEYS: Final = (
+    *("permission_profile", "include_permissions_instructions", "approval_presets"),
+    *("sandbox_private_desktop", "guardian_approval", "include_apply_patch_tool"),
 )
 """Names with such a part that some version has for something else."""
 _MAX_STATEMENT_LINES: Final = 400
@@ -218,12 +213,7 @@ class ConfigLayers(msgspec.Struct, frozen=True):
         where its root is, does not depend on more."""
         is_project_open = bool(self.disabled) and self.trust is None
         has_markers = any(file.get("project_root_markers") is not None for file in self.files)
-        return not (self.problems or is_project_open or has_markers)
-
-    @property
-    def problems(self) -> tuple[ConfigFile, ...]:
-        """Those that could not be read."""
-        return tuple(file for file in self.all if file.problem)
+        return not (is_project_open or has_markers or any(file.problem for file in self.all))
 
 
 def read_layers(home: str, cwd: str, arguments: Arguments, *, root: Path = Path("/")) -> ConfigLayers:
@@ -306,13 +296,10 @@ def _project_folders(cwd: str, root: Path) -> Sequence[str]:
     return folders[::-1]
 
 
-def _parents(cwd: str) -> Iterator[str]:
-    folder = posixpath.normpath(cwd)
-    for _ in range(_MAX_PARENTS):
-        yield folder
-        if folder == "/":
-            return
-        folder = posixpath.dirname(folder)
+def _parents(cwd: str) -> list[str]:
+    """Return a directory and those above it."""
+    folder = PurePosixPath(posixpath.normpath(cwd))
+    return [str(each) for each in (folder, *folder.parents)][:_MAX_PARENTS]
 
 
 def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> list[str]:
@@ -322,3 +309,129 @@ def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> li
         return []
     user = read_config(Path(home, "config.toml"), RequestLayer.USER)
     return wanted if _trust(user, cwd, Path("/")) == "trusted" else []
+
+
+# ---------------------------------------------------------------- settings by layer: files and arguments
+
+
+_MAX_TEXT_CHARS: Final = 200
+Keys = tuple[str, ...]
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A value, and where it is set."""
+
+    value: Any
+    layer: RequestLayer
+    text: str
+    file: str | None = None
+    line: int | None = None
+
+    def origin(self, field: RequestField) -> RequestOrigin:
+        """Return it as the origin of a part of a policy."""
+        return RequestOrigin(field=field, layer=self.layer, text=self.text, file=self.file, line=self.line)
+
+
+class Stack:
+    """The settings of one Codex, by layer, the weakest first.
+
+    Args:
+        files: its configuration files, the weakest first; managed ones are left out here.
+        managed: `managed_config.toml`, if it is to count.
+    """
+
+    def __init__(
+        self, arguments: Arguments, files: Sequence[ConfigFile], managed: ConfigFile | None = None
+    ) -> None:
+        self.arguments = arguments
+        self.typed = _typed_settings(arguments)
+        """What options other than `-c` set."""
+        self._overrides = list(arguments.overrides())
+        above = () if managed is None else (managed,)
+        self._layers: list[Callable[[Keys], Setting | None]] = [
+            self.typed.get,
+            *(partial(setting_of, file) for file in above),
+            self._of_overrides,
+            *(partial(setting_of, file) for file in reversed(files)),
+        ]
+        """Look a key up in one layer; the strongest first."""
+
+    def find(self, *keys: str) -> Setting | None:
+        """Return the strongest setting of a key."""
+        return next((found for layer in self._layers if (found := layer(keys)) is not None), None)
+
+    def look(self, *keys: str) -> Any:
+        """Return the strongest value of a key."""
+        found = self.find(*keys)
+        return None if found is None else found.value
+
+    def find_any(self, *either: Keys) -> tuple[Keys, Setting] | None:
+        """Return the strongest value of keys that exclude each other, with its key; of one layer, the one
+        that is named first here."""
+        for layer in self._layers:
+            for keys in either:
+                found = layer(keys)
+                if found is not None and not isinstance(found.value, Mapping):
+                    return keys, found
+        return None
+
+    def refusal(self) -> str | None:
+        """Return why Codex does not start with these profiles: `[profiles.NAME]` counted through 0.133."""
+        if self.find("profile") is not None:
+            return "`profile` selects no table any more: use -p NAME with NAME.config.toml"
+        named = self.arguments.last("profile")
+        if named is not None and self.find("profiles", named.value) is not None:
+            return f"-p {cap(named.value)} beside [profiles.{cap(named.value)}]: move it to a file of its own"
+        return None
+
+    def _of_overrides(self, keys: Keys) -> Setting | None:
+        """Look a key up in all `-c`: they are one layer, and the last one that sets it counts."""
+        for one in reversed(self._overrides):
+            rest = keys[len(one.keys) :]
+            found = look_up({"": one.value}, ("", *rest)) if keys == (*one.keys, *rest) else None
+            if found is not None:
+                return Setting(found, RequestLayer.ARGV, cap(one.text))
+        return None
+
+
+_TYPED: Final[dict[str, dict[str, str | None]]] = {
+    "sandbox": {"sandbox_mode": None},
+    "full-auto": {"sandbox_mode": "workspace-write", "approval_policy": "on-request"},
+    "approval": {"approval_policy": None},
+    "bypass": {"sandbox_mode": "danger-full-access", "approval_policy": "never"},
+    "approve-for-me": {
+        "sandbox_mode": "workspace-write",
+        "approval_policy": "on-request",
+        "approvals_reviewer": "auto_review",
+    },
+}
+"""Options and the settings that they stand for, the weakest first; None: the value of the option."""
+
+
+def _typed_settings(arguments: Arguments) -> dict[Keys, Setting]:
+    given = [(option, _TYPED[name]) for name in _TYPED if (option := arguments.last(name)) is not None]
+    return {
+        (key,): Setting(option.value if value is None else value, RequestLayer.ARGV, cap(option.text))
+        for option, settings in given
+        for key, value in settings.items()
+    }
+
+
+def setting_of(file: ConfigFile, keys: Keys) -> Setting | None:
+    """Return the setting of a key in a file, or None."""
+    value = file.get(*keys)
+    if value is None:
+        return None
+    return Setting(value, file.layer, statement(keys, value), file.path, file.line(*keys))
+
+
+def statement(keys: Keys, value: Any) -> str:
+    """Return a setting on one line, as in a configuration file."""
+    if isinstance(value, Mapping):
+        return f"[{'.'.join(keys)}]"
+    return cap(f"{'.'.join(keys)} = {json.dumps(value, ensure_ascii=False, default=str)}")
+
+
+def cap(text: str) -> str:
+    """Return a text from a file or an argument on one line, shortened."""
+    return clean_line(text, _MAX_TEXT_CHARS)

@@ -24,11 +24,17 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from agentdash.agents.codex.config.argv import Arguments, Mode, parse_arguments
-from agentdash.agents.codex.config.files import ConfigFile, directory, read_config, read_layers
+from agentdash.agents.codex.config.files import (
+    ConfigFile,
+    Setting,
+    Stack,
+    directory,
+    read_config,
+    read_layers,
+)
 from agentdash.agents.codex.config.precedence import FIRST_MEASURED, ask, request, requested, rules_of
-from agentdash.agents.codex.config.stack import Setting, Stack
 from agentdash.model.command_rules import codex_home_of
-from agentdash.model.policy import TMPDIR
+from agentdash.model.policy import TMPDIR, Network
 from agentdash.model.process import Process
 from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer
 from agentdash.model.thread import Thread
@@ -129,8 +135,10 @@ def read_request(
     stack = Stack(arguments, layers.files, layers.managed_config)
     wanted, given = request(layers, arguments, cwd=cwd)
     measured = rules_of(version)
-    is_old = measured == FIRST_MEASURED and given.refusal is not None
-    is_certain = bool(numbers_of(version)) and not is_old and layers.are_certain
+    # old versions had tables of profiles, and lists of domains that started a proxy
+    may_differ = given.refusal is not None or wanted.policy.network is Network.MEDIATED
+    is_certain = bool(numbers_of(version)) and layers.are_certain
+    is_certain = is_certain and not (measured == FIRST_MEASURED and may_differ)
     is_certain = is_certain and arguments.last("remote") is None
     found = requested(wanted, given if is_certain else None)
     if not is_certain:
