@@ -133,17 +133,6 @@ def test_report_states_what_it_was_made_of() -> None:
     assert MergedStream((), stream.streams).sources == "a recording"
 
 
-def test_workers_of_the_same_name_have_their_ids(tmp_path: Path) -> None:
-    (first,) = session(tmp_path, "same", "true", "", "done").parent.iterdir()
-    other = f"{THREAD[:-6]}abcdef"
-    second = tmp_path / f"rollout-2026-11-20T19-59-47-{other}.jsonl"
-    second.write_bytes(first.read_bytes().replace(THREAD.encode(), other.encode()))
-    report = report_of(first, second)
-    assert {row.worker for row in report.rows} == {f"same ({THREAD[-6:]})", "same (abcdef)"}
-    assert report.main
-    assert report.main.name == f"same ({THREAD[-6:]})"
-
-
 @pytest.mark.parametrize(
     "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
 )
