@@ -262,7 +262,7 @@ PRINTED = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(prompt=WORDS, output=PRINTED, message=WORDS, error=WORDS | st.just(""))
 def test_redacted_export_has_no_word_of_messages_or_outputs(
     tmp_path: Path, prompt: str, output: str, message: str, error: str
