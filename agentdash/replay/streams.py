@@ -118,7 +118,7 @@ class LineReader:
         return line
 
     def _rest(self) -> bytes | None:
-        """Return the last line where it lacks the newline alone."""
+        """Return the last line if only its newline is missing."""
         if self._ends_with_record and not self._dropped and is_record(self._partial):
             line = bytes(self._partial)
             self._partial.clear()
@@ -180,7 +180,7 @@ class EventReader(Protocol):
         ...
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> Sequence[Event]:
-        """Parse lines, the first of which has the line number `first`."""
+        """Parse lines; `first` is the line number of the first one."""
         ...
 
 
@@ -340,7 +340,7 @@ class MergedStream:
 
     @property
     def logs_pending(self) -> bool:
-        """Whether a step of another stream than a recording is left; True where there are only recordings."""
+        """Whether a step of a session log is left; True if there are only recordings."""
         return not self._logs or any(number < self._logs for _, number, _ in self._heads)
 
     def next(self) -> Step | None:

@@ -243,8 +243,8 @@ class Library:
         return self._owners is None or self._owners.owner(entry.id, entry.path, entry.parent) is not None
 
     def _inputs(self, entry: Entry) -> tuple[object, ...]:
-        """Return what an entry is made with besides files of sessions: its name, what was seen
-        of it, and what is asked for."""
+        """Return what an entry depends on apart from session files: its name, what was seen of it, and what
+        was asked for."""
         name = (self._names or {}).get(entry.id)
         memories = self._memories_of(entry.id, entry.parent)
         if entry.agent == "codex":
