@@ -10,8 +10,9 @@ import os
 import re
 import sys
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
@@ -33,28 +34,38 @@ from agentdash.tui import start_up
 
 log = logging.getLogger(__name__)
 
+
+class _Entry(NamedTuple):
+    """A command in the list of `--help`."""
+
+    module: str
+    """That of this package which defines it."""
+    group: str
+    """The heading that it stands below; empty: it is not listed."""
+    summary: str
+
+
 COMMANDS: Final = {
-    "demo": "dashboard",
-    "split": "split",
-    "replay": "replay",
-    "status": "status",
-    "wait": "wait",
-    "line": "line",
-    "metrics": "metrics",
-    "mcp": "mcp",
-    "publish": "publish",
-    "sessions": "sessions",
-    "since": "since",
-    "check": "check",
-    "explain": "explain",
-    "reach": "reach",
-    "remote": "remote",
-    "schema": "schema",
-    "config": "config",
-    "doctor": "doctor",
-    "completion": "completion",
+    "demo": _Entry("dashboard", "Look", "Recorded sessions on the dashboard"),
+    "split": _Entry("split", "Look", "The dashboard in a tmux split"),
+    "explain": _Entry("explain", "Look", "Why a worker has its state and verdict"),
+    "reach": _Entry("reach", "Look", "What workers could write and read now"),
+    "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),
+    "since": _Entry("since", "Look", "What happened since a time"),
+    "status": _Entry("status", "Script", "The workers now, or as they change"),
+    "wait": _Entry("wait", "Script", "Wait until a worker is in some state"),
+    "line": _Entry("line", "Script", "The fleet in a few words, for tmux"),
+    "metrics": _Entry("metrics", "Script", "The fleet for Prometheus"),
+    "publish": _Entry("publish", "Script", "Write what sandboxed agents read"),
+    "mcp": _Entry("mcp", "Script", "Answer agents over MCP"),
+    "check": _Entry("check", "Audit", "Findings and denials of past sessions"),
+    "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
+    "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
+    "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
+    "remote": _Entry("remote", "Set up", "What another host lacks to be watched"),
+    "completion": _Entry("completion", "Set up", "Completion for bash, zsh and fish"),
+    "schema": _Entry("schema", "", "The JSON Schema of a document"),
 }
-"""The module of this package that defines each command."""
 
 
 class _Commands(click.Group):
@@ -66,17 +77,27 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
+        if cmd_name == "help":
+            return _help
         if cmd_name not in COMMANDS:
             return None
         if cmd_name not in start_up.SCREENS:
             start_up.restore()
-        module = importlib.import_module(f"agentdash.cli.{COMMANDS[cmd_name]}")
+        module = importlib.import_module(f"agentdash.cli.{COMMANDS[cmd_name].module}")
         gc.freeze()  # what was imported stays: looking through it for garbage takes 20 ms each time
         gc.enable()  # the program disables it until its command is imported
         command: click.Command = getattr(module, cmd_name)
         if debug_log.OPTION not in command.params:
             command.params.append(debug_log.OPTION)
         return command
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by groups, without importing them, and then the options."""
+        for group, entries in groupby(COMMANDS.items(), key=lambda item: item[1].group):
+            if group:
+                with formatter.section(group):
+                    formatter.write_dl([(name, entry.summary) for name, entry in entries])
+        click.Command.format_options(self, ctx, formatter)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that the arguments name, or fail with the name that was probably meant."""
@@ -111,7 +132,7 @@ class _Commands(click.Group):
     hidden=True,
     help="Exit when this pane of the same tmux server closes.",
 )
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
     """Show what coding agents are doing, why, and their sandboxes: configured and observed.
@@ -131,6 +152,13 @@ def app(context: click.Context, /, close_with: str | None, **given: Any) -> None
 
 
 app.params.append(debug_log.OPTION)
+
+
+@click.command("help")
+@click.argument("names", metavar="[COMMAND]", nargs=-1)
+def _help(names: tuple[str, ...]) -> None:
+    """Print the help of a command."""
+    app.main([*names, "--help"], prog_name="agentdash", standalone_mode=False)
 
 
 def main() -> None:

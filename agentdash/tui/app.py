@@ -63,7 +63,8 @@ class AgentDash(SnapshotApp):
     ) -> None:
         super().__init__(feed, clock, options, on_snapshot, attention)
         self._go_to_pane = go_to_pane
-        self._copied = 0
+        self._copied = ("", 0)
+        """The worker whose remedies were copied last, and how many of them."""
 
     def _chosen(self) -> Worker | None:
         """Return the selected worker; where there is none, say so."""
@@ -261,8 +262,8 @@ class AgentDash(SnapshotApp):
         if not found:
             self.show_message("This worker has no finding with a remedy.")
             return
-        number = self._copied % len(found)
-        self._copied += 1
+        number = self._copied[1] % len(found) if self._copied[0] == worker.id else 0
+        self._copied = (worker.id, number + 1)
         self.copy(found[number], f"{number + 1} of {len(found)}, ")
 
     def action_go_to_pane(self) -> None:

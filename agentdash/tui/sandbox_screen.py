@@ -17,14 +17,13 @@ from agentdash.model.states import Group
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.format import elide, elide_path, pad
 from agentdash.tui.keys import bindings
-from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
 from agentdash.tui.primitives.spans import BLANK, Line, Span, justify
 from agentdash.tui.theme import SEVERITY_TONES, Glyphs, Look
-from agentdash.tui.view import View
+from agentdash.tui.view import View, WorkerPointed
 from agentdash.tui.worker.evidence import cause_details
 from agentdash.tui.worker.screen import WorkerScreen
 
@@ -36,7 +35,6 @@ _CARDS_BELOW_CELLS: Final = 70
 """In a narrower list a worker takes two lines."""
 _WHY_FROM_CELLS: Final = 100
 """In a narrower list the detail below has the causes."""
-_FIX_CELLS: Final = 3
 _MAX_CONFIGURED_CELLS: Final = 21
 """The common policies in words: `workspace, no network`."""
 _SIGN: Final = "  "

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from textual import on
@@ -13,20 +11,17 @@ from textual.events import Event, Key, MouseDown, MouseScrollDown, MouseScrollUp
 from textual.screen import Screen
 from textual.timer import Timer
 
-from agentdash.model.conversation import Conversation
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.fleet.filter import Filter
 from agentdash.tui.fleet.header import title
-from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.fleet.screen import FleetScreen
-from agentdash.tui.messages import WorkerPointed
 from agentdash.tui.options import Feed, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.theme import Look
-from agentdash.tui.view import View, ViewScreen, find_worker
+from agentdash.tui.view import View, ViewScreen, WorkerPointed, find_worker
 from agentdash.tui.worker.file_reading import FileReading
 from agentdash.tui.worker.panel import WorkerPanel
 
@@ -38,15 +33,6 @@ _CLOCK_INTERVAL_S: Final = 1.0
 """Young ages are shown in seconds."""
 _REST_S: Final = 0.1
 """After the cursor has moved, until what shows the selected worker follows: to draw it is most of a key."""
-_CONVERSATION_INTERVAL_S: Final = 1.0
-"""Between two reads of a conversation that goes on: as fast as it can be followed."""
-
-
-def _open_conversation(path: Path) -> Callable[[float], Conversation]:
-    """Return a function that reads the conversation of a session file."""
-    from agentdash.replay.conversation import ConversationFile  # noqa: PLC0415 - the first picture comes first
-
-    return ConversationFile(path).read
 
 
 class SnapshotApp(BaseApp[None]):
@@ -80,9 +66,7 @@ class SnapshotApp(BaseApp[None]):
         self._release: Timer | None = None
         self._rest: Timer | None = None
         """Runs while the cursor does not rest."""
-        self._conversation = FileReading(
-            options.open_conversation or _open_conversation, _CONVERSATION_INTERVAL_S
-        )
+        self._conversation = FileReading(options.open_conversation)
         self._reread: Timer | None = None
         self._view: View | None = None
         """As drawn last."""
@@ -256,10 +240,9 @@ class SnapshotApp(BaseApp[None]):
         self._rest = None
         self.draw()
 
-    @on(FleetList.CursorMoved)
-    def _cursor_moved(self, event: FleetList.CursorMoved) -> None:
-        self.select_worker(event.worker)
-
     @on(WorkerPointed)
     def _worker_pointed(self, event: WorkerPointed) -> None:
-        self.selected_id = event.worker
+        if self.screen is self.root:
+            self.select_worker(event.worker)
+        else:
+            self.selected_id = event.worker

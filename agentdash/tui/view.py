@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
+from textual.message import Message
+
 from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Snapshot, Worker
 from agentdash.tui.theme import Look
@@ -65,6 +67,14 @@ class View:
             times = worker.stalled, worker.pane.drawn_at if worker.pane else None
             yield from (at for at in times if at is not None)
             yield from (call.at for call in worker.calls if call.ended_at is None)
+
+
+class WorkerPointed(Message):
+    """The cursor of a screen is on another worker: keys that act on a worker act on this one."""
+
+    def __init__(self, worker: str) -> None:
+        self.worker = worker
+        super().__init__()
 
 
 @runtime_checkable

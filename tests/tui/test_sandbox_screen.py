@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.sandbox_screen import SandboxScreen, sandbox_rows
+from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.screen import WorkerScreen
 from tests import demo_day
 
@@ -85,8 +86,9 @@ async def test_the_row_under_the_cursor_has_both_sides_and_keys_act_on_it():
         row = app.screen.sandboxes.row
         assert app.worker.id == row.worker.id
         assert row.causes[0].worst.got in " ".join(screen_text(app).split())
-        await pilot.press("Y")
-        assert app.clipboard in [row.causes[0].worst.remedy.once, row.causes[0].worst.remedy.text]
+        await pilot.press("Y", "j", "Y")
+        assert app.worker.id != row.worker.id
+        assert app.clipboard == remedies(app.worker)[0]
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, WorkerScreen)

@@ -206,7 +206,7 @@ async def test_a_replay_shows_nothing_later_than_its_time():
 
 
 async def test_only_what_has_changed_is_read_again():
-    reader = FileReading(lambda path: ConversationFile(path).read, 1.0)
+    reader = FileReading(lambda path: ConversationFile(path).read)
     worker = replace(BY_NAME["main"], file=str(LOG))
     assert reader.wait_s(worker, math.inf) == 0.0
     await reader.read(worker, math.inf)

@@ -405,7 +405,9 @@ def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> Non
 
 def test_version_help_and_schema() -> None:
     assert agentdash("--version").stdout == f"agentdash {__version__}\n"
-    assert "status" in agentdash("--help").stdout
+    listed = agentdash("--help").stdout
+    assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
+    assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout
     assert json.loads(agentdash("schema", "status").stdout)["$id"] == "agentdash.status/1"
 
 

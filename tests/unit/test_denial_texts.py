@@ -234,22 +234,6 @@ def test_a_database_is_named_by_the_command(script: str, text: str) -> None:
     ]
 
 
-def test_a_database_that_nothing_names_is_likely() -> None:
-    assert short(find("hermes kanban complete 7", "Error: unable to open database file")) == [
-        ("filesystem", "sqlite", None, "likely")
-    ]
-
-
-def test_a_database_in_the_workspace_is_an_ordinary_failure() -> None:
-    assert (
-        find(
-            "sqlite3 data/app.db 'select 1'",
-            'Error: unable to open database "data/app.db": unable to open database file',
-        )
-        == ()
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "output", "target"),
     [
@@ -382,11 +366,6 @@ def test_under_full_access_no_word_is_certain() -> None:
     ) == [("network", "connect", "/tmp/tmux-0/default", "likely")]
 
 
-def test_what_codex_took_for_a_denial_is_certain() -> None:
-    found = find("hermes kanban complete 7", "Error: unable to open database file", outcome="denied")
-    assert [d.certainty for d in found] == ["certain"]
-
-
 def test_a_read_only_error_without_a_path_counts_under_a_restricted_policy() -> None:
     assert short(
         find("./tool", 'Error: Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only file system" }')
@@ -489,8 +468,8 @@ def test_what_commands_printed_in_the_sandbox_of_0_169(case: dict[str, Any]) -> 
 
 
 UNSEEN = [json.loads(line) for line in (DATA / "denials_unseen.jsonl").read_text("utf-8").splitlines()]
-"""Commands in the sandbox of 0.169, and some that show such texts or fail for other reasons, written after the
-rules. `shown`: what an output shows to have been denied, by hand."""
+"""Commands in the sandbox of 0.169, and some that show such texts or fail for other reasons, written after
+the rules. `shown`: what an output shows to have been denied, by hand."""
 
 
 def test_what_the_rules_were_not_made_for() -> None:

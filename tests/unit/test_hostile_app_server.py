@@ -17,7 +17,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from agentdash.agents.codex.app_server import ALLOWED_METHODS
+from agentdash.agents.codex.status_feed import ALLOWED_METHODS
 from agentdash.collect.clock import SystemClock
 from agentdash.model.events import SourceSeen, StatusPushed
 from tests.unit.test_status_feed import IDLE, MAIN, feed_of, load_thread, thread

@@ -19,9 +19,8 @@ import pytest
 from websockets.asyncio.server import Server, ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from agentdash.agents.codex import app_server
-from agentdash.agents.codex.app_server import ALLOWED_METHODS, ServerState
-from agentdash.agents.codex.status_feed import StatusFeed
+from agentdash.agents.codex import status_feed
+from agentdash.agents.codex.status_feed import ALLOWED_METHODS, ServerState, StatusFeed
 from agentdash.model.events import Event, SourceSeen, StatusPushed
 from agentdash.model.source import Clock
 from agentdash.replay.clock import VirtualClock
@@ -403,7 +402,7 @@ async def test_malformed_messages_are_counted(
 async def test_silent_server_is_a_problem_and_retried(
     server: AppServer, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_server, "RESPONSE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(status_feed, "RESPONSE_TIMEOUT_S", 0.05)
     server.silent = {"initialize"}
     feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:

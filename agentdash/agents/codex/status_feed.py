@@ -17,7 +17,7 @@ behaves alike in all that was tried):
   unloaded. So at the first sign of a subscription, `turn/started`, which only subscribers receive, the
   connection is closed and opened again: that ends the subscription.
 - **A client's name becomes a part of what the server sends to its model provider**, for all its threads and
-  until the next client names itself: see `app_server.CLIENT_NAME`. A connection is opened only when a thread
+  until the next client names itself: see `CLIENT_NAME`. A connection is opened only when a thread
   has been loaded.
 """
 
@@ -30,18 +30,21 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
-from agentdash.agents.codex.app_server import (
-    RESPONSE_TIMEOUT_S,
-    AppServerConnection,
-    RenamedError,
-    ServerState,
-)
-from agentdash.model.events import Event, SourceSeen
+import msgspec
+from msgspec.structs import replace
+
+from agentdash import __version__
+from agentdash.model.decoders import JsonDecoder
+from agentdash.model.events import Event, SourceSeen, StatusPushed
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import NO_APP_SERVER, Clock
+from agentdash.model.times import possible_time
 from agentdash.peers import UnprovenError, prove
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 _SOCKET: Final = "app-server-control/app-server-control.sock"
 _PROGRAM: Final = re.compile("codex")
@@ -255,3 +258,297 @@ def _connected_detail(state: ServerState) -> str:
 
 def _reason(error: OSError) -> str:
     return clean_line(str(error), 200) or "the app-server does not answer"
+
+
+# ---------------------------------------------------------------- the connection, which only reads
+#
+# `initialize`, list and read the loaded threads, then listen: JSON-RPC over a WebSocket. No method that
+# changes anything is sent, and no request of the server is answered: see `ALLOWED_METHODS`.
+
+
+ALLOWED_METHODS: Final = frozenset(
+    (
+        "initialize",
+        "initialized",
+        "thread/loaded/list",
+        "thread/read",
+    )
+)
+"""The methods that may be sent. The server would accept others too, such as start turns and grant
+approvals."""
+CLIENT_NAME: Final = "codex_app_server_daemon"
+"""The name by which this client introduces itself: that of Codex's own probe of its daemon.
+
+Any other name becomes a part of the User-Agent of all later model requests of the server, whoever's they are,
+and the first one even the `originator` of its threads. Codex exempts two names from that, this one and
+`codex-backend` (`NON_ORIGINATING_CLIENT_NAMES`); with it, requests stay equal (0.160.0, 0.169.0, 0.171.0).
+"""
+RESPONSE_TIMEOUT_S: Final = 2.0
+"""For opening the connection, and again for the response to `initialize`; each takes milliseconds."""
+_MAX_THREADS: Final = 1_000
+"""Loaded threads that are noticed in one connection."""
+_INITIALIZE: Final = "initialize"
+_LIST_LOADED: Final = "thread/loaded/list"
+
+_T = TypeVar("_T")
+_ThreadId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+_Flag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]{1,40}\Z")]
+_STATUS: Final[dict[str, Literal["active", "idle", "not-loaded", "system-error"]]] = {
+    "active": "active",
+    "idle": "idle",
+    "notLoaded": "not-loaded",
+    "systemError": "system-error",
+}
+
+
+class ServerState:
+    """What is kept between connections to the same app-server."""
+
+    def __init__(self) -> None:
+        self.statuses: dict[str, StatusPushed] = {}
+        """The last status of each thread that is loaded."""
+        self.folders: dict[str, str] = {}
+        """The working directories of threads that are loaded."""
+        self.unsubscribed: set[str] = set()
+        """Threads that Codex subscribed this client to, and whose subscription was ended by closing the
+        connection."""
+        self.requests = 0
+        """Requests of the server, left unanswered."""
+        self.malformed = 0
+        """Messages that could not be parsed."""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    type: Literal["active", "idle", "notLoaded", "systemError"]
+    active_flags: tuple[_Flag, ...] = ()
+
+
+class RenamedError(ConnectionError):
+    """A version of Codex that does not exempt this client's name: its requests have changed."""
+
+    def __init__(self) -> None:
+        super().__init__("not used: this Codex names its clients to the model provider")
+
+
+class _Introduction(msgspec.Struct, rename="camel"):
+    """The result of `initialize`."""
+
+    user_agent: str = ""
+    """What the server sends to its model provider from now on."""
+
+
+class _ThreadRef(msgspec.Struct, rename="camel"):
+    """The thread of a notification or request."""
+
+    thread_id: _ThreadId | None = None
+
+
+class _StatusChanged(msgspec.Struct, rename="camel"):
+    """The parameters of `thread/status/changed`."""
+
+    thread_id: _ThreadId
+    status: _Status
+
+
+class _Thread(msgspec.Struct, rename="camel"):
+    id: _ThreadId
+    status: _Status
+    ephemeral: bool = False
+    cwd: str | None = None
+    thread_source: str | None = None
+
+    @property
+    def helper(self) -> bool:
+        """Whether Codex runs it for itself: titles, reviews. Ephemeral threads have no rollout."""
+        return self.ephemeral or self.thread_source == "thread_title"
+
+
+class _ThreadResult(msgspec.Struct):
+    """The parameters of `thread/started`, and the result of `thread/read`."""
+
+    thread: _Thread
+
+
+class _LoadedThreads(msgspec.Struct):
+    """The result of `thread/loaded/list`."""
+
+    data: list[_ThreadId]
+
+
+class _Message(msgspec.Struct):
+    """A response (no method), a notification (no id) or a request; the content is decoded only where it is
+    used."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: msgspec.Raw = msgspec.Raw(b"null")
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    emitted_at: float | None = msgspec.field(default=None, name="emittedAtMs")
+
+
+_message = JsonDecoder(_Message)
+
+
+class AppServerConnection:
+    """One connection to an app-server.
+
+    Args:
+        state: what is kept between connections; updated.
+        now: returns the time of messages without one, unix seconds.
+    """
+
+    def __init__(self, socket: ClientConnection, state: ServerState, now: Callable[[], float]) -> None:
+        self._socket = socket
+        self._state = state
+        self._now = now
+        self._initialized = False
+        self._last_request = 0
+        self._pending: dict[int, str] = {}
+        """Requests without a response, by their number: the thread, `_INITIALIZE` or `_LIST_LOADED`."""
+        self._reading: dict[str, StatusPushed | None] = {}
+        """Threads being read, with the status pushed meanwhile: it waits until the thread is known to be no
+        helper."""
+        self._helpers: dict[str, bool] = {}
+        """Threads that have been read, and whether they are helpers."""
+        self.subscribed = False
+        """Whether Codex has subscribed this client to a thread: the connection has to be closed."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether all requests have got a response."""
+        return not self._pending
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether another thread can be noticed."""
+        return len(self._helpers) + len(self._reading) < _MAX_THREADS
+
+    async def initialize(self) -> None:
+        """Introduce this client and request the list of loaded threads.
+
+        Raises:
+            TimeoutError: no response.
+            RenamedError: the server names this client to its model provider.
+        """
+        info = {"name": CLIENT_NAME, "title": "agentdash", "version": __version__}
+        client: dict[str, object] = {"clientInfo": info}
+        async with asyncio.timeout(RESPONSE_TIMEOUT_S):
+            await self._request("initialize", client, _INITIALIZE)
+            while self._pending:
+                await self.receive()
+        self._initialized = True
+        await self._send("initialized")
+        await self._request("thread/loaded/list", {}, _LIST_LOADED)
+
+    async def receive(self) -> list[StatusPushed]:
+        """Handle the next message; return the statuses that changed with it."""
+        text = await self._socket.recv()
+        try:
+            message = _message.decode(text)
+            at = possible_time((message.emitted_at or 0.0) / 1000) or self._now()
+            match message.method:
+                case None:
+                    return await self._on_response(message, at)
+                case _ if not self._initialized:  # the list of loaded threads will include it
+                    return []
+                case "thread/status/changed":
+                    changed = _decode(message.params, _StatusChanged)
+                    return await self._on_status(_event(at, changed.thread_id, changed.status))
+                case "thread/started":
+                    return self._add_thread(_decode(message.params, _ThreadResult).thread, at)
+            if message.id is not None:
+                self._state.requests += 1
+            if message.id is not None or message.method == "turn/started":
+                self._on_subscription(_decode(message.params, _ThreadRef).thread_id)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            self._state.malformed += 1
+        return []
+
+    async def _on_response(self, message: _Message, at: float) -> list[StatusPushed]:
+        about = self._pending.pop(message.id, _INITIALIZE) if isinstance(message.id, int) else _INITIALIZE
+        if about == _INITIALIZE:
+            if CLIENT_NAME in _decode(message.result, _Introduction).user_agent:
+                raise RenamedError
+            return []
+        if about == _LIST_LOADED:
+            return await self._on_loaded(_decode(message.result, _LoadedThreads).data)
+        pushed = self._reading.pop(about, None)
+        try:
+            return self._add_thread(_decode(message.result, _ThreadResult).thread, at, pushed)
+        except msgspec.MsgspecError:  # an error: the thread has been unloaded meanwhile
+            return [] if pushed is None else self._changed(pushed)
+
+    async def _on_loaded(self, threads: Sequence[str]) -> list[StatusPushed]:
+        """Return the threads unloaded since the last connection; read the others."""
+        unloaded = self._state.statuses.keys() - set(threads)
+        for thread in threads[:_MAX_THREADS]:
+            await self._read_thread(thread)
+        gone = (StatusPushed(at=self._now(), thread=thread, status="not-loaded") for thread in unloaded)
+        return [event for status in gone for event in self._changed(status)]
+
+    async def _read_thread(self, thread: str) -> None:
+        if self._has_room and thread not in self._helpers and thread not in self._reading:
+            self._reading[thread] = None
+            await self._request("thread/read", {"threadId": thread, "includeTurns": False}, thread)
+
+    async def _on_status(self, event: StatusPushed) -> list[StatusPushed]:
+        if event.thread not in self._helpers:  # a child that was just spawned
+            await self._read_thread(event.thread)
+            if event.thread in self._reading:
+                self._reading[event.thread] = event
+            return []
+        return [] if self._helpers[event.thread] else self._changed(event)
+
+    def _add_thread(
+        self, thread: _Thread, at: float, newer: StatusPushed | None = None
+    ) -> list[StatusPushed]:
+        if thread.id not in self._helpers and not self._has_room:
+            return []
+        self._helpers[thread.id] = thread.helper
+        if thread.cwd:
+            self._state.folders[thread.id] = clean_line(thread.cwd)
+        return [] if thread.helper else self._changed(newer or _event(at, thread.id, thread.status))
+
+    def _changed(self, event: StatusPushed) -> list[StatusPushed]:
+        """Return the event if it differs from the last one of its thread."""
+        last = self._state.statuses.pop(event.thread, None)
+        if event.status == "not-loaded":
+            self._state.folders.pop(event.thread, None)
+        else:
+            event = replace(event, cwd=self._state.folders.get(event.thread))
+            self._state.statuses[event.thread] = event
+        return [] if last and (last.status, last.flags) == (event.status, event.flags) else [event]
+
+    def _on_subscription(self, thread: str | None) -> None:
+        # once per thread: if another version subscribes this client again, the connection stays open
+        ended = self._state.unsubscribed
+        if thread and thread not in ended and len(ended) < _MAX_THREADS:
+            ended.add(thread)
+            self.subscribed = True
+
+    async def _request(self, method: str, params: dict[str, object], about: str) -> None:
+        self._last_request += 1
+        self._pending[self._last_request] = about
+        await self._send(method, params, self._last_request)
+
+    async def _send(
+        self, method: str, params: dict[str, object] | None = None, number: int | None = None
+    ) -> None:
+        """Send a message: the only place that does.
+
+        Raises:
+            PermissionError: the method is not one of those that only read.
+        """
+        if method not in ALLOWED_METHODS:
+            raise PermissionError(f"{method} must not be sent: agentdash only reads")
+        message = {"id": number, "method": method, "params": params}
+        content = {key: value for key, value in message.items() if value is not None}
+        await self._socket.send(msgspec.json.encode(content).decode())
+
+
+def _decode(raw: msgspec.Raw, kind: type[_T]) -> _T:
+    return msgspec.json.decode(raw, type=kind)
+
+
+def _event(at: float, thread: str, status: _Status) -> StatusPushed:
+    return StatusPushed(at=at, thread=thread, status=_STATUS[status.type], flags=status.active_flags)

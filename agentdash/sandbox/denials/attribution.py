@@ -254,16 +254,15 @@ def _of_program(
     network: bool,
 ) -> Attribution:
     """Attribute a message to one of the programs that print messages of any form."""
-    name = prefix_of(line, frozenset(c.name for c in programs) | WRITING_TOOLS)
     if not programs:
         return _NOBODY
+    name = prefix_of(line, frozenset(c.name for c in programs) | WRITING_TOOLS)
     unnamed = network and not named
     shown = [c for c in programs if _shows(call, c, named, account) or (unnamed and _connects_by_code(c))]
     command = (shown or [c for c in programs if c.name == name] or programs)[-1]
     if shown and not (command.is_inline and prints_data(command)):
         return Attribution(Strength.TIED, command)
-    in_doubt = (call.script.shows_text and not shown) or _shows_foreign(call)
-    in_doubt = in_doubt or _is_foreign(command, name)
+    in_doubt = (call.script.shows_text and not shown) or _is_foreign(command, name) or _shows_foreign(call)
     return Attribution(Strength.AMBIGUOUS if in_doubt else Strength.OPEN, command)
 
 

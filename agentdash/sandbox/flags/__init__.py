@@ -4,10 +4,9 @@
 the hypotheses under which it can have printed what it printed. A flag is read if all of those agree on it.
 
 1. `reader` compares the output with what the script can print.
-2. `statements` follows the script (parsed by `sandbox.shell`) under one hypothesis (`state`), with `words`,
-   `redirects`, `commands`, `filters` and `snippets`. A program that is not known prints anything; what may
-   change a flag ends the reading.
-3. `parts` are what it can print, `matching` finds them in the output.
+2. `statements` follows the script (parsed by `sandbox.shell`) under one hypothesis (`state`), with `commands`
+   and `snippets`. A program that is not known prints anything; what may change a flag ends the reading.
+3. `parts` are what it can print, and finds that in the output.
 """
 
 from __future__ import annotations

@@ -75,25 +75,24 @@ def _endings(script: str, dialect: str) -> dict[Assumed, tuple[Ending, ...]] | N
     if (tree := parse(script)) is None:
         return None
     found: dict[Assumed, tuple[Ending, ...]] = {}
-    followed: list[tuple[Assumed, set[str], tuple[Ending, ...]]] = []
+    # by the numbers of the flags that the script asked for, and by what was assumed of these
+    followed: dict[tuple[int, ...], dict[Assumed, tuple[Ending, ...]]] = {}
     steps = iter(range(MAX_STEPS))
     for assumed in product(*ASSUMPTIONS.values()):
-        same = [endings for other, asked, endings in followed if _agree(assumed, other, asked)]
-        if not same:
+        endings = None
+        for asked, known in followed.items():
+            endings = endings or known.get(tuple([assumed[number] for number in asked]))
+        if endings is None:
             world = World(dict(zip(FLAGS, assumed, strict=True)), steps)
             try:
                 outcomes = follow(tree, State(world, dialect=dialect, source=script))
             except (UnreadableError, RecursionError):
                 return None
-            same = [tuple([(each, o.status) for o in outcomes for each in arrivals(o.printed)])]
-            followed.append((assumed, world.asked, same[0]))
-        found[assumed] = same[0]
+            endings = tuple([(each, o.status) for o in outcomes for each in arrivals(o.printed)])
+            asked = tuple([number for number, name in enumerate(FLAGS) if name in world.asked])
+            followed.setdefault(asked, {})[tuple([assumed[number] for number in asked])] = endings
+        found[assumed] = endings
     return found
-
-
-def _agree(one: Assumed, other: Assumed, asked: set[str]) -> bool:
-    """Return whether two hypotheses say the same of the flags that a script has asked for."""
-    return all(a == b or name not in asked for name, a, b in zip(FLAGS, one, other, strict=True))
 
 
 def _consistent(

@@ -42,22 +42,13 @@ _MAX_COMMANDS: Final = 2_000
 class Context(StrEnum):
     """Where a command stands: each is a reason why it may not run, or runs elsewhere."""
 
-    NEGATION = "negation"
-    CONDITION = "condition"
-    """In the condition of if, while, until."""
-    IF_BODY = "if-body"
-    LOOP_BODY = "loop-body"
-    CASE_BODY = "case-body"
     AND = "and"
     """On the right of `&&`."""
-    OR = "or"
-    """On the right of `||`."""
-    GUARDED = "guarded"
-    """On the left of `||`: its failure is handled."""
-    FUNCTION = "function"
+    UNSURE = "unsure"
+    """In a condition, a branch, a loop, a function; beside `||`, behind `!`, before `&`: whether it runs, or
+    what its failure means, is decided elsewhere."""
     SUBSHELL = "subshell"
     SUBSTITUTION = "substitution"
-    BACKGROUND = "background"
     NESTED = "nested"
     """In the script of another shell (`bash -c`)."""
 
@@ -127,9 +118,10 @@ class _Walk:
 
     def script(self, script: Script, place: _Place) -> Iterator[Command]:
         for item in script.items:
-            yield from self.node(item.node, place.within(Context.BACKGROUND) if item.background else place)
+            yield from self.node(item.node, place.within(Context.UNSURE) if item.background else place)
 
     def node(self, node: Node, place: _Place) -> Iterator[Command]:
+        unsure = place.within(Context.UNSURE)
         match node:
             case Simple():
                 yield from self._simple(node, place)
@@ -138,47 +130,37 @@ class _Walk:
                 for position, part in enumerate(parts):
                     inner = {"pipeline": number, "position": position, "length": len(parts)}
                     yield from self.node(part, msgspec.structs.replace(place, **inner))
-            case Not(body=body):
-                yield from self.node(body, place.within(Context.NEGATION))
-            case AndOr(left=left, operator=operator, right=right):
-                yield from self.node(left, place.within(Context.GUARDED) if operator == "||" else place)
-                yield from self.node(right, place.within(Context.AND if operator == "&&" else Context.OR))
+            case AndOr(left=left, operator="&&", right=right):
+                yield from self.node(left, place)
+                yield from self.node(right, place.within(Context.AND))
+            case AndOr(left=left, right=right):
+                yield from self.node(left, unsure)
+                yield from self.node(right, unsure)
             case Group(body=body, subshell=subshell):
                 yield from self.script(body, place.within(Context.SUBSHELL) if subshell else place)
             case Compound(body=body, redirects=redirects):
                 yield from self._substitutions(_words_of(redirects), place)
-                yield from self.node(
-                    body, msgspec.structs.replace(place, redirects=(*redirects, *place.redirects))
-                )
+                inner_redirects = (*redirects, *place.redirects)
+                yield from self.node(body, msgspec.structs.replace(place, redirects=inner_redirects))
             case Function(name=name, body=body):
-                inside = msgspec.structs.replace(place, function=name)
-                yield from self.node(body, inside.within(Context.FUNCTION))
-            case _:
-                yield from self._branching(node, place)
-
-    def _branching(self, node: Node, place: _Place) -> Iterator[Command]:
-        match node:
+                yield from self.node(body, msgspec.structs.replace(unsure, function=name))
+            case Not(body=body):
+                yield from self.node(body, unsure)
             case If(branches=branches, otherwise=otherwise):
-                for number, (condition, body) in enumerate(branches):
-                    outer = place.within(Context.IF_BODY) if number else place
-                    yield from self.script(condition, outer.within(Context.CONDITION))
-                    yield from self.script(body, place.within(Context.IF_BODY))
-                if otherwise:
-                    yield from self.script(otherwise, place.within(Context.IF_BODY))
+                for script in (*(each for branch in branches for each in branch), otherwise or Script(())):
+                    yield from self.script(script, unsure)
             case While(condition=condition, body=body):
-                yield from self.script(condition, place.within(Context.CONDITION))
-                yield from self.script(body, place.within(Context.LOOP_BODY))
+                yield from self.script(condition, unsure)
+                yield from self.script(body, unsure)
             case For(words=words, body=body):
                 yield from self._substitutions(words or (), place)
-                yield from self.script(body, place.within(Context.LOOP_BODY))
+                yield from self.script(body, unsure)
             case Case(word=word, items=items):
                 yield from self._substitutions((word,), place)
                 for item in items:
-                    yield from self.script(item.body, place.within(Context.CASE_BODY))
+                    yield from self.script(item.body, unsure)
             case Unsupported(body=body):
-                yield from self.script(body, place.within(Context.LOOP_BODY))
-            case _:
-                pass
+                yield from self.script(body, unsure)
 
     def _next_pipeline(self) -> int:
         self._pipelines += 1

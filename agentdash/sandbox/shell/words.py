@@ -31,21 +31,6 @@ _EXPANSION: Final = re.compile(
     r"(?P<operator>:[-+=?]|[-+=?]|##?|%%?|//?|\^\^?|,,?|@|:)?(?P<argument>.*)\}",
     re.DOTALL,
 )
-_ESCAPE: Final = re.compile(
-    r"\\(?:(?P<letter>[abeEfnrtv\\'\"?])|x(?P<hex>[0-9a-fA-F]{1,2})|(?P<octal>[0-7]{1,3})|(?P<other>.))",
-    re.DOTALL,
-)
-_LETTERS: Final = {
-    "a": "\a",
-    "b": "\b",
-    "e": "\x1b",
-    "E": "\x1b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-}
 _EXPANDS: Final = re.compile(r"\$[\w{($?!#@*]")
 """An expansion that the grammar has left in text."""
 _PLAIN_EXPANSION: Final = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9?$#!@*-])", re.DOTALL)
@@ -179,9 +164,7 @@ class WordConverter:
             return pieces or (Text("", quoted=True),)
         if kind == "raw_string":
             return (Text(raw[1:-1], quoted=True),)
-        if kind == "ansi_c_string":
-            return (_ansi_c(raw),)
-        if kind in ("brace_expression", "translated_string") or (
+        if kind in ("brace_expression", "translated_string", "ansi_c_string") or (
             kind in ("extglob_pattern", "subscript") and tree.children
         ):
             return (Opaque(raw, quoted=False),)
@@ -291,16 +274,3 @@ def _unquoted(raw: str) -> Text:
         raise UnparsedError
     escaped = "\\" in raw and not may_expand(re.sub(r"\\.", "", raw, flags=re.DOTALL))
     return Text(_unescape(raw, UNQUOTED), quoted=escaped)
-
-
-def _ansi_c(raw: str) -> Piece:
-    body = raw[2:-1]
-    if any(match["other"] is not None for match in _ESCAPE.finditer(body)):
-        return Opaque(raw, quoted=True)
-    return Text(_ESCAPE.sub(_decoded, body), quoted=True)
-
-
-def _decoded(match: re.Match[str]) -> str:
-    if match["letter"]:
-        return _LETTERS.get(match["letter"], match["letter"])
-    return chr(int(match["hex"], 16) if match["hex"] else int(match["octal"], 8) & 0xFF)

@@ -21,7 +21,7 @@ from agentdash.tui.fleet.rows import Row
 from agentdash.tui.primitives.choices import Choices
 from agentdash.tui.primitives.spans import BLANK, Line, Span, fit, paragraph
 from agentdash.tui.theme import GROUP_TONES, UNICODE, Glyphs, Look
-from agentdash.tui.view import View
+from agentdash.tui.view import View, WorkerPointed
 
 _EDGES_CELLS: Final = 2
 """The cursor before a row, and the margin between its last column and the scroll bar."""
@@ -57,13 +57,6 @@ def empty_state(snapshot: Snapshot | None, filtered: bool, cells: int) -> list[L
 
 class FleetList(Choices):
     """The rows of the fleet. The cursor stays on its worker when rows move."""
-
-    class CursorMoved(Message):
-        """Another worker was selected by key or mouse."""
-
-        def __init__(self, worker: str) -> None:
-            self.worker = worker
-            super().__init__()
 
     class Opened(Message):
         """A worker was double-clicked."""
@@ -197,7 +190,7 @@ class FleetList(Choices):
 
     def cursor_moved(self) -> None:
         """Post the worker under the cursor."""
-        self.post_message(self.CursorMoved(self.rows[self.cursor].id))
+        self.post_message(WorkerPointed(self.rows[self.cursor].id))
 
     def item_opened(self) -> None:
         """Post that a worker was double-clicked."""

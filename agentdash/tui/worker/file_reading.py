@@ -1,42 +1,50 @@
-"""Reads what a panel shows from the session file of the selected worker, in a thread, while it is shown."""
+"""Reads the conversation of the selected worker from its session file, in a thread, while it is shown."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final
 
+from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Worker
 from agentdash.replay.worker_thread import WorkerThread
 
-_T = TypeVar("_T")
 READ_KINDS: Final = ("codex-thread", "claude-session")
 """Kinds of workers whose session files are read in full."""
+_INTERVAL_S: Final = 1.0
+"""Between two reads of a conversation that goes on: as fast as it can be followed."""
+_Read = Callable[[float], Conversation]
 
 
-class FileReading(Generic[_T]):
+def _open(path: Path) -> _Read:
+    """Return a function that reads the conversation of a session file."""
+    from agentdash.replay.conversation import ConversationFile  # noqa: PLC0415 - the first picture comes first
+
+    return ConversationFile(path).read
+
+
+class FileReading:
     """What was read of one worker's file, the selected one's.
 
     Args:
         open_file: returns a function that reads a file up to a time (unix seconds), and reads on where it
-            stopped when it is called again. Both are called in the thread.
-        interval_s: least seconds between two reads of a session that goes on.
+            stopped when it is called again. Both are called in the thread. None: the usual one.
     """
 
-    def __init__(self, open_file: Callable[[Path], Callable[[float], _T]], interval_s: float) -> None:
-        self._open = open_file
-        self._interval_s = interval_s
+    def __init__(self, open_file: Callable[[Path], _Read] | None = None) -> None:
+        self._open = open_file or _open
         self._thread: WorkerThread | None = None
         self._file: str | None = None
-        self._read_file: Callable[[float], _T] | None = None
-        self._found: _T | None = None
+        self._read_file: _Read | None = None
+        self._found: Conversation | None = None
         self._read: tuple[Worker, float] | None = None
         """The worker as it was when its file was read last, and the time up to which."""
         self._read_at = 0.0
         self._is_reading = False
 
-    def found(self, worker: Worker | None) -> _T | None:
+    def found(self, worker: Worker | None) -> Conversation | None:
         """Return what was read of a worker's file; None before."""
         return self._found if worker is not None and worker.file == self._file else None
 
@@ -49,7 +57,7 @@ class FileReading(Generic[_T]):
             return None
         if self.found(worker) is None:
             return 0.0
-        return max(0.0, self._read_at + self._interval_s - time.monotonic())
+        return max(0.0, self._read_at + _INTERVAL_S - time.monotonic())
 
     async def read(self, worker: Worker, until: float) -> None:
         """Read a worker's file up to a time (unix seconds)."""
@@ -63,7 +71,7 @@ class FileReading(Generic[_T]):
             self._thread = WorkerThread("session reader")
         file, known = self._file, self._read_file
 
-        def job() -> tuple[Callable[[float], _T], _T]:
+        def job() -> tuple[_Read, Conversation]:
             read_file = known or self._open(Path(file))
             return read_file, read_file(until)
 

@@ -44,7 +44,8 @@ _TABLE_FROM_CELLS: Final = 60
 _GAP_CELLS: Final = 2
 _AS_CONFIGURED: Final = "as configured"
 _ALWAYS: Final = (LayerField.FILES, LayerField.NETWORK)
-"""The rows that are shown also where nothing differs; other facts only where a finding names them."""
+"""The rows that are shown also where nothing differs. Other facts are shown where a finding names them, or
+where nothing else was observed."""
 _COLUMNS: Final = ("asked", "configured", "actual")
 _COLUMN_OF: Final[Mapping[str, str]] = {
     "requested": "asked",
@@ -79,8 +80,10 @@ def sandbox_rows(sandbox: Sandbox, look: Look) -> list[SandboxRow]:
     for finding in sorted(sandbox.findings, key=lambda each: SEVERITIES.index(each.severity)):
         for field in finding.fields:
             named.setdefault(field.name, []).append((field, finding))
-    names = [name for name in FIELD_LABELS if name in named]
-    rows = [_row(name, sandbox, named.get(name, []), look) for name in (*names, *_ALWAYS)]
+    seen = sandbox.got.values()
+    others = () if any(name in seen for name in _ALWAYS) else seen
+    names = (*(name for name in FIELD_LABELS if name in named), *_ALWAYS, *others)
+    rows = [_row(name, sandbox, named.get(name, []), look) for name in names]
     return list({row.label: row for row in rows if row.cells}.values())
 
 

@@ -22,7 +22,7 @@ import posixpath
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
 import msgspec
@@ -44,16 +44,9 @@ KEPT: Final = frozenset(
 """Top-level keys that are kept: all that the rules look up. The last six belong to `requirements.toml`."""
 _POLICY_WORDS: Final = ("sandbox", "approval", "permission", "network_access", "writable_roots")
 """Parts of names by which an unknown key was meant to concern the sandbox."""
-_KNOWN_POLICY_KEYS: Final = frozenset(
-    (
-        *(
-            "permission_profile",
-            "include_permissions_instructions",
-            "approval_presets",
-            "sandbox_private_desktop",
-        ),
-        *("guardian_approval", "include_apply_patch_tool"),
-    )
+_KNOWN_POLICY_KEYS: Final = (
+    *("permission_profile", "include_permissions_instructions", "approval_presets"),
+    *("sandbox_private_desktop", "guardian_approval", "include_apply_patch_tool"),
 )
 """Names with such a part that some version has for something else."""
 _MAX_STATEMENT_LINES: Final = 400
@@ -303,13 +296,10 @@ def _project_folders(cwd: str, root: Path) -> Sequence[str]:
     return folders[::-1]
 
 
-def _parents(cwd: str) -> Iterator[str]:
-    folder = posixpath.normpath(cwd)
-    for _ in range(_MAX_PARENTS):
-        yield folder
-        if folder == "/":
-            return
-        folder = posixpath.dirname(folder)
+def _parents(cwd: str) -> list[str]:
+    """Return a directory and those above it."""
+    folder = PurePosixPath(posixpath.normpath(cwd))
+    return [str(each) for each in (folder, *folder.parents)][:_MAX_PARENTS]
 
 
 def trusted_folders(home: str, cwd: str, is_wanted: Callable[[str], bool]) -> list[str]:
@@ -354,12 +344,17 @@ class Stack:
         self, arguments: Arguments, files: Sequence[ConfigFile], managed: ConfigFile | None = None
     ) -> None:
         self.arguments = arguments
+        self.typed = _typed_settings(arguments)
+        """What options other than `-c` set."""
         self._overrides = list(arguments.overrides())
-        self._layers: list[Callable[[Keys], Setting | None]] = [self._of_overrides]
+        above = () if managed is None else (managed,)
+        self._layers: list[Callable[[Keys], Setting | None]] = [
+            self.typed.get,
+            *(partial(setting_of, file) for file in above),
+            self._of_overrides,
+            *(partial(setting_of, file) for file in reversed(files)),
+        ]
         """Look a key up in one layer; the strongest first."""
-        self._layers += [partial(setting_of, file) for file in reversed(files)]
-        if managed is not None:
-            self._layers.insert(0, partial(setting_of, managed))
 
     def find(self, *keys: str) -> Setting | None:
         """Return the strongest setting of a key."""
@@ -397,6 +392,29 @@ class Stack:
             if found is not None:
                 return Setting(found, RequestLayer.ARGV, cap(one.text))
         return None
+
+
+_TYPED: Final[dict[str, dict[str, str | None]]] = {
+    "sandbox": {"sandbox_mode": None},
+    "full-auto": {"sandbox_mode": "workspace-write", "approval_policy": "on-request"},
+    "approval": {"approval_policy": None},
+    "bypass": {"sandbox_mode": "danger-full-access", "approval_policy": "never"},
+    "approve-for-me": {
+        "sandbox_mode": "workspace-write",
+        "approval_policy": "on-request",
+        "approvals_reviewer": "auto_review",
+    },
+}
+"""Options and the settings that they stand for, the weakest first; None: the value of the option."""
+
+
+def _typed_settings(arguments: Arguments) -> dict[Keys, Setting]:
+    given = [(option, _TYPED[name]) for name in _TYPED if (option := arguments.last(name)) is not None]
+    return {
+        (key,): Setting(option.value if value is None else value, RequestLayer.ARGV, cap(option.text))
+        for option, settings in given
+        for key, value in settings.items()
+    }
 
 
 def setting_of(file: ConfigFile, keys: Keys) -> Setting | None:

@@ -2,8 +2,7 @@
 
 Measured with real releases (0.145 to 0.171, `tests/live/test_requested.py`), the strongest first:
 
-1. `--dangerously-bypass-approvals-and-sandbox`, `--full-auto`, `--approve-for-me`, `-s`. They put permission
-   profiles out of force.
+1. `--dangerously-bypass-approvals-and-sandbox`, `--full-auto`, `--approve-for-me`, `-s`, `-a`.
 2. `-c key=value`, the last of one key.
 3. `.codex/config.toml` of a trusted project, the innermost first.
 4. `NAME.config.toml` of `-p NAME`.
@@ -76,7 +75,6 @@ _MODE: Final = ("sandbox_mode",)
 _NEVER: Final = Setting("never", _DEFAULT, "codex exec never asks")
 _PROXY: Final = ("features", "network_proxy")
 
-_TYPED: Final = ("sandbox", "bypass", "full-auto", "approve-for-me")
 _MODE_OF: Final = {
     Filesystem.READ_ONLY: _MODES[_READ_ONLY],
     Filesystem.WORKSPACE: _MODES[_WORKSPACE],
@@ -145,11 +143,8 @@ def ask(stack: Stack, *, cwd: str, decided: bool, honoured: bool = False) -> Ask
         decided: whether the project is marked as trusted or untrusted.
         honoured: whether settings are left out that Codex drops without a word.
     """
-    typed = _typed_mode(stack)
-    found = None if typed else stack.find_any(_PERMISSIONS, _MODE)
-    if typed is not None:
-        asked = _legacy(stack, typed, cwd)
-    elif found is None:
+    found = stack.find_any(_PERMISSIONS, _MODE)
+    if found is None:
         mode = "workspace-write" if decided else "read-only"
         asked = _legacy(stack, Setting(mode, _DEFAULT, "nothing is set"), cwd)
     elif found[0] == _MODE:
@@ -162,18 +157,6 @@ def ask(stack: Stack, *, cwd: str, decided: bool, honoured: bool = False) -> Ask
 
 
 # ---------------------------------------------------------------- files and network
-
-
-def _typed_mode(stack: Stack) -> Setting | None:
-    """Return the mode that options of the command line set."""
-    for names, mode in (
-        (("full-auto", "approve-for-me"), "workspace-write"),
-        (("bypass",), _FULL_ACCESS_MODE),
-    ):
-        if (option := stack.arguments.last(*names)) is not None:
-            return Setting(mode, RequestLayer.ARGV, option.text)
-    option = stack.arguments.last("sandbox")
-    return Setting(option.value, RequestLayer.ARGV, cap(option.text)) if option else None
 
 
 def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
@@ -259,7 +242,7 @@ def _of_profile(stack: Stack, profile: str | None, *keys: str) -> Setting | None
 
 def _with_approval(stack: Stack, asked: Asked) -> Asked:
     """Return a policy with the approvals that the settings ask for, and what answers them."""
-    reviewer = _reviewer(stack)
+    reviewer = stack.find("approvals_reviewer")
     approval = _approval(stack, reviewer)
     if approval is not None:
         asked = asked.decided(approval.origin(RequestField.APPROVAL), approval=_approval_word(approval.value))
@@ -268,27 +251,14 @@ def _with_approval(stack: Stack, asked: Asked) -> Asked:
     return asked
 
 
-def _reviewer(stack: Stack) -> Setting | None:
-    if (option := stack.arguments.last("approve-for-me")) is not None:
-        return Setting(_AUTO_REVIEW, RequestLayer.ARGV, option.text)
-    return stack.find("approvals_reviewer")
-
-
 def _approval(stack: Stack, reviewer: Setting | None) -> Setting | None:
     """Return when the user is to be asked."""
-    for name, value in (("bypass", "never"), ("approve-for-me", "on-request")):
-        if (option := stack.arguments.last(name)) is not None:
-            return Setting(value, RequestLayer.ARGV, option.text)
     found = stack.find("approval_policy")
-    if stack.arguments.mode == "exec":
-        is_managed = found is not None and found.layer is RequestLayer.MANAGED
-        is_reviewed = found is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
-        return found if is_managed or is_reviewed else _NEVER
-    if (option := stack.arguments.last("approval")) is not None:
-        return Setting(option.value, RequestLayer.ARGV, cap(option.text))
-    if (option := stack.arguments.last("full-auto")) is not None:
-        return Setting("on-request", RequestLayer.ARGV, option.text)
-    return found
+    if stack.arguments.mode != "exec" or stack.arguments.last("bypass", "approve-for-me") is not None:
+        return found
+    is_managed = found is not None and found.layer is RequestLayer.MANAGED
+    is_reviewed = found is not None and reviewer is not None and reviewer.value == _AUTO_REVIEW
+    return found if is_managed or is_reviewed else _NEVER
 
 
 def _approval_word(value: Any) -> str:
@@ -407,7 +377,7 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
     if allowed is None:
         allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
     own = file.get("sandbox_mode")
-    if allowed is None and own is not None and stack.arguments.last(*_TYPED) is not None:
+    if allowed is None and own is not None and _MODE in stack.typed:
         allowed, keys = ["read-only", own], ("sandbox_mode",)
     mode, setting = _MODE_OF.get(asked.policy.filesystem), setting_of(file, keys)
     if not isinstance(allowed, list) or mode is None or mode in allowed or setting is None:

@@ -58,16 +58,16 @@ def thread_started(thread: str, meta: SessionMeta, at: float, line: int) -> Thre
         at=at,
         thread=thread,
         line=line,
-        cwd=_clean(meta.cwd),
-        version=_clean(meta.cli_version),
-        originator=_clean(meta.originator),
+        cwd=text_or_none(meta.cwd),
+        version=text_or_none(meta.cli_version),
+        originator=text_or_none(meta.originator),
         source=source,
-        provider=_clean(meta.model_provider),
-        parent=_clean(spawn.get("parent_thread_id")) or _clean(meta.parent_thread_id),
-        forked_from=_clean(meta.forked_from_id),
-        nickname=_clean(meta.agent_nickname) or _clean(spawn.get("agent_nickname")),
-        role=_clean(meta.agent_role) or _clean(spawn.get("agent_role")),
-        path=_clean(meta.agent_path) or _clean(spawn.get("agent_path")),
+        provider=text_or_none(meta.model_provider),
+        parent=text_or_none(spawn.get("parent_thread_id")) or text_or_none(meta.parent_thread_id),
+        forked_from=text_or_none(meta.forked_from_id),
+        nickname=text_or_none(meta.agent_nickname) or text_or_none(spawn.get("agent_nickname")),
+        role=text_or_none(meta.agent_role) or text_or_none(spawn.get("agent_role")),
+        path=text_or_none(meta.agent_path) or text_or_none(spawn.get("agent_path")),
         helper=_is_helper(meta.source) or (feature or "").lower() in _HELPER_SOURCES,
     )
 
@@ -100,10 +100,11 @@ def _word(value: Any) -> str | None:
     """Return the innermost value of a tagged one."""
     while isinstance(value, dict) and value:
         value = next(iter(value.values()))
-    return _clean(value)
+    return text_or_none(value)
 
 
-def _clean(value: Any) -> str | None:
+def text_or_none(value: Any) -> str | None:
+    """Return a text on one line, or None for an empty one and other values."""
     return clean_line(value) or None if isinstance(value, str) else None
 
 

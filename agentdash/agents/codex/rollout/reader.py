@@ -16,7 +16,13 @@ import msgspec
 from agentdash.agents.codex.policy_formats import TurnSettings, from_environment_context, turn_settings
 from agentdash.agents.codex.rollout import records, tools
 from agentdash.agents.codex.rollout.calls import CallTracker, Finished, command, mcp_call, patch, user_command
-from agentdash.agents.codex.rollout.lineage import OwnLineFilter, line_time, thread_started, uuid_time
+from agentdash.agents.codex.rollout.lineage import (
+    OwnLineFilter,
+    line_time,
+    text_or_none,
+    thread_started,
+    uuid_time,
+)
 from agentdash.agents.codex.rollout.records import (
     HEAD,
     RECORD_START,
@@ -107,7 +113,6 @@ class MessageDeduplicator:
         self._counts.clear()
 
 
-_object: Final = msgspec.json.Decoder(dict[str, Any])
 _ORDINAL: Final = re.compile(rb'\{"timestamp":"[^"]{8,40}","ordinal":(\d{1,18}),')
 
 
@@ -137,8 +142,6 @@ class RolloutReader(LineEvents):
         self._path: str | None = None
         """The thread's own agent path."""
         self._policy_known = False
-        self._context: tuple[bytes, TurnSettings] = (b"", TurnSettings())
-        """The newest `turn_context` as written, and what it states."""
         self._error: records.TurnError | None = None
         self._is_prompted = False
         """Whether this turn has a prompt, to which a message is the answer."""
@@ -274,11 +277,8 @@ class RolloutReader(LineEvents):
         self._path, self._cwd = event.path, event.cwd or ""
         self._events.append(event)
 
-    def _turn_context(self, payload: msgspec.Raw) -> None:
-        encoded = bytes(payload)
-        if encoded != self._context[0]:  # many versions write the same one before each request
-            self._context = (encoded, turn_settings(_object.decode(encoded)))
-        self._set_policy(self._context[1], "turn_context")
+    def _turn_context(self, payload: dict[str, Any]) -> None:
+        self._set_policy(turn_settings(payload), "turn_context")
 
     def _thread_settings(self, payload: records.ThreadSettings) -> None:
         if payload.thread_id in (None, self._thread):
@@ -308,7 +308,7 @@ class RolloutReader(LineEvents):
         self._error = None
         self._is_prompted = self._has_result = False
         self._deduplicators["agent"].forget()
-        self._emit(TurnStarted, turn=_line(mark.turn_id))
+        self._emit(TurnStarted, turn=text_or_none(mark.turn_id))
 
     def _task_complete(self, mark: records.TurnMark) -> None:
         self._end_turn(mark, "completed")
@@ -322,10 +322,10 @@ class RolloutReader(LineEvents):
         self._calls.release()
         self._emit(
             TurnEnded,
-            turn=_line(mark.turn_id),
+            turn=text_or_none(mark.turn_id),
             how=how,
             message=_block(mark.last_agent_message),
-            reason=_line(mark.reason),
+            reason=text_or_none(mark.reason),
             error=_block(error.message) if error else None,
             error_kind=_error_kind(error.codex_error_info) if error else None,
             has_result=self._has_result,
@@ -453,11 +453,7 @@ class RolloutReader(LineEvents):
             self._child(item.agent_thread_id, None)
 
     def _child(self, thread: str, nickname: str | None) -> None:
-        self._emit(ChildSpawned, child=clean_line(thread), nickname=_line(nickname))
-
-
-def _line(value: Any) -> str | None:
-    return clean_line(value) or None if isinstance(value, str) else None
+        self._emit(ChildSpawned, child=clean_line(thread), nickname=text_or_none(nickname))
 
 
 def _block(value: str | None) -> str | None:
@@ -471,7 +467,7 @@ def _error_kind(info: Any) -> str | None:
         kind, detail = next(iter(info.items()))
         values = [str(v) for v in detail.values() if v is not None] if isinstance(detail, dict) else []
         return clean_line(" ".join((str(kind), *values)))
-    return _line(info)
+    return text_or_none(info)
 
 
 # ---------------------------------------------------------------- the tables
@@ -493,7 +489,7 @@ _SESSION_META: Final = _rule(records.SessionMeta, RolloutReader._session_meta)
 _TOKEN_COUNT: Final = _rule(records.TokenCount, RolloutReader._token_count)
 _LINES: Final = {
     b"session_meta": _SESSION_META,
-    b"turn_context": _rule(msgspec.Raw, RolloutReader._turn_context),
+    b"turn_context": _rule(dict[str, Any], RolloutReader._turn_context),
     b"compacted": _rule(msgspec.Raw, RolloutReader._compacted),
 }
 _RESPONSES: Final = {

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from agentdash.agents.codex.rollout import outputs, records, tools
+from agentdash.agents.codex.rollout import records, tools
+from agentdash.agents.codex.rollout.calls import Ending, item_ending, parse_text
 from agentdash.agents.codex.rollout.reader import RolloutReader
 from agentdash.agents.codex.rollout.records import HEAD, RECORD_START, SILENT, is_complete
 from agentdash.agents.codex.rollout.tools import patch_text
@@ -188,7 +189,7 @@ class SparseReader:
             return bool(output.call_id)  # the reader would pass over it
         if output.call_id not in self._open or not isinstance(output.output, str):
             return False
-        return self._end(output.call_id, outputs.parse_text(output.output), number, line)
+        return self._end(output.call_id, parse_text(output.output), number, line)
 
     def _item(self, number: int, line: bytes, payload: _CommandCompleted) -> bool:
         item = payload.item
@@ -198,9 +199,9 @@ class SparseReader:
         printed = item.aggregated_output
         if printed is None:
             printed = (item.stdout or "") + (item.stderr or "")
-        return self._end(call, outputs.item_ending(item.status, item.exit_code, printed), number, line)
+        return self._end(call, item_ending(item.status, item.exit_code, printed), number, line)
 
-    def _end(self, call: str, ending: outputs.Ending, number: int, line: bytes) -> bool:
+    def _end(self, call: str, ending: Ending, number: int, line: bytes) -> bool:
         """Leave a call out, if it exited by itself and its output shows nothing."""
         start, printed = self._open[call], ending.output
         if ending.outcome != "ended" or ending.exit_code is None:
