@@ -147,7 +147,9 @@ class ReplayApp(AgentDash):
 
     async def action_back(self) -> None:
         """Close this screen, unless it is that of the only session."""
-        if self.screen is not self._lone:
+        if self.screen is self._lone:
+            self.show_message("q ends the replay.")
+        else:
             await super().action_back()
 
     async def action_leave(self) -> None:
