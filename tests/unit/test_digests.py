@@ -19,6 +19,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from agentdash.agents.codex.config import reader as config_reader
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.requested import Requested
 from agentdash.report import audit as audit_module
@@ -312,6 +313,6 @@ def test_codex_threads_of_the_past_have_the_configuration_as_of_now(
     read_paths.clear()
     assert encoded(audit(files(home), digests=store)) == encoded(report)
     assert read_paths == []
-    audit_module._request_reader.cache_clear()  # it reads files again after two seconds
+    config_reader._request_of_files.cache_clear()  # it reads files again after two seconds
     os.utime(config, None)  # written after the threads: not what they were started with
     assert not any(each.requested for each in audit(files(home), digests=store).threads)
