@@ -124,30 +124,25 @@ def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
     return set_cell_size(text, room - tail).rstrip() + mark + end
 
 
-def wrap(text: str, width: int, *, fills: bool = False) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """Return `text` in lines of at most `width` cells, broken at line breaks and spaces, and words that are
-    longer than a line behind a `/`; a line that continues another is indented like it.
-
-    Args:
-        fills: break all words behind a `/` where that fills a line.
-    """
-    blocks = text.split("\n") if text else []
-    return [line for block in blocks for line in _indented(block, max(1, width), fills=fills)]
+    longer than a line behind a `/`; a line that continues another is indented like it."""
+    return [line for block in text.split("\n") for line in _indented(block, max(1, width))] if text else []
 
 
-def _indented(text: str, width: int, *, fills: bool) -> list[str]:
+def _indented(text: str, width: int) -> list[str]:
     stripped = text.lstrip(" ")
     indent = min(len(text) - len(stripped), width // 2) if stripped else 0
-    return [" " * indent + line for line in _wrapped(stripped, width - indent, fills=fills)]
+    return [" " * indent + line for line in _wrapped(stripped, width - indent)]
 
 
-def _wrapped(text: str, width: int, *, fills: bool) -> list[str]:
+def _wrapped(text: str, width: int) -> list[str]:
     lines, line = [], ""
     for word in text.split(" "):
         candidate = f"{line} {word}" if line else word
         if cell_len(candidate) <= width:
             line = candidate
-        elif cell_len(word) <= width and not (fills and "/" in word and line):
+        elif cell_len(word) <= width:
             lines.append(line)
             line = word
         else:

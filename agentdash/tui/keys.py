@@ -26,7 +26,7 @@ class Key(NamedTuple):
     keys: str
     """As Textual spells them, separated by commas; the first is the one shown in the footer."""
     action: str
-    """The action that Textual runs; `{key}` in it is replaced by the key pressed."""
+    """The action that Textual runs."""
     label: str
     """A word or two for the footer and the palette."""
     help: str
@@ -36,14 +36,13 @@ class Key(NamedTuple):
 
     @property
     def remappable(self) -> bool:
-        """Whether it can have other keys: not Textual's own, nor a range such as `0-9`."""
-        return self.on != "textual" and "{key}" not in self.action
+        """Whether it can have other keys: Textual's own cannot."""
+        return self.on != "textual"
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The keys as they are displayed: `ctrl+d`, `pgdn`, `?`; `0-9` for a range."""
-        keys = tuple(_DISPLAY_NAMES.get(key, key) for key in self.keys.split(","))
-        return (f"{keys[0]}-{keys[-1]}",) if "{key}" in self.action else keys
+        """The keys as they are displayed: `ctrl+d`, `pgdn`, `?`."""
+        return tuple(_DISPLAY_NAMES.get(key, key) for key in self.keys.split(","))
 
     @property
     def press(self) -> str:
@@ -255,7 +254,7 @@ def bindings(*ids: str) -> list[BindingType]:
     return [
         Binding(
             pressed,
-            key.action.replace("{key}", pressed),
+            key.action,
             key.label,
             tooltip=key.help,
             id=key.id,

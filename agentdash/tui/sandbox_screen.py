@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from rich.cells import cell_len
 from textual import getters
 from textual.app import ComposeResult
+from textual.timer import Timer
 
 from agentdash.model.causes import Cause, causes
 from agentdash.model.fact import FactKind
@@ -40,6 +41,8 @@ _MAX_CONFIGURED_CELLS: Final = 21
 _SIGN: Final = "  "
 """In place of the sign of a direction and the space before it."""
 _GAP: Final = "  "
+_REST_S: Final = 0.1
+"""For which the cursor rests before the detail follows."""
 _MAIN: Final = (LayerField.FILES, LayerField.NETWORK)
 """What is said of a sandbox; other facts only where it does not differ in these."""
 _ORIGINS: Final = {"requested": "asked for"}
@@ -229,7 +232,7 @@ class SandboxList(Choices):
         """Point at the worker under the cursor."""
         if self.row is not None:
             self.post_message(WorkerPointed(self.row.worker.id))
-            cast("SandboxScreen", self.screen).show_detail()
+            cast("SandboxScreen", self.screen).await_rest()
 
     def item_opened(self) -> None:
         """Open the evidence of the worker under the cursor."""
@@ -258,6 +261,8 @@ class SandboxScreen(Page):
         self._snapshot: Snapshot | None = None
         self._rows: list[SandboxRow] = []
         self._shows_all = False
+        self._rest: Timer | None = None
+        """Runs while the cursor does not rest."""
 
     def compose(self) -> ComposeResult:
         """Compose the counts, the list, what is known of the row under the cursor, the footer."""
@@ -287,7 +292,7 @@ class SandboxScreen(Page):
         self.sandboxes.show_rows(shown, view.selected_id, view.look, empty)
         self.titles.display = bool(shown) and self.sandboxes.item_height == 1
         self.titles.show([self.sandboxes.titles()])
-        self.show_detail()
+        self._show_detail()
 
     def _heading(self, present: Iterable[SandboxRow], view: View) -> list[Line]:
         """Return how many sandboxes differ, and why what is shown may be out of date."""
@@ -303,7 +308,13 @@ class SandboxScreen(Page):
         lines = [justify(left, right, self.size.width, view.look.glyphs.ellipsis)]
         return [*lines, (Span(f" {view.feed_error}", "stuck"),)] if view.feed_error else lines
 
-    def show_detail(self) -> None:
+    def await_rest(self) -> None:
+        """Draw what is known of the row under the cursor once the cursor rests: not with every key."""
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(_REST_S, self._show_detail)
+
+    def _show_detail(self) -> None:
         """Draw both sides of what differs in the row under the cursor, and its remedy."""
         row, view = self.sandboxes.row, self._view
         lines: list[Line] = []

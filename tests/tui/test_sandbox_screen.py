@@ -85,7 +85,8 @@ async def test_the_row_under_the_cursor_has_both_sides_and_keys_act_on_it():
         await pilot.pause()
         row = app.screen.sandboxes.row
         assert app.worker.id == row.worker.id
-        assert row.causes[0].worst.got in " ".join(screen_text(app).split())
+        while row.causes[0].worst.got not in " ".join(screen_text(app).split()):
+            await pilot.pause(0.05)
         await pilot.press("Y", "j", "Y")
         assert app.worker.id != row.worker.id
         assert app.clipboard == remedies(app.worker)[0]

@@ -220,3 +220,21 @@ def test_text_with_control_characters_is_not_believed(text: str, state: Path) ->
     with closing(sqlite3.connect(state / "memory.sqlite")) as database, database:
         database.execute("UPDATE pane SET fact = replace(CAST(fact AS TEXT), 'codex', ?)", (text,))
     assert Memory(state, state).past_workers() == []
+
+
+def test_database_of_another_program_is_left_alone(state: Path) -> None:
+    with closing(sqlite3.connect(state / "memory.sqlite")) as database:
+        database.execute("CREATE TABLE bookmarks (url)")
+    (state / "memory.sqlite").chmod(0o600)
+    before = (state / "memory.sqlite").read_bytes()
+    with pytest.raises(MemoryFileError, match="other tables"):
+        remember(state)
+    assert (state / "memory.sqlite").read_bytes() == before
+
+
+def test_odd_hidden_files_are_no_obstacle(state: Path, outside: Path) -> None:
+    (state / ".link").symlink_to(outside)
+    (state / ".folder").mkdir()
+    os.mkfifo(state / ".pipe")
+    write_private(state / "file", b"x")
+    assert outside.read_bytes() == PRECIOUS

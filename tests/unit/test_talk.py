@@ -132,7 +132,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=14).map("".join))
 def test_no_text_becomes_html_or_an_image(text: str) -> None:
     rendered = Page(BROWSER.render("\n".join(quoted(text))))

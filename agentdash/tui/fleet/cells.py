@@ -30,7 +30,7 @@ _CONTEXT_FROM_CELLS: Final = 100
 _ALL_FROM_CELLS: Final = 160
 """From here on all columns are shown."""
 _SANDBOX_CELLS: Final = 18
-"""The longest words of a difference are a few cells longer: its screen has them."""
+"""The longest words of a difference, `≠ less than parent`."""
 _WHERE_CELLS: Final = 12
 _AGENT_CELLS: Final = 17
 """`opencode 1.18.33`, `claude 2.1.332`."""
@@ -73,39 +73,41 @@ def fact_line(fact: Fact, cells: int, look: Look, tone: Tone = "") -> Line:
 def row_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
     """Return the lines of a worker, without the gutter: more than one only if it needs the user."""
     worker = item[1]
-    if not worker.needs_you:
-        return [layout.line(item, look)]
+    if worker.needs_you and cells < CARDS_BELOW_CELLS:
+        return _card(item, cells, look)
     fact = fact_of(worker)
-    if cells < CARDS_BELOW_CELLS:
-        head = (_sign(worker, look), *_name_cell(item, cells - _AGE_CELLS - 3, look))
-        age_ = Span(in_state_for(worker, look), "waited")
-        first = justify(head, (age_,), cells, look.glyphs.ellipsis)
-        return [first, *_need(fact, cells - _INDENT, look)]
-    if cell_len(f"{fact.what} {fact.object}") <= layout.main_cells:
+    if not worker.needs_you or cell_len(f"{fact.what} {fact.object}".strip()) <= layout.main_cells:
         return [layout.line(item, look)]
+    return _two_lines(item, layout, cells, look)
+
+
+def _two_lines(item: Item, layout: Layout, cells: int, look: Look) -> list[Line]:
+    """Return the columns with the words of what is needed, and its object below them, farther left where it
+    does not fit there."""
+    fact, mark = fact_of(item[1]), look.glyphs.ellipsis
     words, rest = fact.what, fact.object
     if not words:
         words, *pieces = wrap(rest, layout.main_cells)
         rest = " ".join(pieces)
-    column = layout.main_at
-    indent = column if cell_len(rest) <= cells - column else _INDENT
-    shown = elide_object(rest, cells - indent, look.glyphs.ellipsis, fact.form)
-    tone: Tone = "muted" if fact.what else "strong"
-    main = (Span(elide(words, layout.main_cells, look.glyphs.ellipsis), tone),)
-    return [layout.line(item, look, main=main), (Span(" " * indent), Span(shown, "strong"))]
+    indent = layout.main_at if cell_len(rest) <= cells - layout.main_at else _INDENT
+    below = elide_object(rest, cells - indent, mark, fact.form)
+    main = Span(elide(words, layout.main_cells, mark), "muted" if fact.what else "strong")
+    return [layout.line(item, look, main=(main,)), (Span(" " * indent), Span(below, "strong"))]
 
 
-def _need(fact: Fact, room: int, look: Look) -> list[Line]:
-    """Return what a worker needs, below its name."""
+def _card(item: Item, cells: int, look: Look) -> list[Line]:
+    """Return the name, and below it what is needed: words, and the object on as many lines as it needs."""
+    fact, mark, room = fact_of(item[1]), look.glyphs.ellipsis, cells - _INDENT
+    name = (_sign(item[1], look), *_name_cell(item, cells - _AGE_CELLS - 3, look))
+    lines = [justify(name, (Span(in_state_for(item[1], look), "waited"),), cells, mark)]
     indent = Span(" " * (_INDENT - 2))
     if cell_len(f"{fact.what} {fact.object}".strip()) <= room:
-        return [(indent, *fact_line(fact, room, look, "strong"))]
-    lines: list[Line] = []
+        return [*lines, (indent, *fact_line(fact, room, look, "strong"))]
     if fact.what:
-        lines.append((indent, Span(elide(fact.what, room, look.glyphs.ellipsis), "muted")))
+        lines.append((indent, Span(elide(fact.what, room, mark), "muted")))
     pieces, left = wrap(fact.object, room), room * _MAX_OBJECT_LINES
     while len(pieces) > _MAX_OBJECT_LINES and left > 0:
-        pieces = wrap(elide_object(fact.object, left, look.glyphs.ellipsis, fact.form), room, fills=True)
+        pieces = wrap(elide_object(fact.object, left, mark, fact.form), room)
         left -= 1
     return [*lines, *((indent, Span(piece, "strong")) for piece in pieces[:_MAX_OBJECT_LINES])]
 

@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from agentdash.tui.keys import bindings
@@ -35,7 +34,6 @@ class FilterBar(Horizontal):
         id: of the widget; a screen may have several bars.
         sign: the key that opens it, shown before the input.
         hint: the input's placeholder.
-        suggester: completes what is typed; None: nothing does.
         saved: filters by the name that stands for them: `@mine`.
     """
 
@@ -74,20 +72,18 @@ class FilterBar(Horizontal):
         id: str = "filter",  # noqa: A002 - Textual's own name for it
         sign: str = "/",
         hint: str = "words in any column, ! inverts",
-        suggester: Suggester | None = None,
         saved: Mapping[str, str] = _NONE,
     ) -> None:
         super().__init__(id=id)
         self._sign = sign
         self._hint = hint
-        self._suggester = suggester
         self._saved = saved
 
     def compose(self) -> ComposeResult:
         """Compose the input and the status line that takes its place."""
         names = "".join(f" @{name}" for name in self._saved)
         hint = f"{self._hint};{names}" if names else self._hint
-        words = LineInput(hint, suggester=self._suggester)
+        words = LineInput(hint)
         words.cursor_blink = False
         yield Static(self._sign, id="slash", markup=False)
         yield words

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from textual import events
-from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -19,8 +18,8 @@ class LineInput(Input):
     _opener: Widget | None = None
     """What had the focus before."""
 
-    def __init__(self, placeholder: str = "", *, suggester: Suggester | None = None) -> None:
-        super().__init__(placeholder=placeholder, suggester=suggester, max_length=_MAX_LENGTH, compact=True)
+    def __init__(self, placeholder: str = "") -> None:
+        super().__init__(placeholder=placeholder, max_length=_MAX_LENGTH, compact=True)
 
     def open(self, text: str) -> None:
         """Take the focus, with this text."""

@@ -16,10 +16,10 @@ WORKERS = ("[[ask]] go", "[[denied]] go", "[[work]] go", "[[hello]] go", "[[done
 _TAB = re.compile(r"\[([A-Z][a-z]+)\]")
 _HINTS_OF_LIST = shows("o go there  d dismiss")
 UNCOVERED = lacks("╭")
-ON_WORKER = shows("y copy id  Y copy remedy")
+ON_WORKER = shows("d dismiss  y copy id")
 WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
-SANDBOXES = shows(" SANDBOX  ")
+SANDBOXES = shows("  A shows ")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
 """The newest line of a timeline."""
