@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from agentdash.cli import app
 from agentdash.replay.family import Family
-from agentdash.replay.streams import MergedStream, family_stream
+from agentdash.replay.streams import family_stream
 from agentdash.report.export_html import page
 from agentdash.report.export_markdown import cell, code, markdown
 from agentdash.report.exports import TimelineReport
@@ -123,16 +123,6 @@ def test_no_report_begins_with_a_state_that_no_worker_had() -> None:
         assert "unknown" not in {row.note for row in states}
 
 
-def test_report_states_what_it_was_made_of() -> None:
-    assert "from the session's own files<" in html(report_of(*SPAWN))
-    stream = family_stream(Family(THREAD, SPAWN))
-    recorded = MergedStream(stream.streams[:1], stream.streams[1:], recalls=True)
-    report = build_report(THREAD, recorded, redact=False, ended=True, progress=lambda _: None)
-    words = "from the session's own files, a recording and what was seen of it while it ran\n"
-    assert words in markdown(report, "1")
-    assert MergedStream((), stream.streams).sources == "a recording"
-
-
 @pytest.mark.parametrize(
     "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
 )
@@ -150,16 +140,6 @@ def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 # ---------------------------------------------------------------- escaping
-
-
-def test_long_texts_say_how_much_is_left_out(tmp_path: Path) -> None:
-    lines = "\n".join(f"line {number}" for number in range(2_000))
-    report = report_of(session(tmp_path, prompt=lines, command="make", output=lines, message="done"))
-    texts = {row.kind: row.text for row in report.rows}
-    for kind in ("prompt", "output"):
-        assert texts[kind].startswith("line 0\n")
-        assert texts[kind].endswith("\nline 1999")
-        assert " characters left out …" in texts[kind]
 
 
 def test_html_is_inert_and_loads_nothing(tmp_path: Path) -> None:
