@@ -166,13 +166,6 @@ def test_a_redirection_belongs_to_the_last_command_of_a_list() -> None:
     assert [r.fd for r in first.redirects] == [2]
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("mark", ["(", "{", "$(", "`", "<<A\n", "a|", "'", "if a; then ", "${a:-", "! "])
-def test_hostile_scripts_end(mark: str) -> None:
-    script = mark * (MAX_SCRIPT_CHARACTERS // len(mark))
-    assert (parse(script) is None) == (commands(script) is None)
-
-
 def normalized(scripts: Sequence[str]) -> list[str]:
     """The scripts as bash prints the bodies of functions: bash's own reading of them."""
     functions = "\n".join(f"f() {{\n{script}\n}}\ndeclare -f f; printf '\\0'" for script in scripts)
