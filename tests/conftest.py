@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# time limits of single examples fail on a busy machine
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 # the Claude Code of the machine is none of the tests' business: its sessions would be among the workers
 os.environ["CLAUDE_CONFIG_DIR"] = "/dev/null/claude"  # cannot be created, not even by root

@@ -27,7 +27,7 @@ from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.audit import audit, find_rollouts, thread_rollouts
+from agentdash.report.audit import audit, find_rollouts
 from agentdash.report.check import ThreadReport
 from agentdash.report.elements import denial_line
 from agentdash.report.explain import print_explained
@@ -147,7 +147,7 @@ class Tools:
     def _check(self, thread: str | None, newest: int) -> str:
         home = CodexHome(self._config.codex_home or default_home())
         try:  # a tool of a model audits sessions, not any file
-            found = find_rollouts(home, ()) if thread is None else thread_rollouts(home, thread)
+            found = find_rollouts(home, () if thread is None else [thread], are_paths=False)
         except LookupError as error:
             raise ToolError(f"{error}: see the tool sessions") from error
         paths = found.paths[:newest] if thread is None else found.paths

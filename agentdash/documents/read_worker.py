@@ -7,7 +7,6 @@ and further ones are ignored. A value that this version does not know becomes a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from enum import StrEnum
@@ -36,7 +35,7 @@ from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.requested import EnvironmentRule, Requested, RequestField, RequestLayer, RequestOrigin
+from agentdash.model.requested import Requested, RequestOrigin
 from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Tokens
 from agentdash.model.times import possible_time
@@ -45,10 +44,6 @@ from agentdash.model.worker import Agent, Assessment, Got, Sandbox, Worker, Work
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _Enum = TypeVar("_Enum", bound=StrEnum)
 _Document = TypeVar("_Document", bound=msgspec.Struct)
-_ENVIRONMENT_RULE: Final = re.compile(
-    r"(?P<file>[^:]*(?::\d+)?): (?P<text>.*) (?P<verb>keeps from|sets for) commands: (?P<names>.*)", re.DOTALL
-)
-"""`EnvironmentRule` as a text."""
 
 
 def lenient(document: type[_Document]) -> type[_Document]:
@@ -202,31 +197,15 @@ class _Reader:
             request.approval,
         )
         origins = (
-            RequestOrigin(field=field, layer=layer, text=origin.text, file=origin.file, line=origin.line)
+            self._known_thing(RequestOrigin, origin, f"request of another version: {origin.text}")
             for origin in request.origin
-            if (field := self._known(RequestField, origin.field, "part of a request"))
-            and (layer := self._known(RequestLayer, origin.layer, "layer of a request"))
         )
         return Requested(
             policy=replace(self._policy(policy), reviewer=request.reviewer),
-            origins=tuple(origins),
+            origins=tuple(filter(None, origins)),
             since=self._time(request.since),
             read_at=self._time(request.as_of),
-            environment=tuple(self._environment(request.environment)),
         )
-
-    def _environment(self, rules: Iterable[str]) -> Iterator[EnvironmentRule]:
-        for rule in rules:
-            found = _ENVIRONMENT_RULE.fullmatch(rule)
-            if found is None:
-                self._note("environment rule", rule)
-                continue
-            yield EnvironmentRule(
-                effect="drops" if found["verb"] == "keeps from" else "sets",
-                names=tuple(found["names"].split(", ")),
-                text=found["text"],
-                file=None if found["file"] == "argv" else found["file"],
-            )
 
     def _findings(self, findings: Iterable[FindingReport]) -> Iterator[Finding]:
         for finding in findings:

@@ -22,7 +22,6 @@ from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.ssh_sessions import SshSessions
-from agentdash.engine.remote_rows import SharedHomes, attended, rows_of, tied
 from agentdash.engine.thread_worker import (
     RowInputs,
     nested_worker,
@@ -31,21 +30,25 @@ from agentdash.engine.thread_worker import (
     thread_worker,
 )
 from agentdash.model.events import LabelRead
+from agentdash.model.evidence import Evidence, EvidenceSource
+from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, History, ThreadPane, awaits_request
 from agentdash.model.git import Repository
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
-from agentdash.model.process import ProcessKey
+from agentdash.model.process import Process, ProcessKey
 from agentdash.model.reach import Reach
-from agentdash.model.remote import RemoteHost
+from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.secrets import mask_fields
 from agentdash.model.state_paths import Installed
-from agentdash.model.states import URGENCY, Acknowledgement, Attention, Liveness, State
+from agentdash.model.states import URGENCY, Acknowledgement, Attention, Group, Liveness, State
 from agentdash.model.thread import Thread
+from agentdash.model.times import time_of_day
 from agentdash.model.worker import (
     Assessment,
+    Link,
     Sandbox,
     Snapshot,
     Worker,
@@ -482,3 +485,102 @@ def _most_urgent(workers: Iterable[Worker]) -> list[Worker]:
     waiting = [worker for worker in workers if worker.needs_you]
     waiting.sort(key=lambda worker: URGENCY.index(worker.state))
     return waiting[:_MAX_NEEDS]
+
+
+# ------------------------------------------------------------
+# The rows of workers of other hosts: with their standing here, and the panes that show them
+
+
+def rows_of(host: RemoteHost) -> Iterator[Worker]:
+    """Yield the rows of a host."""
+    is_connected = host.link.state is LinkState.CONNECTED
+    for row in host.workers.values():
+        yield row if is_connected else unreachable(row, host.link)
+
+
+def tied(row: Worker, pane: Pane) -> Worker:
+    """Return a row with the pane here that shows it, by the connection of the client in it."""
+    by = f"the connection of its client is that of the session there: {row.ssh_connection}"
+    return replace(row, pane=pane, links=(*row.links, Link(f"pane {pane.key}", by)))
+
+
+def attended(
+    row: Worker, acknowledgement: Acknowledgement | None, looked_at: float | None, now: float
+) -> Worker:
+    """Return a row with its standing here: what was acknowledged there or here needs no one."""
+    if row.group not in (Group.NEEDS_YOU, Group.DONE):
+        return row
+    standing = judge_attention(
+        row.assessment,
+        is_held=True,
+        is_child=row.parent is not None,
+        looked_at=looked_at,
+        acknowledgement=acknowledgement,
+        now=now,
+    )
+    group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
+    is_new = standing.is_new and standing.group is group
+    return replace(row, standing=group, is_new=is_new)
+
+
+def unreachable(row: Worker, link: HostLink) -> Worker:
+    """Return the row of a worker behind a lost link: what it was then says nothing about now."""
+    last = "" if link.news_at is None else f" since {time_of_day(link.news_at)} UTC"
+    detail = f": {link.detail}" if link.detail else ""
+    why = f"no news from {link.name}{last}{detail}"
+    evidence = Evidence(EvidenceSource.HOST, link.news_at or link.at, "link-lost", why)
+    before = Evidence(
+        EvidenceSource.HOST,
+        link.news_at or link.at,
+        "last-news",
+        f"{row.state} then: {row.assessment.why}",
+        agrees=False,
+    )
+    return replace(
+        row,
+        assessment=Assessment(
+            state=State.UNREACHABLE,
+            since=link.news_at or link.at,
+            why=why,
+            evidence=(evidence, before),
+            fact=Fact(FactKind.UNCLEAR, f"no news from {link.name}", why=link.detail),
+        ),
+        standing=Group.PAST if row.group is Group.PAST else Group.UNCLEAR,
+        stalled=None,
+        line=why,
+    )
+
+
+class SharedHomes:
+    """The workers of hosts that are workers of this machine: of containers that share its Codex home.
+
+    Both sides read the same session file. That it is one worker, and no copy that was continued elsewhere, is
+    shown by a process of it: Linux gives the number of a process in each of its pid namespaces (`NSpid`), and
+    the document of the container has the number there.
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[str, Link] = {}
+
+    def link(self, there: Worker, here: Worker, processes: Mapping[ProcessKey, Process]) -> Link | None:
+        """Return the link between the same worker there and here, or None if nothing shows that.
+
+        It remains when the process has ended that showed it.
+
+        Args:
+            there: the row of a host.
+            here: the worker of this machine with the same thread.
+            processes: those of this machine.
+        """
+        if there.id not in self._links and there.pids and here.pids:
+            inner = {
+                number: process.pid
+                for process in processes.values()
+                if process.pid in here.pids and process.kernel is not None
+                for number in process.kernel.ns_pids[1:]
+            }
+            for number in there.pids:
+                if number in inner:
+                    by = f"process {inner[number]} has the number {number} there"
+                    self._links[there.id] = Link(f"host {there.host}", by)
+        return self._links.get(there.id)

@@ -27,7 +27,7 @@ _MIN_PREFIX_CHARS: Final = 4
 """Shortest accepted prefix of a thread id: a shorter one matches by accident."""
 _LOG_SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 _MAX_SIBLINGS: Final = 200
-"""Files beside one with any name that are looked at: relatives were attached or downloaded with it."""
+"""Neighbours that are opened in search of relatives: those were attached or downloaded together."""
 _CLOCK_SKEW_S: Final = 60.0
 """Seconds by which the times in the file names of a parent and its child may be in the wrong order."""
 

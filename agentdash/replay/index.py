@@ -11,16 +11,13 @@ import threading
 import time
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from enum import IntFlag
 from functools import reduce
 from itertools import pairwise
 from operator import or_
 from typing import Final
 
-from msgspec.structs import replace
-
-from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model import events as e
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.fleet import Fleet, FleetKnown, RecordingEnded
@@ -28,8 +25,8 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
-from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor, restore
+from agentdash.replay.step_snapshots import StepSnapshots
 from agentdash.replay.streams import MergedStream, ReadStoppedError, stop_reading_on
 
 # ------------------------------------------------------------
@@ -68,30 +65,30 @@ MARKED: Final = Mark.MISMATCH | Mark.WAIT | Mark.DENIAL | Mark.FAILURE | Mark.ES
 
 
 class Marker:
-    """Computes the marks of consecutive steps.
+    """Computes the marks of consecutive steps of a cursor.
 
     Args:
-        family: whether only the workers of a family are shown, and not all that was recorded.
+        cursor: at its beginning, to be advanced by the caller.
     """
 
-    def __init__(self, *, family: bool) -> None:
-        self._family = family
-        self._cache = WorkerCache()
+    def __init__(self, cursor: Cursor) -> None:
+        self._family = cursor.stream.has_logs
+        self._snapshots = StepSnapshots(cursor)
         self._assessed: dict[str, tuple[State, frozenset[str]]] = {}
         """State and finding kinds of each worker in the newest assessment."""
         self._panes: set[PaneKey | None] = set()
         """The panes of these workers."""
         self.concerns_at = 0.0
-        """Since when is what the newest step shows of a worker, by a line of its log or by its assessment
-        (unix seconds); 0 where it shows nothing new."""
+        """Since when a worker is as the newest step shows it (unix seconds); 0: it shows nothing new."""
 
-    def mark(self, before: Fleet, after: Fleet, events: Iterable[e.Event], at: float) -> Mark:
+    def mark(self, before: Fleet, after: Fleet, events: Sequence[e.Event], at: float) -> Mark:
         """Return the marks of a step.
 
         Args:
             at: its time (unix seconds).
         """
         found, assess = 0, False
+        self._snapshots.touch(events)
         self.concerns_at = 0.0 if self._family else at
         for event in events:
             if isinstance(event, e.ThreadEvent) and (thread := after.threads.get(event.thread)) is not None:
@@ -107,7 +104,7 @@ class Marker:
                 assess = True
             else:
                 assess = assess or isinstance(event, (e.ProcessesCounted, e.FileGone, RecordingEnded))
-        return Mark(found | self._assess(after, at) if assess else found)
+        return Mark(found | self._assess(at) if assess else found)
 
     def _may_change_assessment(self, event: e.ThreadEvent, old: Thread, new: Thread) -> bool:
         """Return whether an event may change a state or a finding.
@@ -124,11 +121,10 @@ class Marker:
             return True
         return len(new.observations) != len(old.observations) or new.policies is not old.policies
 
-    def _assess(self, fleet: Fleet, at: float) -> int:
+    def _assess(self, at: float) -> int:
         """Return the marks of what has changed since the newest assessment."""
         found = 0
-        snapshot = build_snapshot(fleet, at, self._cache)
-        shown = (members_only(snapshot) if self._family else snapshot).workers
+        shown = self._snapshots.changed().workers
         self._panes = {worker.pane.key for worker in shown if worker.pane is not None}
         for worker in shown:
             kinds = frozenset(str(finding.kind) for finding in worker.sandbox.findings)
@@ -167,28 +163,6 @@ def _marks(event: e.ThreadEvent, old: Thread, new: Thread) -> int:
 
 
 # ------------------------------------------------------------
-# The workers of a family among those that were recorded at the same time
-
-
-def members_only(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot of a family without what a recording has of others.
-
-    Members are the threads, each with its pane in its own row, and the worker CLIs that their commands
-    started. A pane without one of the threads runs something else, or nothing yet.
-    """
-    threads = {worker.id for worker in snapshot.workers if _has_log(worker)}
-    workers = tuple(each for each in snapshot.workers if each.id in threads or each.parent in threads)
-    past = tuple(
-        pane for pane in snapshot.past if pane.worker in threads or (pane.shown and _has_log(pane.shown))
-    )
-    return replace(snapshot, workers=workers, past=past, idle_panes=())
-
-
-def _has_log(worker: Worker) -> bool:
-    return worker.kind in ("codex-thread", "claude-session")
-
-
-# ------------------------------------------------------------
 
 
 _CHECKPOINT_INTERVAL_S: Final = 0.025
@@ -223,7 +197,7 @@ class StreamIndex:
         self._size = size
         self._gap = gap
         self._is_open = is_open
-        self._marker = Marker(family=self._cursor.stream.has_logs)
+        self._marker = Marker(self._cursor)
         self._checkpoints = [(0, self._cursor.checkpoint())]
         """Positions and their checkpoints, in order."""
         self._checkpoint_interval_s = _CHECKPOINT_INTERVAL_S

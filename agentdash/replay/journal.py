@@ -92,7 +92,7 @@ def find_overlapping(
     """Return the journals of a time span in their order, each with its reader.
 
     Of two recordings at the same time the one that began first is read for as long as it went on. A recording
-    is read to its end, and the one that continues it: whatever outlived the span ends there.
+    is read to its end, and the one that continues it: what outlived the span ends there.
 
     Args:
         folder: of the journals; it need not exist.
@@ -186,7 +186,7 @@ class JournalReader:
         """The time of the newest event (unix seconds)."""
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> list[e.Event]:
-        """Parse lines, the first of which has the line number `first`. Damaged lines are counted, and raise
+        """Parse lines; `first` is the line number of the first one. Damaged lines are counted, and raise
         nothing."""
         events: list[e.Event] = []
         for number, line in enumerate(lines, first):
@@ -225,7 +225,7 @@ class JournalReader:
         return self._health(clean_line(detail, 200), ok=True)
 
     def _emit(self, event: e.Event, number: int) -> list[e.Event]:
-        """Return the event where it is new and later than `since`."""
+        """Return the event if it is new and later than `since`."""
         is_repeated = number <= self._known_line
         if self._follows and is_repeated:
             return []

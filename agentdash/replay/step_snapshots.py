@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from agentdash.engine.snapshot import WorkerCache, build_snapshot
 from agentdash.model.events import Event, ThreadEvent
-from agentdash.model.worker import Snapshot
+from agentdash.model.worker import Snapshot, Worker
 from agentdash.replay.cursor import Cursor
-from agentdash.replay.index import members_only
 
 
 class StepSnapshots:
@@ -63,3 +62,25 @@ class StepSnapshots:
             self._dues.append((snapshot.due, affected))
         # a parent stands without its own parents here
         return replace(snapshot, workers=tuple(each for each in snapshot.workers if each.id in affected))
+
+
+# ------------------------------------------------------------
+# The workers of a family among those that were recorded at the same time
+
+
+def members_only(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot of a family without what a recording has of others.
+
+    Members are the threads, each with its pane in its own row, and the worker CLIs that their commands
+    started. A pane without one of the threads runs something else, or nothing yet.
+    """
+    threads = {worker.id for worker in snapshot.workers if _has_log(worker)}
+    workers = tuple(each for each in snapshot.workers if each.id in threads or each.parent in threads)
+    past = tuple(
+        pane for pane in snapshot.past if pane.worker in threads or (pane.shown and _has_log(pane.shown))
+    )
+    return replace(snapshot, workers=workers, past=past, idle_panes=())
+
+
+def _has_log(worker: Worker) -> bool:
+    return worker.kind in ("codex-thread", "claude-session")

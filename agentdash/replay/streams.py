@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -59,7 +60,7 @@ def check_stop() -> None:
 
 
 class LineReader:
-    """Returns complete lines, one per call.
+    """Returns complete lines, one per call. Can be pickled, and reads on behind the line returned last then.
 
     Args:
         path: a plain or compressed (`.zst`) file.
@@ -73,8 +74,8 @@ class LineReader:
     ) -> None:
         self.offset = offset
         """Start of the next line, in uncompressed bytes."""
-        self.newline_due = newline_due
-        """Whether the newline of the line returned last is still to come."""
+        self._path = path
+        self._newline_due = newline_due
         self._ends_with_record = ends_with_record
         self._is_packed = path.suffix == ".zst"
         self._blocks = _unpacked_from(path, offset) if self._is_packed else _blocks_from(path, offset)
@@ -82,6 +83,10 @@ class LineReader:
         self._partial = bytearray()
         self._dropped = 0
         """Bytes dropped from the partial line: at most `MAX_LINE_BYTES` + 1 are kept."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = {"newline_due": self._newline_due, "ends_with_record": self._ends_with_record}
+        return partial(LineReader, self._path, self.offset, **options), ()
 
     def next(self) -> bytes | None:
         """Return the next line without its newline; None if no complete line is available (yet).
@@ -94,8 +99,8 @@ class LineReader:
             check_stop()
             if not (block := next(self._blocks, b"")):
                 return self._rest()
-            if self.newline_due:
-                self.newline_due = False
+            if self._newline_due:
+                self._newline_due = False
                 self.offset += block.startswith(b"\n")
                 block = block.removeprefix(b"\n")
             *whole, rest = block.split(b"\n")
@@ -113,11 +118,11 @@ class LineReader:
         return line
 
     def _rest(self) -> bytes | None:
-        """Return the last line where it lacks the newline alone."""
+        """Return the last line if only its newline is missing."""
         if self._ends_with_record and not self._dropped and is_record(self._partial):
             line = bytes(self._partial)
             self._partial.clear()
-            self.newline_due = True
+            self._newline_due = True
             self.offset += len(line)
             return line
         # a compressed file is never appended to: its last line stays incomplete
@@ -175,7 +180,7 @@ class EventReader(Protocol):
         ...
 
     def read(self, lines: Iterable[bytes], first: int = 1) -> Sequence[Event]:
-        """Parse lines, the first of which has the line number `first`."""
+        """Parse lines; `first` is the line number of the first one."""
         ...
 
 
@@ -207,20 +212,18 @@ class FileStream:
         self._closing = tuple(closing)
         self._thread = thread
         self.reader = reader
-        self.offset = 0
-        """Bytes of the (uncompressed) file that were turned into steps."""
+        self._lines = LineReader(path, ends_with_record=thread is not None)
         self.line = 1
         """Number of the next line; 0: unknown, because a gap was skipped."""
         self.opening = tuple(opening)
         self._due = begun
-        self._lines: LineReader | None = None
-        self._newline_due = False
-        """Whether the newline of the line that ends at the offset is still to come."""
         self.problem: str | None = None
         """Why the file cannot be read on, or None."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_lines": None}
+    @property
+    def offset(self) -> int:
+        """Bytes of the (uncompressed) file that were turned into steps."""
+        return self._lines.offset
 
     def next(self) -> Step | None:
         """Return the next step, or None."""
@@ -228,7 +231,7 @@ class FileStream:
             return None
         events: Sequence[Event] = ()
         try:
-            while not events and (line := self._next_line()) is not None:
+            while not events and (line := self._lines.next()) is not None:
                 events = self.reader.read((line,), self.line)
                 self.line += self.line > 0
         except OSError as error:
@@ -241,28 +244,14 @@ class FileStream:
 
     def skip_to(self, offset: int) -> None:
         """Skip to the line that begins at `offset`; the next step has an event for the gap."""
-        self.offset = offset
         self.line = 0
-        self._lines = None
+        self._lines = LineReader(self.path, offset, ends_with_record=self._thread is not None)
         if self._thread is not None:
             size = self.path.stat().st_size
             self.opening = (
                 self._file_seen(self._thread, size=size, skimmed=True),
                 FileGapSkipped(at=self._due, thread=self._thread),
             )
-
-    def _next_line(self) -> bytes | None:
-        if self._lines is None:
-            self._lines = LineReader(
-                self.path,
-                self.offset,
-                newline_due=self._newline_due,
-                ends_with_record=self._thread is not None,
-            )
-        if (line := self._lines.next()) is not None:
-            self.offset = self._lines.offset
-            self._newline_due = self._lines.newline_due
-        return line
 
     def _fail(self, error: OSError) -> Step | None:
         """Return a step with the error; no step follows it."""
@@ -351,7 +340,7 @@ class MergedStream:
 
     @property
     def logs_pending(self) -> bool:
-        """Whether a step of another stream than a recording is left; True where there are only recordings."""
+        """Whether a step of a session log is left; True if there are only recordings."""
         return not self._logs or any(number < self._logs for _, number, _ in self._heads)
 
     def next(self) -> Step | None:

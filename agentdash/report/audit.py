@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from agentdash.agents.adapter import RequestReader
     from agentdash.report.file_audit import FileRead
 
-__all__ = ["FoundRollouts", "Recall", "audit", "find_rollouts", "thread_rollouts"]
-
 _VIEW: Final = "check"
 """The view of the digests of audits."""
 _MIN_PARALLEL_BYTES: Final = 32 << 20
@@ -65,25 +63,25 @@ class FoundRollouts(NamedTuple):
     """Directories that cannot be listed."""
 
 
-def find_rollouts(home: CodexHome, targets: Iterable[str]) -> FoundRollouts:
+def find_rollouts(home: CodexHome, targets: Iterable[str], *, are_paths: bool = True) -> FoundRollouts:
     """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all of
     the home.
+
+    Args:
+        are_paths: whether a target may be a path; else it is never taken for one.
 
     Raises:
         LookupError: a target matches nothing, and could be looked for everywhere; the message names it.
     """
     errors: list[OSError] = []
-    found: list[Path] = []
     wanted = list(targets)
-    if not wanted:
-        found += home.rollouts(errors.append)
+    found = [] if wanted else list(home.rollouts(errors.append))
     for target in wanted:
-        matches = _matching(home, target, errors.append)
+        search = _matching if are_paths else _of_thread
+        matches = search(home, target, errors.append)
         if not matches and not errors:
-            raise LookupError(
-                f"{clean_line(target)!r} is neither a rollout, nor a directory with rollouts, "
-                f"nor a thread in {clean_line(str(home.root))}"
-            )
+            kinds = "a rollout, a directory with rollouts, or a thread" if are_paths else "a thread"
+            raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
         found += matches
     problems = {report.path: report for report in map(unreadable, errors)}
     return FoundRollouts(list(dict.fromkeys(found)), list(problems.values()))
@@ -96,20 +94,6 @@ def _matching(home: CodexHome, target: str, on_error: Callable[[OSError], None])
         files = (Path(folder, name) for folder, _, names in folders for name in names)
         return sorted(file for file in files if thread_of_log(file) or _may_be_log(file))
     return [path] if path.exists() else _of_thread(home, target, on_error)
-
-
-def thread_rollouts(home: CodexHome, thread: str) -> FoundRollouts:
-    """Return the files of a thread in the homes, by its id or a prefix of it, which is never taken for a
-    path.
-
-    Raises:
-        LookupError: none is found; the message names the id.
-    """
-    errors: list[OSError] = []
-    found = _of_thread(home, thread, errors.append)
-    if not found:
-        raise LookupError(f"{clean_line(thread)!r} is no thread in {clean_line(str(home.root))}")
-    return FoundRollouts(found, list(map(unreadable, errors)))
 
 
 def _of_thread(home: CodexHome, thread: str, on_error: Callable[[OSError], None]) -> list[Path]:

@@ -20,7 +20,7 @@ from agentdash.model.denials import stable_target
 from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, FindingKind
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, GateReport, ThreadReport, is_about
-from agentdash.report.elements import difference_lines, quantity, remedy_lines
+from agentdash.report.elements import denial_line, difference_lines, remedy_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +73,8 @@ def results(report: CheckReport) -> Iterator[Result]:
             yield _of_finding(thread, finding, denial)
         yield from (_of_denial(thread, denial) for denial in open_denials)
         if thread.verdict == UNVERIFIED and thread.problem is None:
-            yield _of_unverified(thread)
+            meaning = RESULT_KINDS[UNVERIFIED]
+            yield Result(thread=thread, kind=UNVERIFIED, about=UNVERIFIED, message=meaning)
 
 
 def _of_finding(thread: ThreadReport, finding: FindingReport, denial: DenialReport | None) -> Result:
@@ -91,8 +92,6 @@ def _of_finding(thread: ThreadReport, finding: FindingReport, denial: DenialRepo
 
 
 def _of_denial(thread: ThreadReport, denial: DenialReport) -> Result:
-    certainty = "denied" if denial.certainty == "certain" else "likely denied"
-    calls = quantity(denial.count, "call")
     kind = _KIND_OF_DENIAL.get(denial.what, DENIED_OTHER)
     if denial.what == "other" and denial.operation == "start":
         kind = FindingKind.SANDBOX_CANNOT_START.value
@@ -100,15 +99,10 @@ def _of_denial(thread: ThreadReport, denial: DenialReport) -> Result:
         thread=thread,
         kind=kind,
         about=_target(denial),
-        message=f"{certainty}, and nothing succeeded after it: {denial.operation} "
-        f"{denial.target or '(target not named)'}, {calls}",
+        message=f"nothing succeeded after it: {denial_line(denial)}",
         direction="narrower",
-        details=(denial.quote, *_remedy(denial)),
+        details=tuple(_remedy(denial)),
     )
-
-
-def _of_unverified(thread: ThreadReport) -> Result:
-    return Result(thread=thread, kind=UNVERIFIED, about=UNVERIFIED, message=RESULT_KINDS[UNVERIFIED])
 
 
 def _target(denial: DenialReport) -> str:

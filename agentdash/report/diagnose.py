@@ -140,12 +140,11 @@ def _check_sandbox(sandbox: str | None, home: CodexHome, config: Config) -> Iter
 
 def _check_state_directory() -> DoctorCheck:
     folder = state_folder()
-    shown = clean_line(str(folder))
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if os.access(nearest, os.W_OK | os.X_OK):
-        return ok("state", f"{shown} can be written")
+        return ok("state", f"{clean_line(str(folder))} can be written")
     advice = "without it there is no status file: set XDG_STATE_HOME"
-    return warn("state", f"{shown} cannot be written", advice)
+    return warn("state", f"{clean_line(str(folder))} cannot be written", advice)
 
 
 # ---------------------------------------------------------------- tmux
@@ -270,8 +269,7 @@ def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[Docto
         unlisted: list[OSError] = []
         files = list(home.rollouts(unlisted.append))
         yield _check_versions(home, files)
-        yield from _check_listed(unlisted)
-        yield from _check_readable(files)
+        yield from _check_files(unlisted, files)
     elif "permission denied" in trouble:
         yield fail("codex home", trouble, "run as the user that owns it")
     else:
@@ -332,18 +330,13 @@ def _unknown_lines(files: Iterable[Path]) -> Counter[str]:
     return found
 
 
-def _check_listed(errors: Sequence[OSError]) -> Iterator[DoctorCheck]:
+def _check_files(errors: Sequence[OSError], files: Sequence[Path]) -> Iterator[DoctorCheck]:
     if errors:
         first = clean_line(f"{os.fsdecode(errors[0].filename or '?')}: {errors[0].strerror or errors[0]}")
         detail = f"{len(errors)} directories cannot be listed, {first} first"
         yield warn("codex directories", detail, "sessions in them are missing everywhere")
-
-
-def _check_readable(files: Sequence[Path]) -> Iterator[DoctorCheck]:
-    refused = [path for path in files if not os.access(path, os.R_OK)]
-    if refused:
-        shown = clean_line(str(refused[0]))
-        detail = f"{len(refused)} of {len(files)} cannot be read, {shown} first"
+    if refused := [path for path in files if not os.access(path, os.R_OK)]:
+        detail = f"{len(refused)} of {len(files)} cannot be read, {clean_line(str(refused[0]))} first"
         yield warn("codex files", detail, "chown them to yourself")
     elif files:
         yield ok("codex files", "all can be read")

@@ -74,12 +74,11 @@ class HostReport(msgspec.Struct):
 
 def host_report(link: HostLink) -> HostReport:
     """Return the report of the link to a host."""
-    return HostReport(
-        name=link.name,
+    return document(
+        HostReport,
+        link,
         state=link.state.value,
         since=iso(link.at),
-        detail=link.detail,
-        version=link.version,
         last_news=iso(link.news_at),
         clock_offset_seconds=round(link.clock_offset, 3),
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from agentdash.documents.worker import document
 from agentdash.engine.judge.findings.write_access import reach_by_policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.states import Group
@@ -178,11 +179,10 @@ def _servers(workers: Sequence[Worker]) -> set[str]:
 
 
 def _worker_report(worker: Worker, reach: Reach | None, pids: list[int]) -> WorkerReachReport:
-    return WorkerReachReport(
-        id=worker.id,
-        name=worker.name,
+    return document(
+        WorkerReachReport,
+        worker,
         agent=worker.agent.name,
-        state=str(worker.state),
         by=reach.by if reach else None,
         pids=pids,
         limits=list(reach.limits) if reach else [],
@@ -197,14 +197,8 @@ def _paths(reach: Reach, certainty: str) -> list[str]:
 
 
 def _reached_report(each: Reached) -> ReachedReport:
-    return ReachedReport(
-        kind=each.target.kind,
-        path=each.target.path,
-        what=each.target.what,
-        action=each.target.action,
-        certainty="can" if each.certainty == "can" else "may",
-        how=each.how,
-    )
+    certainty = "can" if each.certainty == "can" else "may"
+    return document(ReachedReport, each.target, certainty=certainty, how=each.how)
 
 
 def _fleet(workers: Sequence[Worker], reaches: Sequence[Reach | None]) -> list[FleetReachReport]:
@@ -214,9 +208,4 @@ def _fleet(workers: Sequence[Worker], reaches: Sequence[Reach | None]) -> list[F
             reached.setdefault(each.target, []).append(worker.id)
     order = list(ReachKind)
     ranked = sorted(reached.items(), key=lambda item: (order.index(item[0].kind), -len(item[1])))
-    return [
-        FleetReachReport(
-            kind=target.kind, path=target.path, what=target.what, action=target.action, workers=ids
-        )
-        for target, ids in ranked
-    ]
+    return [document(FleetReachReport, target, workers=ids) for target, ids in ranked]

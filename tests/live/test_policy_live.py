@@ -103,7 +103,7 @@ def profile(root: Path, entries: Sequence[tuple[str, str]], *, tmp: bool, networ
     return {"type": "managed", "file_system": files, "network": "enabled" if network else "restricted"}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     entries=st.dictionaries(st.sampled_from(FOLDERS), accesses, max_size=5),
     cwd=st.sampled_from(("ws", "other")),

@@ -22,7 +22,7 @@ from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import plain
 from agentdash.tui.transport.app import HINTS, ReplayApp
-from agentdash.tui.transport.bar import Track, Transport, TransportState, timeline
+from agentdash.tui.transport.bar import Track, Transport, timeline
 from tests.unit.test_journal import KILLED, LAST, NOW, PANES_ALONE, recording
 
 from .rendering import LOOK, rows, screen_text
@@ -140,9 +140,8 @@ async def test_every_mark_is_gone_to_and_the_first_follows_the_last(stage, key, 
 
 async def test_the_scrubber_shows_what_v_goes_to(stage):
     """Signs stand in exactly the cells with a step that `v` goes to."""
-    state = TransportState(at=0.0, end=1.0, share=0.0, read=1.0, mode="paused", speed=1.0)
     for marks in map(Mark, set(stage.player.index.marks)):
-        sign = plain(timeline(state, [Mark(0), marks], LOOK))[1]
+        sign = plain(timeline([Mark(0), marks], 0.0, 1.0, LOOK))[1]
         assert (sign in "≠!⊘✕▴→") == bool(marks & MARKED)
     await stage.press("v")
     assert stage.message[0] in "≠!⊘✕▴→"

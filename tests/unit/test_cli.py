@@ -262,7 +262,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
             "invalid worker CLI 'nobody': choose from aider, amp",
         ),
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
-        (["check", "nothing-like-it"], "neither a rollout, nor a directory with rollouts"),
+        (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
         (["check"], "/nonexistent does not exist"),
         (["split"], "not inside of tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),

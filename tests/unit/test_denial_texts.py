@@ -132,14 +132,10 @@ def test_what_the_sandbox_hides_has_the_error_of_file_modes() -> None:
 
 
 @pytest.mark.parametrize("home", [None, "/data/people/jo", "/home/dev"])
-@pytest.mark.parametrize("cwd", ["/srv/build", "/home/dev/project", "/data/people/jo/x"])
-@pytest.mark.parametrize(
-    "script", ["echo x >> ~/.bashrc", 'echo x >> "$HOME/.bashrc"', "echo x | tee -a ~/.bashrc; cat notes.md"]
-)
-def test_a_file_in_the_home_directory_wherever_that_lies(cwd: str, home: str | None, script: str) -> None:
-    program = "tee" if "tee" in script else "bash: line 1"
-    output = f"{program}: /data/people/jo/.bashrc: {EROFS}"
-    found = find(script, output, exit_code=0, cwd=cwd, home=home)
+@pytest.mark.parametrize("cwd", ["/srv/build", "/data/people/jo/x"])
+def test_a_file_in_the_home_directory_wherever_that_lies(cwd: str, home: str | None) -> None:
+    output = f"tee: /data/people/jo/.bashrc: {EROFS}"
+    found = find("echo x | tee -a ~/.bashrc; cat notes.md", output, exit_code=0, cwd=cwd, home=home)
     assert [(d.target, d.certainty) for d in found] == [("/data/people/jo/.bashrc", "certain")]
 
 

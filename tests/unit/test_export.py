@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from agentdash.cli import app
-from agentdash.model.findings import FINDING_KINDS
 from agentdash.replay.family import Family
-from agentdash.replay.streams import MergedStream, family_stream
+from agentdash.replay.streams import family_stream
 from agentdash.report.export_html import page
 from agentdash.report.export_markdown import cell, code, markdown
 from agentdash.report.exports import TimelineReport
@@ -126,48 +123,6 @@ def test_no_report_begins_with_a_state_that_no_worker_had() -> None:
         assert "unknown" not in {row.note for row in states}
 
 
-def test_report_states_what_it_was_made_of() -> None:
-    assert "from the session's own files<" in html(report_of(*SPAWN))
-    stream = family_stream(Family(THREAD, SPAWN))
-    recorded = MergedStream(stream.streams[:1], stream.streams[1:], recalls=True)
-    report = build_report(THREAD, recorded, redact=False, ended=True, progress=lambda _: None)
-    words = "from the session's own files, a recording and what was seen of it while it ran\n"
-    assert words in markdown(report, "1")
-    assert MergedStream((), stream.streams).sources == "a recording"
-
-
-def test_workers_of_the_same_name_have_their_ids(tmp_path: Path) -> None:
-    (first,) = session(tmp_path, "same", "true", "", "done").parent.iterdir()
-    other = f"{THREAD[:-6]}abcdef"
-    second = tmp_path / f"rollout-2026-11-20T19-59-47-{other}.jsonl"
-    second.write_bytes(first.read_bytes().replace(THREAD.encode(), other.encode()))
-    report = report_of(first, second)
-    assert {row.worker for row in report.rows} == {f"same ({THREAD[-6:]})", "same (abcdef)"}
-    assert report.main
-    assert report.main.name == f"same ({THREAD[-6:]})"
-
-
-def test_answers_of_the_user_are_in_the_timeline(tmp_path: Path) -> None:
-    lines = session(tmp_path, "p", "true", "", "done").read_bytes().split(b"\n")
-    asked = response("function_call", name="request_user_input", call_id="q", arguments='{"questions":[]}')
-    answer = response("function_call_output", call_id="q", output='{"answers":{"db":["SQLite"]}}')
-    path = tmp_path / f"rollout-2026-11-20T19-59-47-{THREAD}.jsonl"
-    path.write_bytes(b"\n".join((*lines[:4], asked, answer, *lines[4:])))
-    assert [row.text for row in report_of(path).rows if "SQLite" in row.text] == [
-        '{"answers":{"db":["SQLite"]}}'
-    ]
-
-
-def test_finding_row_follows_the_output_that_shows_it() -> None:
-    report = report_of(*SPAWN)
-    assert report.workers
-    for worker in report.workers:
-        rows = [row for row in report.rows if row.worker == worker.name]
-        first = next(i for i, row in enumerate(rows) if row.kind == "finding")
-        assert rows[first - 1].kind == "output"
-        assert "flag=1" in rows[first - 1].text
-
-
 @pytest.mark.parametrize(
     "path", sorted(RECORDINGS.glob("*/*/*.jsonl"))[::7], ids=lambda p: p.parts[-3] + "/" + p.parts[-2]
 )
@@ -185,16 +140,6 @@ def test_long_timeline_keeps_beginning_and_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 # ---------------------------------------------------------------- escaping
-
-
-def test_long_texts_say_how_much_is_left_out(tmp_path: Path) -> None:
-    lines = "\n".join(f"line {number}" for number in range(2_000))
-    report = report_of(session(tmp_path, prompt=lines, command="make", output=lines, message="done"))
-    texts = {row.kind: row.text for row in report.rows}
-    for kind in ("prompt", "output"):
-        assert texts[kind].startswith("line 0\n")
-        assert texts[kind].endswith("\nline 1999")
-        assert " characters left out …" in texts[kind]
 
 
 def test_html_is_inert_and_loads_nothing(tmp_path: Path) -> None:
@@ -227,14 +172,6 @@ def test_page_lets_no_other_html_through(text: str) -> None:
     assert "javascript" not in str(parsed.attributes)
 
 
-def test_markdown_has_all_foreign_text_in_code(tmp_path: Path) -> None:
-    text = markdown(report_of(session(tmp_path, HOSTILE, "true", HOSTILE + "\n" + HOSTILE, HOSTILE)), "1")
-    outside = re.sub(r"^( *)(`{3,})text\n.*?^\1\2$", "", text, flags=re.DOTALL | re.MULTILINE)
-    outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", outside)
-    assert "alert" not in outside
-    assert "<" not in outside
-
-
 @pytest.mark.parametrize("text", ["`", "``", "a`b``c", "`x", "x`", "a|b", "", "two\nlines"])
 def test_code_spans(text: str) -> None:
     span = code(text)
@@ -249,48 +186,16 @@ def test_code_spans(text: str) -> None:
 
 # ---------------------------------------------------------------- redaction
 
-SECRET = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=6, max_size=16).filter(
-    lambda word: not any(word in known for known in (THREAD, "mallory", "rollout", "session"))
-)
-WORDS = st.lists(SECRET | st.just("日本語の秘密") | st.just("größe"), min_size=1, max_size=4).map(" ".join)
-PRINTED = st.one_of(
-    WORDS,
-    WORDS.map(lambda w: f"touch: cannot touch '/srv/{w}': Read-only file system"),
-    WORDS.map(lambda w: f"curl: (6) Could not resolve host: {w}"),
-    WORDS.map(lambda w: f"CODEX_SANDBOX={w}\nCODEX_SANDBOX_NETWORK_DISABLED=1"),
-    WORDS.map(lambda w: f"flag={w} {w}"),
-)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(prompt=WORDS, output=PRINTED, message=WORDS, error=WORDS | st.just(""))
-def test_redacted_export_has_no_word_of_messages_or_outputs(
-    tmp_path: Path, prompt: str, output: str, message: str, error: str
-) -> None:
-    path = session(tmp_path, prompt, "touch it; env | grep CODEX", output, message, error)
-    words = {word for text in (prompt, message, error, output) for word in re.findall(r"\w{6,}", text)}
-    plain = markdown(report_of(path), "1")
-    assert all(word in plain for word in re.findall(r"\w+", prompt))
-    report = markdown(report_of(path, redact=True), "1")
-    other = session(tmp_path, "-", "touch it; env | grep CODEX", "-", "-", "-")
-    own = markdown(report_of(other, redact=True), "1")  # has words of its own
-    findings = " ".join(info.meaning for info in FINDING_KINDS.values())
-    assert not [word for word in words if word in report and word not in own + findings + "CODEX_SANDBOX"]
-
 
 def test_redaction_keeps_commands_states_and_findings(tmp_path: Path) -> None:
-    path = session(
-        tmp_path,
-        "please hunter2000",
-        "touch /srv/board.db",
-        "touch: cannot touch '/srv/board.db': Read-only file system",
-        "denied",
-    )
-    report = report_of(path, redact=True)
-    text = markdown(report, "1")
-    assert "hunter2000" not in text
+    denied = "touch: cannot touch '/srv/board.db': Read-only file system\nseen1\nCODEX_SANDBOX=seen2"
+    path = session(tmp_path, "please hunter2000", "touch /srv/board.db; env", denied, "said3")
+    text = markdown(report_of(path, redact=True), "1")
+    plain = markdown(report_of(path), "1")
+    for word in ("hunter2000", "seen1", "seen2", "said3"):
+        assert word in plain
+        assert word not in text
     assert "touch /srv/board.db" in text
-    assert "blocked-sandbox" in text
     assert "denied-filesystem" in text
 
 

@@ -38,16 +38,12 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
     [
         ("env", BOTH, HOME),
         ("env | sort", BOTH, HOME),
-        ("printenv", BOTH, HOME),
         ("/usr/bin/env | grep CODEX", FLAGS, ""),
         ("timeout 10 env | grep CODEX", FLAGS, ""),
-        ("env | grep ^CODEX | sort", "CODEX_HOME=/x\n" + FLAGS, "CODEX_HOME=/x\n"),
         ("env | egrep 'CODEX|SANDBOX'", FLAGS, ""),
         ("env -0 | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
-        ("env | grep CODEX || true", FLAGS, ""),
         ("env | grep CODEX | head -20", FLAGS, None),
         ("set | grep CODEX", f"{NET}=1\n{SB}=seatbelt\n", ""),
-        ("set", f"{NET}='1'\n{SB}='seatbelt'\nPATH='/bin'\n", "PATH='/bin'\n"),
         (
             "export -p",
             f'declare -x PATH="/bin"\ndeclare -x {NET}="1"\ndeclare -x {SB}="seatbelt"\n',
@@ -55,13 +51,10 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         ),
         ("cat /proc/self/environ | tr '\\0' '\\n' | grep CODEX", FLAGS, ""),
         (f'printf "net=%s sb=%s\\n" "${NET}" "${SB}"', "net=1 sb=seatbelt\n", "net= sb=\n"),
-        (f"echo ${NET}; echo ${SB}", "1\nseatbelt\n", "\n\n"),
         (f'echo "${{{NET}:-none}} / ${{{SB}:-no}}"', "1 / seatbelt\n", "none / no\n"),
         (PROBE, "role=solo\nflag=1\nsandbox=seatbelt\nthread=a\n", "role=solo\nflag=\nsandbox=\nthread=a\n"),
-        ("bash -lc 'env | grep CODEX'", FLAGS, ""),
         (f"sh -c 'printenv {NET}; printenv {SB}'", "1\nseatbelt\n", None),
         (f"printenv {NET} {SB}", "1\nseatbelt\n", None),
-        (f"printenv {NET} || echo none; printenv {SB} || echo none", "1\nseatbelt\n", "none\nnone\n"),
         (
             f'for n in {NET} {SB}; do printf \'%s=%s\\n\' "$n" "${{!n}}"; done',
             f"{NET}=1\n{SB}=seatbelt\n",
@@ -69,7 +62,6 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
         ),
         (f"cat <<EOF\nnet=${NET}\nsb=${SB}\nEOF\n", "net=1\nsb=seatbelt\n", "net=\nsb=\n"),
         (f'jq -n env | grep -c . ; echo "n=${NET} s=${SB}"', "30\nn=1 s=seatbelt\n", "28\nn= s=\n"),
-        ("jq -n env", f'{{\n  "{NET}": "1",\n  "{SB}": "seatbelt"\n}}\n', '{\n  "PATH": "/bin"\n}\n'),
         (f'awk \'BEGIN{{print ENVIRON["{NET}"], ENVIRON["{SB}"]}}\'', "1 seatbelt\n", None),
         (
             f"node -p 'process.env.{NET}'; node -p 'process.env.{SB}'",
@@ -114,7 +106,6 @@ def read(script: str, output: str, exit_code: int | None = None) -> Expected:
             "net=1\nsb=seatbelt\n",
             "net=\nsb=\n",
         ),
-        ("uname\nenv | grep CODEX\nid\n", f"Linux\n{FLAGS}uid=0\n", "Linux\nuid=0\n"),
         (f'echo "n=${NET} s=${SB}" >&2', "n=1 s=seatbelt\n", "n= s=\n"),
         (
             f'cat notes.md; echo "net=${NET}; sb=${SB}"',
@@ -129,47 +120,6 @@ def test_what_is_read(script: str, when_set: str | None, when_clean: str | None)
         (output, truth) for output, truth in ((when_set, SET), (when_clean, CLEAN)) if output is not None
     ]
     assert [read(script, output) for output, _ in outputs] == [truth for _, truth in outputs] != []
-
-
-def listed(*lines: tuple[str, str | None]) -> str:
-    """Return the lines whose value is set, with the value in them."""
-    return "".join(line.format(value) + "\n" for line, value in lines if value is not None)
-
-
-def named(value: str | None, *, unset: str = "") -> str:
-    return unset if value is None else value
-
-
-@pytest.mark.parametrize("network", ["1", "0", None])
-@pytest.mark.parametrize("sandbox", ["seatbelt", "docker", None])
-@pytest.mark.parametrize(
-    ("script", "prints_absence"),
-    [
-        ("env | grep CODEX_SANDBOX", True),
-        (f'for n in {NET} {SB}; do printf \'%s=%s\\n\' "$n" "${{!n}}"; done', True),
-        ("jq -n env", True),
-        ("xargs -0 -n1 </proc/$$/environ | grep CODEX_SANDBOX", False),
-        (f'python3 -c \'import os; print(os.environ.get("{NET}"), os.environ.get("{SB}"))\'', True),
-    ],
-)
-def test_every_truth(script: str, prints_absence: bool, network: str | None, sandbox: str | None) -> None:
-    """A value is read if it is one that Codex sets, absence if the script shows it; never anything else."""
-    values = ((NET, network), (SB, sandbox))
-    if script.startswith("jq"):
-        entries = [
-            f'  "{name}": "{value}"' for name, value in (("PATH", "/bin"), *values) if value is not None
-        ]
-        output = "{\n" + ",\n".join(entries) + "\n}\n"
-    elif script.startswith("python3"):
-        output = f"{network} {sandbox}\n"
-    elif script.startswith("for"):
-        output = "".join(f"{name}={named(value)}\n" for name, value in values)
-    else:
-        output = listed(*((f"{name}={{}}", value) for name, value in values))
-    status = int(not output) if "grep" in script else 0
-    for found, value, own in zip(read(script, output, status), (network, sandbox), SET, strict=True):
-        absence = UNSET if value is None and prints_absence else None
-        assert found == (value if value == own else absence)
 
 
 # ---------------------------------------------------------------- dumps that are not whole

@@ -188,7 +188,7 @@ RANDOM_EVENTS = st.lists(
     st.sampled_from(list(RECORDED_EVENTS)).flatmap(RECORDED_EVENTS.__getitem__), max_size=25
 )
 STORIES = st.builds(lambda begin, events: [*begin, *events], st.sampled_from(([], BEGINNING)), RANDOM_EVENTS)
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, derandomize=True)
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 
 def restorable(fleet: Fleet) -> dict[str, object]:

@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> DigestStore:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CodexHome:
     """Return a home with two families and one thread alone, which no process has loaded."""
-    monkeypatch.setattr(Owners, "look", classmethod(lambda cls, _, at: cls(at, {}, {})))
+    monkeypatch.setattr(Owners, "look", classmethod(lambda cls, _, at: cls(at, {})))
     paths = [*RECORDINGS.glob("0.114.0/spawn*/*.jsonl"), *RECORDINGS.glob("0.169.0/kanban-board/*.jsonl")]
     made = home_of(tmp_path / "home", *paths)
     settle()
@@ -116,12 +116,12 @@ def test_a_thread_with_an_owner_is_read_and_not_kept(
     home: CodexHome, store: DigestStore, read_paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thread = next(entry.id for entry in entries(home, None) if not entry.parent)
-    monkeypatch.setattr(Owners, "look", classmethod(lambda cls, _, at: cls(at, {thread: 1}, {})))
+    monkeypatch.setattr(Owners, "look", classmethod(lambda cls, _, at: cls(at, {thread: 1})))
     for _ in range(2):
         read_paths.clear()
         owned = {entry.id: entry for entry in entries(home, store)}[thread]
         assert owned.path in read_paths
-    monkeypatch.setattr(Owners, "look", classmethod(lambda cls, _, at: cls(at, {}, {})))
+    monkeypatch.setattr(Owners, "look", classmethod(lambda cls, _, at: cls(at, {})))
     assert entries(home, store) == entries(home, None)
 
 

@@ -87,21 +87,6 @@ def test_old_file_is_none(tmp_path: Path) -> None:
             text_of(tmp_path / "home", now)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\xff\xfe",
-        b"agentdash.line/1\n",
-        b"agentdash.line/2\nwritten_at x\nboot \nhome /\nplain \ntmux \n",
-    ],
-)
-def test_malformed_file_is_none(tmp_path: Path, content: bytes) -> None:
-    publisher = published(tmp_path / "home")
-    line_file.line_path(publisher.path).write_bytes(content)
-    assert line_file.read_line_files() == []
-
-
 def test_file_of_others_is_none(tmp_path: Path) -> None:
     path = line_file.line_path(published(tmp_path / "home").path)
     assert len(line_file.read_line_files()) == 1

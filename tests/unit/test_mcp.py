@@ -65,7 +65,7 @@ async def test_an_id_is_never_a_path(home: Path, tmp_path: Path) -> None:
         for path in PATHS:
             is_error, text = await ask(client, "check", thread=path)
             assert is_error
-            assert text.endswith(f": {path!r} is no thread in {home}: see the tool sessions")
+            assert text.endswith(f": {path!r} is not a thread in {home}: see the tool sessions")
         unwatched = (f"{tmp_path}/socket", "-L other", "other")
         for tool, server in product(("status", "wait", "explain"), unwatched):
             is_error, text = await ask(client, tool, target=f"{server}:%0")
@@ -119,7 +119,7 @@ async def test_wrong_arguments_are_errors_that_help(home: Path) -> None:
         for tool, arguments, message in (
             ("status", {"target": "nosuch"}, "no worker matches 'nosuch'"),
             ("wait", {"target": BOARD, "until": ["asleep"]}, "choose from running"),
-            ("check", {"thread": "ffffffff"}, "is no thread in"),
+            ("check", {"thread": "ffffffff"}, "is not a thread in"),
             ("status", {"limit": 0}, "greater than or equal to 1"),
         ):
             is_error, text = await ask(client, tool, **arguments)

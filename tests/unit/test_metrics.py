@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
@@ -70,7 +70,6 @@ def test_empty_fleet_has_all_series_of_alerts() -> None:
     assert value(found, "longest_wait_seconds") == 0
 
 
-@settings(deadline=None)
 @given(name=st.text(max_size=200), source=st.text(max_size=50))
 def test_any_label_is_one_value(name: str, source: str) -> None:
     workers = (worker("%1", State.WAITING_INPUT, name=name),)

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 import pytest
 
 from agentdash.config import Config, NotificationSettings
-from agentdash.engine.notifications import (
-    Notification,
-    NotificationState,
-    merge_notifications,
-    next_notifications,
-)
 from agentdash.model.states import NEEDS_YOU, State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
-from agentdash.tui.notifier import Notifier, desktop_command, osc_sequences, tmux_passthrough
+from agentdash.tui.notifier import (
+    Notification,
+    NotificationState,
+    Notifier,
+    desktop_command,
+    merge_notifications,
+    next_notifications,
+    osc_sequences,
+    tmux_passthrough,
+)
 
 WAITING = State.WAITING_APPROVAL
 

@@ -66,18 +66,12 @@ class Case(NamedTuple):
 
 OVERRULED = {
     "-s": Case("-s workspace-write", READ_ONLY, FIRST, requirements=ONLY_READ),
-    "-c quoted": Case(
-        "-c 'sandbox_mode=\"workspace-write\"'", READ_ONLY, f"{REQUIREMENTS}:2", requirements="\n" + ONLY_READ
-    ),
     "full access": Case("--yolo", READ_ONLY, FIRST, ("files", "network", "approval"),
                         requirements=NOT_FULL + ONLY_ASK),
     "user": Case("", READ_ONLY, FIRST, requirements=ONLY_READ, user=MODE),
+    "project": Case("", READ_ONLY, FIRST, requirements=ONLY_READ, project=MODE),
     "profile": Case("-p x", READ_ONLY, FIRST, requirements=ONLY_READ, profile=MODE),
-    "user below project": Case("", READ_ONLY, "", user=MODE, project='sandbox_mode = "read-only"\n'),
     "-a": Case("-a never", PROFILE, FIRST, ("approval",), requirements=ONLY_ASK),
-    "user approval": Case(
-        "", PROFILE, FIRST, ("approval",), requirements=ONLY_ASK, user='approval_policy = "never"\n'
-    ),
     "managed approval": Case(
         "-a never", PROFILE, f"{MANAGED}:1", ("approval",), managed='approval_policy = "on-request"\n'
     ),

@@ -70,7 +70,7 @@ def stepped_through(folder: Path) -> tuple[StreamIndex, list[tuple[float, tuple[
 
 
 @pytest.mark.parametrize("folder", ALL_FOLDERS, ids=lambda p: f"{p.parent.name}/{p.name}")
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_seek_equals_stepping(folder: Path, data: st.DataObject) -> None:
     index, seen = stepped_through(folder)
@@ -299,7 +299,7 @@ def test_checkpoints_are_bounded(big: Path, monkeypatch: pytest.MonkeyPatch) -> 
     st.integers(1, 50),
     st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_line_reader_from_any_offset(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], block: int, packed: bool
 ) -> None:

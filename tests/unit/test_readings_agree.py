@@ -183,52 +183,24 @@ def torn(data: bytes) -> bytes:
     return data.rstrip(b"\n")[:-20]
 
 
-def with_returns(data: bytes) -> bytes:
-    return data.replace(b"\n", b"\r\n")
+FOREIGN = b'\nnot json\n{"type":"future_kind","x":1}\n\xff\xfe\n'
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "without-newline": without_newline,
+    "torn": torn,
+    "with-returns": lambda data: data.replace(b"\n", b"\r\n"),
+    "with-blank-lines": lambda data: data.replace(b"\n", b"\n\n"),
+    "without-header": lambda data: data.split(b"\n", 1)[1],
+    "header-alone": lambda data: data.split(b"\n", 1)[0],
+    "with-foreign-lines": lambda data: data.replace(b"\n", FOREIGN, 1),
+}
 
 
-def with_blank_lines(data: bytes) -> bytes:
-    return data.replace(b"\n", b"\n\n")
-
-
-def without_header(data: bytes) -> bytes:
-    return data.split(b"\n", 1)[1]
-
-
-def header_alone(data: bytes) -> bytes:
-    return data.split(b"\n", 1)[0]
-
-
-def with_foreign_lines(data: bytes) -> bytes:
-    first, rest = data.split(b"\n", 1)
-    return b"\n".join((first, b"not json", b'{"type":"future_kind","x":1}', b"\xff\xfe", rest))
-
-
-CHANGES: tuple[Callable[[bytes], bytes], ...] = (
-    without_newline,
-    torn,
-    with_returns,
-    with_blank_lines,
-    without_header,
-    header_alone,
-    with_foreign_lines,
-)
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 async def test_odd_rollouts(change: Callable[[bytes], bytes], tmp_path: Path) -> None:
     paths = [path for version, scenario in SAMPLES for path in files(version, scenario)]
     odd = [(name, change(content)) for name, content in contents(*paths)]
     readings = await assert_agreement(home_of(tmp_path, odd))
     assert len(readings) == len(paths)
-
-
-async def test_last_line_without_newline_counts(tmp_path: Path) -> None:
-    """A file that was copied from a screen, or downloaded."""
-    (path,) = files("0.169.0", "full-access")
-    whole = await assert_agreement(home_of(tmp_path / "whole", contents(path)))
-    odd = [(path.name, without_newline(path.read_bytes()))]
-    assert await assert_agreement(home_of(tmp_path / "odd", odd)) == whole
 
 
 @pytest.mark.parametrize("change", [bytes, without_newline, torn])
@@ -302,13 +274,10 @@ async def test_child_without_its_parent(tmp_path: Path) -> None:
     assert readings == {CHILD: Reading("completed", "match", frozenset())}
 
 
-async def test_parents_of_each_other(tmp_path: Path) -> None:
-    first = member({"parent_thread_id": CHILD}, CLEAN)
+@pytest.mark.parametrize("parent", [CHILD, THREAD], ids=["each other", "itself"])
+async def test_parents_in_a_circle(parent: str, tmp_path: Path) -> None:
+    first = member({"parent_thread_id": parent}, CLEAN)
     await assert_agreement(home_of(tmp_path, [(NAME, first), (CHILD_NAME, child(CLEAN))]))
-
-
-async def test_own_parent(tmp_path: Path) -> None:
-    await assert_agreement(home_of(tmp_path, [(NAME, member({"parent_thread_id": THREAD}, CLEAN))]))
 
 
 async def test_named_archived_and_twice(tmp_path: Path) -> None:

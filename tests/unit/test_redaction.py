@@ -17,7 +17,7 @@ from agentdash.model.fleet import FleetKnown
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Snapshot
 from agentdash.report.exports import TimelineReport, TimelineRow
-from agentdash.report.redact import Replacements, Scrubber, redacted, texts_of
+from agentdash.report.redact import Replacements, Scrubber, redacted
 from agentdash.report.schemas import DOCUMENTS
 from tests.unit.planted_secrets import LONG, leaks
 
@@ -181,7 +181,3 @@ def test_replacements_come_first_and_longest_first() -> None:
     text = "/home/mallory/acme/api/a /home/mallory/acme2 /home/mallory/acme phoenix PhoenixBird"
     assert scrubber.text(text) == r"/y/a ~/acme2 /x P\1 PhoenixBird"
     assert scrubber.replaced("/home/mallory/acme ~") == "/x ~"
-
-
-def test_texts_of_a_value_are_found_in_all_collections() -> None:
-    assert texts_of({"a": ("b", ["c", None, 1])}) == ["a", "b", "c"]

@@ -14,8 +14,7 @@ from agentdash.demo.day import demo_events
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import ChangeReport, WorkerReport, worker_report
 from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.remote_rows import unreachable
-from agentdash.engine.snapshot import build_snapshot
+from agentdash.engine.snapshot import build_snapshot, unreachable
 from agentdash.model.fleet import Fleet, RemoteSeen
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line
@@ -56,6 +55,8 @@ def parsed(report: WorkerReport) -> WorkerReport:
 
 def here(report: WorkerReport) -> WorkerReport:
     """Return the report of the same worker without what depends on the place of the reader."""
+    if report.sandbox.requested is not None:
+        report.sandbox.requested.environment = []  # is in its findings
     return msgspec.structs.replace(
         report,
         id=report.id.removeprefix("build1:"),

@@ -256,7 +256,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return json.dumps(found).encode()
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(mutated() | st.binary(max_size=40), min_size=1, max_size=4))
 def test_reading_never_raises(lines: list[bytes]) -> None:
     assert_clean(RolloutReader(THREAD).read(lines))

@@ -239,7 +239,7 @@ _MARKS = "›❯●▌┃│╭╰─▄▀╹▣△■✕✦ℹ✻⎿⠋> \n1.?
 _TEXTS = st.lists(st.one_of(st.text(max_size=120), st.text(_MARKS, max_size=120)), max_size=60)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(
     lines=_TEXTS,
     title=st.text(max_size=40),

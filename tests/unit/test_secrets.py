@@ -237,7 +237,7 @@ PIECES = [*{literal for shape in SHAPES for literal in shape.literals}, *(token.
 OTHER_PIECES = [*"\n\\ \"'=:-…pA1", "\\\n", SHORT, "İ", "\x1f", "-p"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from([*sorted(PIECES), *OTHER_PIECES])).map("".join))
 def test_any_text_is_masked_once_and_keeps_its_lines(text: str) -> None:
     masked = mask_secrets(text)

@@ -146,7 +146,7 @@ def test_words_are_pieces() -> None:
     assert command.argv[0].literal
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(st.text(alphabet=st.sampled_from("ab$X(){}[]<>|&;'\"`\\ \n\t#=!*-0éx"), max_size=80))
 def test_nothing_makes_it_raise(script: str) -> None:
     assert (parse(script) is None) == (commands(script) is None)
@@ -164,13 +164,6 @@ def test_a_redirection_belongs_to_the_last_command_of_a_list() -> None:
     first = right.parts[0]
     assert isinstance(first, Simple)
     assert [r.fd for r in first.redirects] == [2]
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("mark", ["(", "{", "$(", "`", "<<A\n", "a|", "'", "if a; then ", "${a:-", "! "])
-def test_hostile_scripts_end(mark: str) -> None:
-    script = mark * (MAX_SCRIPT_CHARACTERS // len(mark))
-    assert (parse(script) is None) == (commands(script) is None)
 
 
 def normalized(scripts: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentdash.engine.judge.states.state_history import MAX_STATE_PERIODS, STARTUP_GRACE_S
@@ -140,7 +140,6 @@ LIFE: list[e.Event] = [
 ]
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(1, len(LIFE) - 1)))
 def test_history_is_independent_of_snapshot_times(cuts: set[int]) -> None:
     """Live, in demos and in replays snapshots are built at different times: of the same events all show the

@@ -99,40 +99,40 @@ def test_hostile_texts_are_inert(tmp_path: Path) -> None:
 
 PIECES = st.sampled_from(
     [
-        "`",
-        "``",
-        "```",
-        "~~~",
-        "\n",
-        "\n\n",
-        "> ",
-        "- ",
-        "1. ",
-        "    ",
-        "<b>",
-        "<img src=x>",
-        "<!--",
-        "-->",
-        "]]>",
-        "!",
-        "[x](y)",
-        "![x](http://y)",
-        "![x][r]",
-        "[r]: http://y",
-        "\\",
-        "|",
-        "&lt;",
-        "<http://x>",
-        "text",
-        " ",
-        "\t",
-        "#",
-        "<?x?>",
+        *(
+            "`",
+            "``",
+            "```",
+            "~~~",
+            "\n",
+            "\n\n",
+            "> ",
+            "- ",
+            "1. ",
+            "    ",
+            "<b>",
+            "<img src=x>",
+            "<!--",
+            "-->",
+        ),
+        *(
+            "]]>",
+            "!",
+            "[x](y)",
+            "![x](http://y)",
+            "![x][r]",
+            "[r]: http://y",
+            "\\",
+            "|",
+            "&lt;",
+            "<http://x>",
+        ),
+        *("text", " ", "\t", "#", "<?x?>"),
     ]
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=14).map("".join))
 def test_no_text_becomes_html_or_an_image(text: str) -> None:
     rendered = Page(BROWSER.render("\n".join(quoted(text))))
@@ -157,16 +157,6 @@ def test_reports_have_changes_and_commands(tmp_path: Path) -> None:
     assert "Files that commands wrote by themselves are not listed." in text
     assert "15,001 tokens, no price" in text
     assert text.index("**blocked-sandbox**") < text.index("## Workers")
-
-
-def test_redacted_reports_have_paths_and_counts_but_no_diffs(tmp_path: Path) -> None:
-    for name in ("x.md", "x.html"):
-        text = talk(tmp_path, LOG, name, "--redact")
-        assert "docs/new.md" in text
-        assert "+3 -0" in text
-        for secret in ("three and a half", "Grüße", "zwei", "never written"):
-            assert secret not in text
-        assert "touch /usr/local/denied" in text  # commands stay
 
 
 # ---------------------------------------------------------------- two readings agree

@@ -8,19 +8,20 @@ belong together), detect (which sandbox the processes show), and the history of 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from agentdash.engine.judge.states.activity import differs_beyond_clocks
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, home_directory
-from agentdash.engine.reduce import panes, processes, recall
+from agentdash.engine.reduce import recall
 from agentdash.engine.reduce.observations import observe_processes
-from agentdash.engine.reduce.panes import remove_pane
-from agentdash.engine.reduce.recall import merge_recalled
+from agentdash.engine.reduce.recall import known_since, merge_recalled
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
+from agentdash.model.activity import counted
 from agentdash.model.fleet import (
     NOT_RECORDED,
     RESTORED_FIELDS,
@@ -29,14 +30,19 @@ from agentdash.model.fleet import (
     FleetDraft,
     FleetKnown,
     Locks,
+    PaneOccupant,
+    ProviderTrouble,
     RecordingEnded,
     RemoteSeen,
     SourceHealth,
     ThreadRestored,
 )
-from agentdash.model.pane import tmux_source
+from agentdash.model.pane import PaneKey, tmux_source
+from agentdash.model.process import Process, ProcessKey
 from agentdash.model.source import NO_APP_SERVER
+from agentdash.model.states import State
 from agentdash.model.thread import Thread
+from agentdash.model.worker import nested_worker_id
 
 _STARTUP_TOLERANCE_S: Final = 5.0
 """Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just
@@ -83,14 +89,14 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.ThreadEvent():
             _reduce_thread_event(draft, event)
         case e.PaneSeen():
-            panes.reduce_pane(draft, event)
+            reduce_pane(draft, event)
         case e.PaneDrawn():
-            panes.reduce_screen(draft, event)
+            reduce_screen(draft, event)
         case e.PaneGone():
             recall.keep_pane_worker(draft, event.key, event.at)
-            panes.remove_pane(draft, event)
+            remove_pane(draft, event)
         case e.ScreenRead() | e.LabelRead():
-            panes.reduce_reading(draft, event)
+            reduce_reading(draft, event)
         case e.StatusPushed():
             draft.pushed[event.thread] = recall.with_known_since(draft, event)
         case e.PaneSessionRead():
@@ -100,17 +106,17 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
         case e.PolicyRequested():
             recall.add_requests(draft, event.worker, (event.requested,))
         case e.ProcessSeen():
-            processes.reduce_process(draft, event)
+            reduce_process(draft, event)
         case e.ProcessGone():
-            processes.remove_process(draft, event)
+            remove_process(draft, event)
         case e.MountsSeen():
             draft.mounts[event.namespace] = event.mounts
         case e.StatePathsSeen():
-            processes.reduce_state_paths(draft, event)
+            reduce_state_paths(draft, event)
         case e.RepositorySeen(directory=directory, repository=repository):
-            processes.update_known(draft.repositories, directory, repository)
+            update_known(draft.repositories, directory, repository)
         case e.ReachSeen(worker=worker, reach=reach):
-            processes.update_known(draft.reaches, worker, reach)
+            update_known(draft.reaches, worker, reach)
         case e.PathsSeen():
             draft.paths.update(event.paths)
         case e.ProcessesCounted():
@@ -173,8 +179,8 @@ def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
     pass."""
     if isinstance(event, e.ProcessesCounted | FleetKnown) and draft.processes_at is not None:
         tree = ProcessTree(draft.processes.values(), draft.panes)
-        processes.drop_unused_mounts(draft)
-        processes.update_occupants(draft, tree)
+        drop_unused_mounts(draft)
+        update_occupants(draft, tree)
         draft.links = link_fleet(draft, tree)
         recall.tie_past_workers(draft)
         observe_processes(draft, tree, event.at)
@@ -254,3 +260,198 @@ def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
     for logged in event.logged:
         thread = draft.threads.get(logged.thread) or Thread(logged.thread)
         draft.threads[logged.thread] = reduce_thread(thread, logged)
+
+
+# ------------------------------------------------------------
+# Reduce events of tmux panes: where they are, what is on their screens, how the screens were read
+
+
+_PROVIDER_ANSWERS: Final = (State.RUNNING, State.COMPLETED, State.WAITING_APPROVAL)
+"""States of a screen which show that the model provider answers again."""
+
+
+def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
+    """Add or update a pane. `list-panes` has no screen: the one that was drawn last stays."""
+    pane, before = event.pane, draft.panes.get(event.pane.key)
+    dead_at = None
+    if pane.dead:
+        dead_at = (before.dead_at if before else None) or pane.dead_at or event.at
+    if before is None:
+        draft.panes[pane.key] = replace(pane, titled_at=event.at, dead_at=dead_at)
+        return
+    draft.panes[pane.key] = replace(
+        pane,
+        screen=before.screen,
+        drawn_at=before.drawn_at,
+        activity=before.activity,
+        moved_at=before.moved_at,
+        titled_at=before.titled_at if before.title == pane.title else event.at,
+        dead_at=dead_at,
+    )
+
+
+def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
+    """Update the screen of a known pane, and, of a pane with a worker, whether more than a clock moved on
+    it."""
+    pane = draft.panes.get(event.key)
+    if pane is None:
+        return
+    moved_at = pane.moved_at
+    activity = pane.activity
+    if event.key in draft.occupants:
+        moved_at = pane.drawn_at if moved_at is None else moved_at
+        if differs_beyond_clocks(pane.screen, event.screen):
+            moved_at = event.at
+            activity = counted(activity, event.at)
+    drawn_at = event.at if event.since is None else event.since
+    draft.panes[event.key] = replace(
+        pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at, activity=activity
+    )
+
+
+def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:
+    """Remove a pane and everything that is known by its key."""
+    draft.panes.discard(event.key)
+    draft.occupants.discard(event.key)
+    draft.readings.discard(event.key)
+    draft.troubles.discard(str(event.key))
+
+
+def reduce_reading(draft: FleetDraft, event: e.ScreenRead | e.LabelRead) -> None:
+    """Update what a screen states of a sandbox, or its reading, and the provider trouble that it shows for
+    the pane and the threads in it."""
+    if isinstance(event, e.LabelRead):
+        draft.labels[event.label.thread] = event
+        return
+    before = draft.readings.get(event.key)
+    if before is None:
+        event = replace(event, at=_shown_since(draft, event))
+    draft.readings[event.key] = _merge_readings(before, event)
+    for worker in (str(event.key), *draft.links.threads_in(event.key)):
+        _update_trouble(draft, worker, event)
+
+
+def _shown_since(draft: FleetDraft, reading: e.ScreenRead) -> float:
+    """Return since when a screen that is read for the first time has shown its state, at the latest."""
+    if (since := known_since(draft, reading)) is not None:
+        return min(since, reading.at)
+    pane, occupant = draft.panes.get(reading.key), draft.occupants.get(reading.key)
+    if pane is None or pane.drawn_at is None or occupant is None:
+        return reading.at
+    return min(reading.at, max(pane.drawn_at, occupant.key.started))
+
+
+def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead:
+    """A pager or a picker hides the prompt: the reading before it still holds. An unchanged state keeps its
+    time, and figures that a dialog hides are kept."""
+    if old is None or old.agent != new.agent:
+        return new
+    if new.usage is None:
+        new = replace(new, usage=old.usage)
+    if new.frozen:
+        return replace(old, frozen=True)
+    return replace(new, at=old.at) if (new.state, new.rule) == (old.state, old.rule) else new
+
+
+def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> None:
+    """Keep trouble that only a screen shows, since it is shown; when it shows work or an answer again, the
+    trouble may be over."""
+    known = draft.troubles.get(worker)
+    if reading.state == State.FAILED_PROVIDER or reading.is_retrying:
+        at = reading.at
+        if known is not None and known.over is None and known.text == reading.text:
+            at = known.at
+        draft.troubles[worker] = ProviderTrouble(at, reading.source, reading.text)
+    elif known is not None and known.over is None and reading.state in _PROVIDER_ANSWERS:
+        draft.troubles[worker] = replace(known, over=reading.at)
+
+
+# ------------------------------------------------------------
+# Reduce events of processes: which live, which worker CLI occupies which pane, which mounts are still
+# needed
+
+
+_V = TypeVar("_V")
+
+
+def reduce_process(draft: FleetDraft, event: e.ProcessSeen) -> None:
+    """Add or update a process; its sandbox is observed again in the next pass."""
+    process, before = event.process, draft.processes.get(event.process.key)
+    if before is not None and (process.cpu > before.cpu or process.io > before.io):
+        draft.busy[process.key] = event.at
+    draft.processes[process.key] = process
+    draft.observed.discard(process.key)
+    if process.zombie and (process.agent or (before is not None and before.agent)):
+        _mark_gone(draft, process.key, event.at)
+
+
+def remove_process(draft: FleetDraft, event: e.ProcessGone) -> None:
+    """Remove a process and everything that is known by its key."""
+    process = draft.processes.get(event.key)
+    draft.processes.discard(event.key)
+    draft.busy.discard(event.key)
+    draft.sessions.discard(event.key)
+    draft.state_paths.discard(event.key)
+    draft.observed.discard(event.key)
+    if process is not None:
+        draft.requests.discard(nested_worker_id(process.pid))
+    if process is None or process.agent:
+        _mark_gone(draft, event.key, event.at)
+
+
+def reduce_state_paths(draft: FleetDraft, event: e.StatePathsSeen) -> None:
+    """Update the state paths of a worker; an empty list removes them."""
+    if event.paths:
+        draft.state_paths[event.key] = event.paths
+    else:
+        draft.state_paths.discard(event.key)
+
+
+def update_known(known: CopyOnWrite[str, _V], key: str, value: _V | None) -> None:
+    """Set the value of a key; None removes it."""
+    if value is not None:
+        known[key] = value
+    else:
+        known.discard(key)
+
+
+def drop_unused_mounts(draft: FleetDraft) -> None:
+    """Remove the mount tables of namespaces in which no process lives any more."""
+    if draft.mounts:
+        used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
+        for namespace in draft.mounts.keys() - used:
+            draft.mounts.discard(namespace)
+
+
+def update_occupants(draft: FleetDraft, tree: ProcessTree) -> None:
+    """Set the worker CLI that lives in each pane; panes without a living one keep the last."""
+    for pane, occupant in _living_occupants(draft, tree).items():
+        if draft.occupants.get(pane) != occupant:
+            draft.occupants[pane] = occupant
+
+
+def _living_occupants(draft: FleetDraft, tree: ProcessTree) -> dict[PaneKey, PaneOccupant]:
+    outermost: dict[PaneKey, Process] = {}
+    for process in draft.processes.values():
+        if not process.agent or process.zombie or (pane := tree.pane(process)) is None:
+            continue
+        # a wrapper and the program that it starts are both recognized: the worker is the outer one
+        known = outermost.get(pane)
+        if known is None or process.key.started < known.key.started:
+            outermost[pane] = process
+    return {
+        pane: PaneOccupant(
+            agent=process.agent or "",
+            key=process.key,
+            process=process,
+            paths=draft.state_paths.get(process.key, ()),
+        )
+        for pane, process in outermost.items()
+    }
+
+
+def _mark_gone(draft: FleetDraft, gone: ProcessKey, at: float) -> None:
+    """Note when an occupant ended, whether its parent has collected it or not."""
+    for pane, occupant in list(draft.occupants.items()):
+        if occupant.key == gone and occupant.gone_at is None:
+            draft.occupants[pane] = replace(occupant, gone_at=at)

@@ -213,7 +213,7 @@ class _EntryDigest(msgspec.Struct, array_like=True):
 
     entry: Entry
     inputs: bytes
-    """Identifies what the entry was made with besides its file."""
+    """Identifies what the entry depends on apart from its file."""
 
 
 _NOWHERE: Final = Path()
@@ -229,7 +229,7 @@ _encode: Final = msgspec.msgpack.Encoder(enc_hook=lambda _: "").encode
 _decode: Final = msgspec.msgpack.Decoder(_EntryDigest, dec_hook=_without_path).decode
 
 Inputs = Callable[[Entry], tuple[object, ...]]
-"""Return what an entry is made with besides its file and that of its parent."""
+"""Return what an entry depends on apart from its file and that of its parent."""
 
 
 class EntryDigests:

@@ -243,8 +243,8 @@ class Library:
         return self._owners is None or self._owners.owner(entry.id, entry.path, entry.parent) is not None
 
     def _inputs(self, entry: Entry) -> tuple[object, ...]:
-        """Return what an entry is made with besides files of sessions: its name, what was seen
-        of it, and what is asked for."""
+        """Return what an entry depends on apart from session files: its name, what was seen of it, and what
+        was asked for."""
         name = (self._names or {}).get(entry.id)
         memories = self._memories_of(entry.id, entry.parent)
         if entry.agent == "codex":
@@ -361,44 +361,35 @@ class Owners(NamedTuple):
 
     at: float
     """When was looked (unix seconds)."""
-    by_thread: dict[str, int]
-    """Pids by thread: of lock holders, and of processes with session files."""
-    by_path: dict[str, int]
-    """Pids by the path of a log that they hold open."""
+    pids: Mapping[str, int]
+    """By thread, of lock holders and of processes with session files; by the path of a log that they hold
+    open."""
 
     @classmethod
     def look(cls, home: CodexHome, at: float) -> Owners:
         """Return the owners of all threads; `at` is now (unix seconds)."""
         sensor = ProcessSensor()
         seen = [*sensor.poll(at), *sensor.poll(at)]  # the first one defers processes in the middle of an exec
-        processes = [event.process for event in seen if isinstance(event, ProcessSeen)]
-        by_thread: dict[str, int] = {}
-        for process in processes:
+        pids: dict[str, int] = {}
+        for process in (event.process for event in seen if isinstance(event, ProcessSeen)):
+            pids |= dict.fromkeys(process.rollouts, process.pid)
             if (thread := _thread_of(process, at)) is not None:
-                by_thread[thread] = process.pid
-        by_path = {path: process.pid for process in processes for path in process.rollouts}
-        return cls(at, by_thread | locks(home, at).holders, by_path)
+                pids[thread] = process.pid
+        return cls(at, pids | locks(home, at).holders)
 
     def owner(self, thread: str, path: Path, parent: str | None) -> int | None:
-        """Return the process that has a thread loaded."""
-        pids = (
-            self.by_thread.get(thread),
-            self.by_path.get(clean_line(str(path))),
-            self.by_thread.get(parent or "") if thread.startswith("agent-") else None,
-        )
-        return next((pid for pid in pids if pid is not None), None)
-
-    def events(self, thread: str, path: Path, parent: str | None) -> list[Event]:
-        """Return the events by which a thread has an owner, or none.
+        """Return the process that has a thread loaded, or None.
 
         A sub-agent of Claude Code runs in the process of its session.
         """
+        names = [thread, clean_line(str(path)), *([parent or ""] if thread.startswith("agent-") else [])]
+        return next((self.pids[name] for name in names if name in self.pids), None)
+
+    def events(self, thread: str, path: Path, parent: str | None) -> list[Event]:
+        """Return the events by which a thread has an owner, or none."""
         pid = self.owner(thread, path, parent)
         holders = {} if pid is None else {thread: pid}
-        return [
-            LocksSeen(at=self.at, holders=holders, readable=True),
-            ProcessesCounted(at=self.at),
-        ]
+        return [LocksSeen(at=self.at, holders=holders, readable=True), ProcessesCounted(at=self.at)]
 
 
 def _thread_of(process: Process, at: float) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -35,10 +34,6 @@ _TERM: Final = re.compile(r'(?<!\S)"([^"]+)"(?!\S)|(\S+)')
 _ESCAPED_LETTER: Final = re.compile(rb"\\u(?!00[0-7])")
 """A letter beyond ASCII as some JSON encoders write it; control characters have escapes as well."""
 _CALL_ID: Final = re.compile(rb'"call_id":"([^"]{1,200})"')
-_SURROGATES: Final = (0xD800, 0xE000, 0x10000)
-"""First surrogate, first code point behind them, and the end of those that fold to ASCII
-(Unicode 15)."""
-_ASCII: Final = bytes(range(0x80))
 _UNESCAPED: Final = re.compile(r'[^"\\\x00-\x1f]+')
 """Text that JSON contains literally."""
 _HEADER_LINES: Final = 2
@@ -87,7 +82,7 @@ class SearchTerms:
         """Return whether a text within this JSON may match; false is certain, true is not."""
         if b"\\u" in raw and _ESCAPED_LETTER.search(raw):  # some JSON encoders escape non-ASCII letters
             return True
-        if len(self._ascii) == len(self._parts) and not _has_folding_letters(raw):
+        if len(self._ascii) == len(self._parts) and raw.isascii():
             lowered = raw.lower()
             return all(part in lowered for part in self._ascii)
         folded = raw.decode("utf-8", "replace").casefold()
@@ -118,20 +113,6 @@ class SearchTerms:
             if not spans or span[0] >= spans[-1][1]:
                 spans.append(span)
         return spans
-
-
-def _has_folding_letters(raw: bytes) -> bool:
-    """Return whether there are letters beyond ASCII that stand for ASCII letters in any case: `ß`, `ﬁ`."""
-    if raw.isascii():
-        return False
-    beyond = raw.translate(None, _ASCII)  # most of the text is gone: the letters are looked for in the rest
-    return any(letter in beyond for letter in _folding_letters())
-
-
-@cache
-def _folding_letters() -> tuple[bytes, ...]:
-    letters = map(chr, (*range(0x80, _SURROGATES[0]), *range(*_SURROGATES[1:])))
-    return tuple(letter.encode() for letter in letters if any(part.isascii() for part in letter.casefold()))
 
 
 def search(paths: Iterable[Path], text: str) -> Iterator[Hit | SearchProgress]:

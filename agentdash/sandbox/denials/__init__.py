@@ -61,14 +61,12 @@ def find_denials(
     if not numbers:
         return ()
     # these import fifty patterns: one-shot commands start faster without them
-    from agentdash.sandbox.denials.call import Call, read_script  # noqa: PLC0415
+    from agentdash.sandbox.denials.call import Call  # noqa: PLC0415
     from agentdash.sandbox.denials.detector import read_denials  # noqa: PLC0415
     from agentdash.sandbox.home_paths import home_of  # noqa: PLC0415
 
-    home = home or home_of(cwd)
     call = Call(
         source=script,
-        script=read_script(script, cwd, home),
         lines=lines,
         numbers=numbers,
         exit_code=exit_code,
@@ -78,6 +76,6 @@ def find_denials(
         landlock=landlock,
         seatbelt=seatbelt,
         cwd=cwd,
-        home=home,
+        home=home or home_of(cwd),
     )
     return read_denials(call)

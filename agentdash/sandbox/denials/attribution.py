@@ -141,22 +141,6 @@ def attribute(
     return found
 
 
-def shows_only_files(call: Call) -> bool:
-    """Return whether all that a script prints is files, but for messages that begin with a name."""
-    if not call.is_command or call.script.commands is None or call.denied:
-        return False
-    return all(
-        command.role in (Role.TOOL, Role.QUIET) or (command.role is Role.READER and is_filter(command.name))
-        for command in call.script.commands
-    )
-
-
-def names_a_command(call: Call, line: str) -> bool:
-    """Return whether a line begins with the name of a command of the script, or of a shell."""
-    names = frozenset(command.name for command in call.script.commands or ())
-    return prefix_of(line, names) in names or is_shells(line)
-
-
 def _strength_of_tool(call: Call) -> Strength:
     """Return whether the output of a tool that is no command is an account of its failure, not what it was
     to read."""

@@ -66,7 +66,6 @@ class Call(msgspec.Struct, dict=True):
 
     source: str
     """The script as written; of a tool that is no command its arguments."""
-    script: Script
     lines: Lines
     numbers: tuple[int, ...]
     """Of the lines that may report a denial."""
@@ -79,6 +78,11 @@ class Call(msgspec.Struct, dict=True):
     seatbelt: bool
     cwd: str | None
     home: str | None
+
+    @cached_property
+    def script(self) -> Script:
+        """What the script runs; most lines that look like a denial are none before that is asked."""
+        return read_script(self.source, self.cwd, self.home)
 
     @cached_property
     def denied(self) -> bool:

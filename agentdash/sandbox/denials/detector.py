@@ -12,9 +12,7 @@ from agentdash.sandbox.denials import file_messages, network
 from agentdash.sandbox.denials.attribution import (
     Strength,
     attribute,
-    names_a_command,
     prefix_of,
-    shows_only_files,
 )
 from agentdash.sandbox.denials.call import Call
 from agentdash.sandbox.denials.file_denials import judge_file
@@ -38,11 +36,7 @@ def read_denials(call: Call) -> tuple[Denial, ...]:
 
 def _findings(call: Call) -> Iterator[Finding]:
     end = -1
-    is_quick = shows_only_files(call)
     for number in call.numbers:
-        around = call.lines.range(number - 1, number)
-        if is_quick and not any(names_a_command(call, line) for line in around):
-            continue  # most of the outputs that have suspicious lines are files
         if number > end and (found := _read(call, number)) is not None:
             yield found
             end = found.last
@@ -102,6 +96,8 @@ def _goes_on(lines: Lines, number: int) -> bool:
 def _without_labels(call: Call, lines: Lines) -> Lines:
     """Return the lines without what a script prints before a message that it captured, as far as that begins
     with the name of a simple tool (`echo "failed: $(cp a /opt 2>&1)"`)."""
+    if "$" not in call.source:
+        return lines
     commands = call.script.commands or ()
     names = {c.name for c in commands if c.role is Role.TOOL and not c.unseen}
     if not names or not any(c.name in ("echo", "printf") and "" in c.words for c in commands):

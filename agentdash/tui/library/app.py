@@ -130,7 +130,7 @@ class LibraryApp(BaseApp[SelectedSession | None]):
         self._arrange()
 
     def _show_read(self, entries: Sequence[Entry], rate: float) -> None:
-        """Show entries that were read, and the first new problem beside them."""
+        """Show entries that were read, and the first new problem of a directory."""
         self.model.put(entries)
         self._rate = rate
         unread = tuple(self._library.unread)

@@ -28,7 +28,7 @@ class LibraryModel:
         self.families: list[SessionFamily] = []
         """All of them, the newest first."""
         self.unread: Sequence[str] = ()
-        """What beside entries cannot be read, and why."""
+        """Directories and indexes that cannot be read, and why."""
         self.stale = False
         """Whether entries have changed since the rows were arranged."""
 

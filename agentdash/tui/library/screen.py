@@ -44,7 +44,7 @@ def head(model: LibraryModel, home: str, rate: float, cells: int, look: Look) ->
     if model.query.text:
         found = f"  / {model.query.text} {look.glyphs.cursor} {len(model.matching):,}"
         spans.append(Span(found, "chosen"))
-    elif helped:
+    elif helped and cells >= 60:
         spans.append(Span(f" ({_counted(helped, 'sub-agent')})", "muted"))
     if rate:
         read = sum(entry.depth != "listed" for entry in entries)

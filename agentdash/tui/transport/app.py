@@ -14,8 +14,8 @@ from textual.worker import get_current_worker
 
 from agentdash.model.source import Clock
 from agentdash.model.worker import Snapshot
-from agentdash.replay.index import members_only
 from agentdash.replay.library.search import Hit, TextSearch
+from agentdash.replay.step_snapshots import members_only
 from agentdash.tui.app import AgentDash
 from agentdash.tui.fleet.screen import FleetScreen
 from agentdash.tui.keys import bindings, ids
@@ -38,7 +38,7 @@ _STEP_TARGETS: Final = {
 }
 """The marks that can be stepped to, and their name."""
 _WRAPS: Final = ("failure", "mark")
-"""Targets after the last of which the first one follows: no key goes back to them."""
+"""Targets that wrap around: no key goes back to them."""
 _SHARE: Final = re.compile(r"(\d{1,3})%")
 _DEFAULT_OPTIONS: Final = Options()
 _POSITION_REFRESH_S: Final = 0.25
@@ -147,7 +147,9 @@ class ReplayApp(AgentDash):
 
     async def action_back(self) -> None:
         """Close this screen, unless it is that of the only session."""
-        if self.screen is not self._lone:
+        if self.screen is self._lone:
+            self.show_message("q ends the replay.")
+        else:
             await super().action_back()
 
     async def action_leave(self) -> None:

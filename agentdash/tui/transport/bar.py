@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from textual import on
@@ -41,36 +40,6 @@ _ONE_LINE_FROM_CELLS: Final = 60
 """In a narrower bar the track has a line of its own."""
 _DATE_FROM_CELLS: Final = 100
 """In a narrower bar the date is left out."""
-
-
-@dataclass(frozen=True)
-class TransportState:
-    """What the bar shows, except the marks."""
-
-    at: float
-    """Position (unix seconds)."""
-    end: float
-    """End of the recording (unix seconds)."""
-    share: float
-    """Position from 0 to 1."""
-    read: float
-    """Share of the recording that the index has read."""
-    mode: str
-    """`playing`, `paused`, `reading`, `LIVE`."""
-    speed: float
-    """Recorded seconds per second."""
-
-    @classmethod
-    def of(cls, player: Player, at: float) -> TransportState:
-        """Return the state of a player at a time."""
-        return cls(
-            at=at if player.live else min(at, player.end),
-            end=max(player.end, at) if player.live else player.end,
-            share=player.share,
-            read=player.index.progress,
-            mode=_mode(player),
-            speed=player.speed,
-        )
 
 
 def _mode(player: Player) -> str:
@@ -148,18 +117,19 @@ class Transport(Vertical):
         yield FilterBar(id="export", sign="X", hint="FILE.html or .md; talk.md: the conversation alone")
 
     def show(self, player: Player, look: Look) -> None:
-        """Draw the state of the player."""
-        state = TransportState.of(player, look.now)
+        """Draw the state of the player at the time that is shown."""
         cells = self.size.width or self.app.size.width
-        left, right = bar_ends(state, cells)
+        left, right = bar_ends(player, look.now, cells)
         for part, line in (("#transport-left", left), ("#transport-right", right)):
             lines = self.query_one(part, Lines)
             lines.styles.width = width(line)
             lines.set_class(not line, "-empty")
             lines.show([line])
         room = cells - width(left) - width(right) if cells >= _ONE_LINE_FROM_CELLS else cells - 2
-        has_track = cells >= _TRACK_FROM_CELLS and room > 0
-        track = [timeline(state, player.index.marks_per_cell(room), look)] if has_track else []
+        track: list[Line] = []
+        if cells >= _TRACK_FROM_CELLS and room > 0:
+            marks = player.index.marks_per_cell(room)
+            track = [timeline(marks, player.share, player.index.progress, look)]
         self.query_one(Track).show(track)
 
     def edit(self, bar: str, text: str) -> None:
@@ -177,32 +147,45 @@ class Transport(Vertical):
             self.post_message(self.Entered(event.bar.id or "", event.text.strip()))
 
 
-def bar_ends(state: TransportState, cells: int) -> tuple[Line, Line]:
-    """Return the parts of the bar left and right of the track."""
+def bar_ends(player: Player, now: float, cells: int) -> tuple[Line, Line]:
+    """Return the parts of the bar left and right of the track.
+
+    Args:
+        now: the time shown (unix seconds).
+        cells: width of the bar.
+    """
     flag, read_only = Span("REPLAY", "marked"), Span("READ-ONLY", "muted")
-    time = Span(f" {clock(state.at)}")
+    at = now if player.live else min(now, player.end)
+    time = Span(f" {clock(at)}")
     if cells < _TRACK_FROM_CELLS:
         return (flag, Span(" "), read_only, *((time,) if cells > 25 else ())), ()
-    mode = Span(f" {state.mode:7}", "live" if state.mode == "LIVE" else "strong")
-    speed = Span(f"  x{state.speed:g}", "strong")
+    mode = Span(f" {_mode(player):7}", "live" if player.live else "strong")
+    speed = Span(f"  x{player.speed:g}", "strong")
     if cells < _ONE_LINE_FROM_CELLS:
         return (Span(" "), flag, mode, time, speed, Span("  "), read_only), ()
-    day = f" {date(state.at)}" if cells >= _DATE_FROM_CELLS else ""
+    day = f" {date(at)}" if cells >= _DATE_FROM_CELLS else ""
     left = (Span(" "), flag, mode, Span(f"{day}{time.text} "))
-    read = (Span(f"  read {state.read:.0%}", "muted"),) if state.read < 1 else ()
-    return left, (Span(f" {clock(state.end)}"), speed, *read, Span("  "), read_only, Span(" "))
+    progress = player.index.progress
+    read = (Span(f"  read {progress:.0%}", "muted"),) if progress < 1 else ()
+    end = Span(f" {clock(max(player.end, at))}")
+    return left, (end, speed, *read, Span("  "), read_only, Span(" "))
 
 
-def timeline(state: TransportState, marks_per_cell: Sequence[Mark], look: Look) -> Line:
-    """Return the track: what is played, the position, what is ahead, and the marks."""
+def timeline(marks_per_cell: Sequence[Mark], share: float, read: float, look: Look) -> Line:
+    """Return the track: what is played, the position, what is ahead, and the marks.
+
+    Args:
+        share: the position, 0 to 1.
+        read: share of the recording that the index has read.
+    """
     ascii_only, cells = look.glyphs is ASCII, len(marks_per_cell)
-    position = min(cells - 1, int(state.share * cells))
+    position = min(cells - 1, int(share * cells))
     spans: list[Span] = []
     for cell, marks in enumerate(marks_per_cell):
         sign, tone, _ = sign_of(marks)
         if cell == position:
             sign, tone = _POSITION[ascii_only], "marked"
-        elif not sign and cell > state.read * cells:
+        elif not sign and cell > read * cells:
             sign, tone = _UNREAD[ascii_only], "muted"
         elif not sign:
             sign, tone = (_PLAYED[ascii_only], "chosen") if cell < position else (_AHEAD[ascii_only], "rule")

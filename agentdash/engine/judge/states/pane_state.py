@@ -242,7 +242,7 @@ def _sandbox_block(
     if reading is not None and (state is State.FAILED_PROVIDER or reading.is_retrying):
         denial = network_cut_denial(fleet, occupant, reading.text)
         return assess_blocked(denial, reading.at, "it tries again") if denial else None
-    if state in (None, State.RUNNING) and has_no_activity(fleet, pane, occupant):
+    if state in (None, State.RUNNING) and _has_no_activity(fleet, pane, occupant):
         denial = state_path_denial(fleet, occupant)
         return assess_blocked(denial, pane.moved_at or pane.drawn_at or 0.0, _STILL) if denial else None
     return None
@@ -269,7 +269,7 @@ def judge_nested(fleet: FleetView, nested: PaneOccupant) -> Assessment:
     needs, else running."""
     denial = state_path_denial(fleet, nested)
     still_since = max(fleet.busy.get(nested.key, 0.0), nested.key.started)
-    if denial is not None and (fleet.processes_at or 0.0) - still_since >= STANDSTILL_S:
+    if denial is not None and (fleet.processes_at or 0.0) - still_since >= _STANDSTILL_S:
         return assess_blocked(denial, still_since, _STILL)
     why, source = f"pid {nested.key.pid} runs, started by a command of its thread", EvidenceSource.PROCESS
     fact = facts.by_status("busy", "")
@@ -315,7 +315,7 @@ def _is_watched(fleet: FleetView, server: str) -> bool:
     return source in fleet.sources
 
 
-def judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> Assessment:
+def _judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> Assessment:
     """Return the state of a worker that is not in its pane any more.
 
     Args:
@@ -349,7 +349,7 @@ def _past_worker(fleet: FleetView, past: PastWorker, process: Process | None) ->
         kind="pane",
         name=past.name or past.worker,
         agent=Agent(past.agent),
-        assessment=judge_past(fleet, past, process),
+        assessment=_judge_past(fleet, past, process),
         cwd=past.cwd,
         last_activity=past.seen,
         links=(Link(f"pane {past.pane}", "an agentdash saw it there"),),
@@ -370,7 +370,7 @@ _CONNECTION_FAILURE: Final = re.compile(
     r"connect|network|resolve|fetch failed|socket|typo in the url|EAI_AGAIN|ENETUNREACH|timed? ?out",
     re.IGNORECASE,
 )
-STANDSTILL_S: Final = 15.0
+_STANDSTILL_S: Final = 15.0
 """Time without activity after which a worker that may not write a path it needs counts as blocked by that."""
 _NAMESPACES: Final = {"mnt": "mount", "pid": "pid", "user": "user", "net": "network"}
 
@@ -445,12 +445,12 @@ def network_cut_denial(fleet: FleetView, occupant: PaneOccupant | None, text: st
     return SandboxDenial(sandbox, Denial("network", "connect", "likely", text))
 
 
-def has_no_activity(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> bool:
+def _has_no_activity(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> bool:
     """Return whether a pane's worker has shown no activity for a while."""
     if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
         return False
     last = max(pane_last_sign(fleet.links.below.get(pane.key, ()), pane, fleet.busy), occupant.key.started)
-    return fleet.processes_at - last >= STANDSTILL_S
+    return fleet.processes_at - last >= _STANDSTILL_S
 
 
 def assess_blocked(found: SandboxDenial, at: float, how: str) -> Assessment:
