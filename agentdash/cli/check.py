@@ -79,9 +79,11 @@ class _CheckCommand(click.Command):
     """A command that leaves everything after `--config` to Codex."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; those after `--config` are none of agentdash's options."""
+        """Parse the arguments; those after `--config` are Codex's, but for a `--json` that comes first: only
+        `codex exec` has one."""
         if "--config" in args:
             end = args.index("--config") + 1
+            end += args[end : end + 1] == ["--json"]
             rest = args[end:]
             args = [*args[:end], "--", *(rest[1:] if rest[:1] == ["--"] else rest)]
         return super().parse_args(ctx, args)

@@ -508,3 +508,11 @@ def test_app_that_fails_raises_its_exception_and_prints_nothing() -> None:
     """Textual's own traceback shows the values of variables, and its exit code, 1, means "findings" here."""
     done = subprocess.run([sys.executable, "-c", _FAILING_APP], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "raised boom\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--json", "--config"), ("--config", "--json"), ("--config", "--json", "exec")]
+)
+def test_the_prediction_for_a_codex_is_a_document(arguments: tuple[str, ...], home: Path) -> None:
+    done = agentdash("check", "--codex-home", str(home), *arguments)
+    assert json.loads(done.stdout)["schema"] == "agentdash.check-config/1"
