@@ -73,7 +73,7 @@ def export(
         _write(file, written, force=force)
         warn_unreadable(problems)
         return 2 if problems else 0
-    from agentdash.report.export_markdown import markdown
+    from agentdash.report.session_documents import markdown
 
     session = _Session(found, now)
     scrubber = _scrubber(family, replacements)
@@ -130,8 +130,8 @@ def _write(file: Path, written: bytes, *, force: bool) -> None:
 
 def _talk(family: Family, suffix: str, replacements: Replacements) -> tuple[bytes, list[str]]:
     """Return the conversations of a family as a document, and what could not be read."""
-    from agentdash.report.export_markdown import talk_markdown
     from agentdash.report.exports import read_talk
+    from agentdash.report.session_documents import talk_markdown
 
     report = map_texts(read_talk(family), Scrubber(replacements=replacements).replaced)
     return _rendered(talk_markdown(report, __version__), suffix), [*family.unreadable, *report.problems]
@@ -164,7 +164,7 @@ def _report(session: _Session, progress: Progress, *, redact: bool, scrubber: Sc
 
 def _rendered(document: str, suffix: str) -> bytes:
     if suffix == ".html":
-        from agentdash.report.export_html import page
+        from agentdash.report.session_documents import page
 
         document = page(document)
     return document.encode()

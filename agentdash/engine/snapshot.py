@@ -21,7 +21,7 @@ from agentdash.engine.judge.states.state_history import settle, startup_grace_un
 from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
-from agentdash.engine.link.ssh_sessions import SshSessions
+from agentdash.engine.link.process_tree import SshSessions
 from agentdash.engine.thread_worker import (
     RowInputs,
     nested_worker,

@@ -14,9 +14,8 @@ import msgspec
 from rich.console import Console
 
 from agentdash.agents.codex.config.argv import Arguments, parse_options
-from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import directory, read_layers
-from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, request, rules_of
+from agentdash.agents.codex.config.precedence import LAST_MEASURED, Asked, ineffective, request, rules_of
 from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.documents.worker import document, remedy_fields

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, cast
 
 from textual import on
 from textual.app import App, SystemCommand
-from textual.command import CommandPalette
+from textual.command import CommandPalette, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
@@ -22,13 +22,41 @@ from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.list import FleetList
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
-from agentdash.tui.palette import WorkerProvider
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
+from agentdash.tui.theme import state_name
 from agentdash.tui.worker.overview import remedies
 from agentdash.tui.worker.panel import EVIDENCE, WorkerPanel
 from agentdash.tui.worker.screen import WorkerScreen
+
+# ------------------------------------------------------------
+# The workers in the command palette, which has every action of the key table too
+
+
+class WorkerProvider(Provider):
+    """The workers; running one selects it."""
+
+    async def search(self, query: str) -> Hits:
+        """Yield the workers with a matching name or id."""
+        app: SnapshotApp = self.app  # type: ignore[assignment]
+        matcher = self.matcher(query)
+        for worker in app.snapshot.workers if app.snapshot else ():
+            if (score := max(matcher.match(worker.name), matcher.match(worker.id) / 2)) > 0:
+                name = Content(
+                    f"{worker.name}  {worker.agent.name}"
+                )  # foreign text: `Content` is not parsed as markup
+                yield Hit(
+                    score,
+                    name,
+                    partial(app.select_worker, worker.id),
+                    text=worker.name,
+                    help=f"go to it: {state_name(worker.state)}",
+                )
+
+
+# ------------------------------------------------------------
+
 
 __all__ = ["AgentDash", "Feed", "GoToPane", "OnSnapshot", "Options"]
 

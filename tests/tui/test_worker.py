@@ -18,8 +18,7 @@ from agentdash.tui.app import AgentDash
 from agentdash.tui.primitives.spans import plain, width
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.overview import heading, overview, remedies, summary, timeline
-from agentdash.tui.worker.pane_view import pane_view
-from agentdash.tui.worker.panel import TABS, tab_bar
+from agentdash.tui.worker.panel import TABS, pane_view, tab_bar
 from agentdash.tui.worker.sandbox_table import sandbox_table
 from tests import demo_day
 

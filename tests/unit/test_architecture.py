@@ -102,7 +102,7 @@ OPENERS = {
     "peers.py": "/proc",
     "prices.py": "data of the package",
     "procfs.py": "/proc",
-    "report/export_html.py": "data of the package",
+    "report/session_documents.py": "data of the package",
     "store/line_file.py": "checked as `agentdash.files` does, which starts more slowly",
     "store/database.py": "SQLite opens its database itself, behind a check of its type",
     "store/journal.py": "written",

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentdash.agents.codex.config.argv import parse_arguments, parse_options
-from agentdash.agents.codex.config.effects import ineffective
 from agentdash.agents.codex.config.files import (
     ConfigLayers,
     Stack,
@@ -19,7 +18,7 @@ from agentdash.agents.codex.config.files import (
     read_config,
     read_layers,
 )
-from agentdash.agents.codex.config.precedence import request, rules_of
+from agentdash.agents.codex.config.precedence import ineffective, request, rules_of
 from agentdash.agents.codex.config.reader import CodexRequests, environment_rules, read_request
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings

@@ -14,9 +14,8 @@ from click.testing import CliRunner, Result
 from agentdash.cli import app
 from agentdash.replay.family import Family
 from agentdash.replay.streams import family_stream
-from agentdash.report.export_html import page
-from agentdash.report.export_markdown import cell, code, markdown
 from agentdash.report.exports import TimelineReport
+from agentdash.report.session_documents import cell, code, markdown, page
 from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import RECORDINGS, THREAD, event, files, line, response
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.link.ssh_sessions import SshSessions
+from agentdash.engine.link.process_tree import SshSessions
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.fleet import Fleet, FleetLinks
 from agentdash.model.pane import Pane, PaneKey

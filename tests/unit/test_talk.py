@@ -12,9 +12,8 @@ from markdown_it import MarkdownIt
 
 from agentdash.model.conversation import Conversation, ConversationTurn, Message
 from agentdash.replay.conversation import ConversationFile
-from agentdash.report.export_html import page
-from agentdash.report.export_markdown import markdown, quoted, talk_markdown
 from agentdash.report.exports import TalkReport, ThreadTalk
+from agentdash.report.session_documents import markdown, page, quoted, talk_markdown
 from tests.live.change_cases import DATA
 from tests.unit.rollout_files import RECORDINGS, VERSIONS, response
 from tests.unit.test_export import ALLOWED, HOSTILE, Page, exported, html, report_of, session
