@@ -43,6 +43,8 @@ _PROXY: Final = Pattern(
     r"|Domain not in allowlist|blocked-by-allowlist",
     re.IGNORECASE,
 )
+_REFUSED_HOST: Final = Pattern(r'"host": ?"(?P<host>[\w.-]+)"')
+"""In the answer of Codex's proxy (0.133+)."""
 """Answers of Codex's own proxy."""
 _NOT_PERMITTED: Final = Pattern(r"operation not permitted|\beperm\b|failedtoopensocket|\bsocket, errno: 1$")
 _NET_WORD: Final = Pattern(
@@ -139,7 +141,8 @@ def read_message(lines: Lines, number: int, script: str, *, index_reachable: boo
     line = lines[number]
     lowered = line.lower()  # to ignore cases takes three times as long
     if proxy := _PROXY.search(line):
-        return Message("connect", certain=True, host=proxy["host"])
+        answer = _REFUSED_HOST.search(line)
+        return Message("connect", certain=True, host=answer["host"] if answer else proxy["host"])
     if _NOT_PERMITTED.search(lowered) and (found := _not_permitted(lines, number, script)):
         return found
     for operation, certain, words in _NO_SOCKETS:
@@ -211,7 +214,9 @@ def judge_network(call: Call, message: Message, number: int) -> Finding | None:
         return None
     if not message.certain and call.unsandboxed and not _REFUSED.search(line):
         return None  # where nothing restricts it, only a refusal by the kernel has the words of a sandbox
-    named = tuple(name for name in (message.host, message.package) if name)
+    # what only a sandbox or a policy says is about the host that was asked for
+    about = message.host or (_host_of(None, call.source) if message.certain else None)
+    named = tuple(name for name in (about, message.package) if name)
     phrase = _QUOTED_PART.sub("", line)[-_PHRASE_CHARACTERS:]
     source = attribute(call, number, named, phrase, network=True)
     ambiguous = source.strength is Strength.AMBIGUOUS
