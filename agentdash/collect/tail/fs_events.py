@@ -7,6 +7,8 @@ import contextlib
 import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -88,10 +90,13 @@ class FileWatcher:
     async def _watch(self, roots: list[str]) -> None:
         stop = threading.Event()
         step = _STEP_MS
+        loop = asyncio.get_running_loop()
+        thread = ThreadPoolExecutor(1)  # of its own: it waits as long as the program runs
         try:
             notify = _notify(roots)
             while True:
-                found = await asyncio.to_thread(notify.watch, _DEBOUNCE_MS, step, _SILENCE_MS, stop)
+                waiting = partial(notify.watch, _DEBOUNCE_MS, step, _SILENCE_MS, stop)
+                found = await loop.run_in_executor(thread, waiting)
                 step = _SILENT_STEP_MS if found == "timeout" else _STEP_MS
                 if not isinstance(found, str):
                     self._changed |= {path for _, path in found}
@@ -100,6 +105,7 @@ class FileWatcher:
             self.state = f"polling: {_reason(error)}"
         finally:
             stop.set()
+            thread.shutdown(wait=False)
 
 
 def refusal(roots: Sequence[str]) -> str | None:
