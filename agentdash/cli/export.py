@@ -86,7 +86,7 @@ def export(
 
 
 def exported(target: str, file: Path, *, config: Config, journal: Path | None) -> str:
-    """Export from a screen: return what has become of it, in one line."""
+    """Export for a screen, and return the outcome in one line."""
     if os.path.lexists(file):
         return f"{clean_line(str(file))} exists: choose another name"
     try:

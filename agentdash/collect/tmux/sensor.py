@@ -353,8 +353,9 @@ CPU for a screen."""
 
 
 _LOOK_INTERVAL_S: Final = 0.25
-"""Between two looks for new terminals, and whether a server has run, of 20 µs each; a poll takes
+"""Between two looks for new terminals, and whether a server has run, of 0.1 ms each; a poll takes
 milliseconds."""
+_QUIET_LOOK_INTERVAL_S: Final = 0.5
 _SILENT_INTERVAL_S: Final = 5.0
 """Between two polls of servers that have not run: the program in the foreground of a pane may change without
 them."""
@@ -403,12 +404,14 @@ class TmuxPaneSource:
         """Return after a pause. While all is quiet it ends when a server runs, and at any time when there is
         a new terminal: its worker may end within a second."""
         pause = max(self._scheduler.pause(fleet), self._interval_s)
-        longest = _SILENT_INTERVAL_S if self._scheduler.is_quiet(fleet) else pause
+        is_quiet = self._scheduler.is_quiet(fleet)
+        longest = _SILENT_INTERVAL_S if is_quiet else pause
+        look = _QUIET_LOOK_INTERVAL_S if is_quiet else _LOOK_INTERVAL_S
         known = _terminals()
         rested = 0.0
         while rested < longest:
-            await asyncio.sleep(min(longest - rested, _LOOK_INTERVAL_S))
-            rested += _LOOK_INTERVAL_S
+            await asyncio.sleep(min(longest - rested, look))
+            rested += look
             if self._sensor.has_news() and (rested >= pause or not _terminals() <= known):
                 return
 

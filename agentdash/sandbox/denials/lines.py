@@ -29,8 +29,8 @@ _PHRASES: Final = _phrases(
     "| erofs | eacces | insufficient permission | write permission | your permissions | permissiondenied"
     "| enoent: no such file or directory, mkdir | filesystem. | not writable | not writeable | known hosts"
     "| error writing to | database file | readonly database | open database | open the database"
-    "| sqlite_cantopen"
-    "| sqlite_readonly | no usable temporary | curl: (23) | unable to create directory for .git | e212:"
+    "| sqlite_cantopen | sqlite_readonly | no usable temporary | curl: (23) | e212:"
+    "| unable to create directory for .git"
     "| temporary object directory | (unpacker error | could not create parent | local repository at"
     "| writing go env config | cannot change permissions of | could not be created | unable to (re)create"
     # of the network

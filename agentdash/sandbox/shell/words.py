@@ -19,6 +19,7 @@ from agentdash.sandbox.shell.syntax import (
     Word,
     may_expand,
 )
+from agentdash.sandbox.word_sets import word_set
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Tree
@@ -42,28 +43,9 @@ _EXPANSIONS: Final = (
     "process_substitution",
     "arithmetic_expansion",
 )
-WORDS: Final = frozenset(
-    (
-        *(
-            "word",
-            "number",
-            "string",
-            "raw_string",
-            "ansi_c_string",
-            "translated_string",
-            "concatenation",
-            "regex",
-        ),
-        *(
-            "brace_expression",
-            "extglob_pattern",
-            "variable_name",
-            "special_variable_name",
-            "test_operator",
-            "subscript",
-        ),
-        *_EXPANSIONS,
-    )
+WORDS: Final = frozenset(_EXPANSIONS) | word_set(
+    "word number string raw_string ansi_c_string translated_string concatenation regex brace_expression"
+    " extglob_pattern variable_name special_variable_name test_operator subscript"
 )
 
 
