@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 from textual import on
+from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from agentdash.model.source import Clock
@@ -115,8 +116,16 @@ class ReplayApp(AgentDash):
         gone = [worker for worker in past if worker is not None and (worker.last_activity or 0.0) >= begin]
         super().take(replace(snapshot, workers=(*snapshot.workers, *gone)) if gone else snapshot)
         if self._lone is None and len(self._player.paths) == len(snapshot.workers) == 1:
+            self.call_later(self._open_lone)
+
+    async def _open_lone(self) -> None:
+        """Give the only session the whole screen; keys wait until it has its bar. Where one has opened an
+        input already, the next snapshot does it."""
+        if self._lone is None and not isinstance(self.focused, Input):
             self._lone = WorkerScreen(self.glyphs, None)
-            self.push_screen(self._lone)
+            await self.push_screen(self._lone)
+            await self._lone.mount(Transport(), before=self._lone.query_one(Footer))
+            self.draw()
 
     def on_ready(self) -> None:
         """Start to follow the player; Textual calls the handler of the base class, too."""
