@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.adapter import RequestReader
-from agentdash.agents.settings_files import SettingsFile, SettingsReader
+from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated
 from agentdash.files import read_bytes
 from agentdash.model.observation import INHERITED
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -248,8 +248,7 @@ class GeminiRequests(RequestReader):
         variables = env_file(self._family, env, home, cwd, root) if trusted else None
         found = requested(self._family, process, files, variables, trusted=trusted)
         started = process.key.started
-        is_newer = (found.files_written or 0.0) > started + _STARTUP_S
-        return msgspec.structs.replace(found, since=started, read_at=at if is_newer else None)
+        return dated(found, started, at, started + _STARTUP_S)
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 
 from agentdash.agents.adapter import Adapter, RequestReader, UnreadableSessionError
 from agentdash.agents.chat_files import is_same_place
-from agentdash.agents.settings_files import SettingsFile, SettingsReader
+from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated
 from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
@@ -250,9 +250,7 @@ def _seconds(value: object) -> float | None:
     return possible_time(value / 1000) if isinstance(value, (int, float)) else None
 
 
-_MAX_FILE_BYTES: Final = 1 << 20
 _MAX_PARENTS: Final = 40
-_MAX_WORDS_CHARS: Final = 200
 _CLOCK_TOLERANCE_S: Final = 1.0
 """A file that was written so shortly after a process began was read by it, too."""
 _GLOBAL_NAMES: Final = ("config.json", "opencode.json", "opencode.jsonc")
@@ -289,10 +287,8 @@ class OpencodeRequests(RequestReader):
         sources = list(rules_sources(process.env, process.cwd, root))
         found = requested(process.argv, sources)
         started = process.key.started
-        is_newer = (found.files_written or 0.0) > started + _CLOCK_TOLERANCE_S
-        return msgspec.structs.replace(
-            found, since=started, read_at=at if is_newer else None, is_fixed=process.once
-        )
+        found = dated(found, started, at, started + _CLOCK_TOLERANCE_S)
+        return msgspec.structs.replace(found, is_fixed=process.once)
 
 
 def requested(argv: Sequence[str], sources: Sequence[_File]) -> Requested:

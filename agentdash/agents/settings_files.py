@@ -15,7 +15,7 @@ import msgspec
 
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
-from agentdash.model.requested import RequestField, RequestLayer, RequestOrigin
+from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.sanitize import clean_line
 
 _MAX_FILE_BYTES: Final = 1 << 20
@@ -93,6 +93,18 @@ class SettingsReader(Generic[_T]):
             )
         except (msgspec.DecodeError, RecursionError):
             return SettingsFile(layer, self._decoder.decode("{}"), path, modified, text, problem=True)
+
+
+def dated(found: Requested, since: float, at: float, read_by: float) -> Requested:
+    """Return a request with its times (unix seconds).
+
+    Args:
+        since: when it was made.
+        at: now: files that were written after `read_by` are the settings as of now.
+        read_by: until when what was asked has read its files.
+    """
+    is_newer = (found.files_written or 0.0) > read_by
+    return msgspec.structs.replace(found, since=since, read_at=at if is_newer else None)
 
 
 def without_comments(text: str) -> str:

@@ -180,7 +180,7 @@ def _play_there(carrier: Carrier, thread: str, flags: Sequence[str]) -> NoReturn
 
     try:
         argv = carrier.in_terminal(shlex.join(["replay", thread, *flags]))
-        argv = share_safely(argv, ExitStack()) if argv[0] == "ssh" else argv
+        argv = share_safely(argv, ExitStack())
         program = find_program(argv[0])
     except (CarrierError, FileNotFoundError) as error:
         raise click.UsageError(clean_line(str(error))) from error

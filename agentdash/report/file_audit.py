@@ -71,19 +71,6 @@ def import_late() -> None:
 # ---------------------------------------------------------------- reading
 
 
-def read_rollout(path: Path) -> Fleet:
-    """Return the fleet of one file, read in bounded memory. Its thread id is that in the file name, or the
-    file name.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    fleet, error = _read_as_far(path)
-    if error is not None:
-        raise error
-    return fleet
-
-
 def _read_as_far(path: Path) -> tuple[Fleet, OSError | None]:
     """Return the fleet of one file as far as it can be read, and why it ends there."""
     log = log_of(path) or SessionLog(path, clean_line(path.name), "codex")

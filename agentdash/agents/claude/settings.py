@@ -18,7 +18,7 @@ import msgspec
 
 from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
 from agentdash.agents.claude.transcript.records import LAST_VERSION
-from agentdash.agents.settings_files import SettingsFile, SettingsReader
+from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -289,8 +289,7 @@ def _expanded(path: str, cwd: str, home: str) -> str:
 
 
 def _since(found: Requested, since: float, at: float, read_until: float = 0.0) -> Requested:
-    is_newer = (found.files_written or 0.0) > max(since, read_until) + _CLOCK_TOLERANCE_S
-    return msgspec.structs.replace(found, since=since, read_at=at if is_newer else None)
+    return dated(found, since, at, max(since, read_until) + _CLOCK_TOLERANCE_S)
 
 
 _FRONT_MATTER: Final = re.compile(r"\A---\n(.*?)\n---\s*\n", re.DOTALL)

@@ -62,8 +62,7 @@ class ChildProcess:
     async def _start(cls, argv: Sequence[str]) -> ChildProcess:
         loop = asyncio.get_running_loop()
         opened = ExitStack()
-        if argv[0] == "ssh":
-            argv = await asyncio.to_thread(share_safely, argv, opened)
+        argv = await asyncio.to_thread(share_safely, argv, opened)
         # as `create_subprocess_exec` does, which does not give the transport: without it, the pipes stay open
         # as long as anything else holds them
         with opened:

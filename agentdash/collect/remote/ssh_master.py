@@ -23,13 +23,15 @@ _ALONE: Final = ("-o", "ControlPath=none")
 
 
 def share_safely(argv: Sequence[str], opened: ExitStack) -> list[str]:
-    """Return an ssh command line that shares the connection of a proven master, or none.
+    """Return a command line that, if it is one of ssh, shares the connection of a proven master, or none.
 
     Args:
-        argv: an ssh command line.
+        argv: of a carrier.
         opened: keeps the master's socket open: ssh reaches it through this process, or takes its place.
     """
     program, *options = argv
+    if program != "ssh":
+        return [*argv]
     return [program, *_sharing(options, opened), *options]
 
 

@@ -23,8 +23,6 @@ CARDS_BELOW_CELLS: Final = 60
 _FOLDER_FROM_CELLS: Final = 96
 """In a narrower list there is no column of directories."""
 _FOLDER_CELLS: Final = 12
-_NUMBERS_CELLS: Final = 12
-"""`  1.4h 272k`"""
 _DATE_CELLS: Final = 13
 """`20 Nov 19:59`"""
 _TITLE_SHARE: Final = 0.5

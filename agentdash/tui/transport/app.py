@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 from textual import on
+from textual.screen import Screen
+from textual.widget import AwaitMount
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
@@ -124,7 +126,8 @@ class ReplayApp(AgentDash):
         if self._lone is None and not isinstance(self.focused, Input):
             self._lone = WorkerScreen(self.glyphs, None)
             await self.push_screen(self._lone)
-            await self._lone.mount(Transport(), before=self._lone.query_one(Footer))
+            if (mounting := _add_bar(self._lone)) is not None:
+                await mounting
             self.draw()
 
     def on_ready(self) -> None:
@@ -144,11 +147,8 @@ class ReplayApp(AgentDash):
         for screen in self.screen_stack:
             if not isinstance(screen, ViewScreen) or not screen.is_mounted:
                 continue
-            bars, footers = screen.query(Transport), screen.query(Footer)
-            if footers and not bars:
-                above = footers.first() if footers.first().parent is screen else None
-                screen.mount(Transport(), before=above)
-            for bar in bars:
+            _add_bar(screen)
+            for bar in screen.query(Transport):
                 if bar.is_mounted:
                     bar.show(self._player, look)
         if self._lone is not None and self._lone.is_mounted:
@@ -265,3 +265,12 @@ class ReplayApp(AgentDash):
             self.select_worker(hit.thread)
         self.draw()
         self.show_message(f"{self._hit + 1} of {len(self._hits)}{unread}: {hit.what}: {hit.text}")
+
+
+def _add_bar(screen: Screen[Any]) -> AwaitMount | None:
+    """Mount the transport bar above the footer of a screen; None if it has one, or has no footer."""
+    footers = screen.query(Footer)
+    if not footers or screen.query(Transport):
+        return None
+    above = footers.first() if footers.first().parent is screen else None
+    return screen.mount(Transport(), before=above)
