@@ -30,6 +30,7 @@ from agentdash.tui.terminal import (
     SAVE_TITLE,
     application_mode,
     hang_up,
+    has_job_control,
     title_saved,
 )
 
@@ -176,11 +177,13 @@ class TerminalDriver(LinuxDriver):
         application_mode.clear()
 
     def _sigtstp_application(self, *_: object) -> None:
-        """Restore the terminal and stop.
+        """Restore the terminal and stop, where a shell can continue the program; else the kernel stops none.
 
-        On the loop: a handler that interrupts the driver while it holds the lock of its queue would wait for
-        that lock for ever.
+        A key ctrl+z is such a signal until the app reads keys. On the loop: a handler that interrupts the
+        driver while it holds the lock of its queue would wait for that lock for ever.
         """
+        if not has_job_control():
+            return
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._stop)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import psutil
@@ -33,6 +34,13 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
+def program_of(hands: Hands) -> psutil.Process:
+    """Return the process in the pane of `hands`."""
+    shell = int(hands.tmux("display-message", "-p", "-t", hands.pane, "#{pane_pid}"))
+    (program,) = psutil.Process(shell).children()
+    return program
+
+
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("command", COMMANDS, ids=["no workers", "demo"])
 def test_every_key_twice_on_every_screen(
@@ -46,14 +54,29 @@ def test_every_key_twice_on_every_screen(
             hands.press(*filter(None, (opener,)), *EVERY, *EVERY)
             hands.resize(number % 3)
         hands.resize(0)
-        while not THEME(hands):
-            assert hands.ended is None, hands.text
+
+        def press_again(hands: Hands) -> object:
             hands.press("escape")
             hands.pause()
             hands.press("t")
             hands.pause()
+            return THEME(hands)
+
+        hands.until(press_again, "the theme")
         assert "ERROR" not in log.read_text()
         assert FAILED not in hands.text
+
+
+def test_ctrl_z_without_a_shell_stops_nothing(tmp_path: Path) -> None:
+    """It is a signal until the app reads keys, and nothing could continue the program."""
+    with (
+        PrivateServer() as server,
+        Hands(server, (str(AGENTDASH), "--no-tmux"), environment(tmp_path)) as hands,
+    ):
+        hands.until(shows("? help"), "the dashboard")
+        program_of(hands).send_signal(signal.SIGTSTP)
+        hands.press("t")
+        hands.until(THEME, "the theme")
 
 
 def test_a_client_that_goes_and_a_session_that_ends(tmp_path: Path) -> None:
@@ -63,6 +86,5 @@ def test_a_client_that_goes_and_a_session_that_ends(tmp_path: Path) -> None:
             hands.tmux("detach-client", "-s", "hands")
             hands.press("t")
             hands.until(THEME, "the theme, without a client")
-            shell = int(hands.tmux("display-message", "-p", "-t", hands.pane, "#{pane_pid}"))
-            (program,) = psutil.Process(shell).children()
+            program = program_of(hands)
         wait_until(lambda: not program.is_running(), "the end of the program")
