@@ -234,7 +234,11 @@ class _SnapshotBuilder:
 
     def add_panes(self) -> None:
         """Add the workers that are panes, except those of threads."""
-        linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
+        linked = {
+            worker.pane.key
+            for worker in self._workers.values()
+            if worker.pane and not self._links.panes[worker.id].claimed
+        }
         self._occupied = linked | (self._fleet.occupants.keys() & self._fleet.panes.keys())
         for key, occupant in self._fleet.occupants.items():
             pane = self._fleet.panes.get(key)
@@ -304,7 +308,8 @@ class _SnapshotBuilder:
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
         is_held = inputs.case.liveness is not Liveness.GONE
-        session = self._sessions.of_pane(inputs.pane) if inputs.pane else None
+        is_proven = inputs.link is not None and not inputs.link.claimed
+        session = self._sessions.of_pane(inputs.pane) if inputs.pane and is_proven else None
         if inputs.pane is None and (owner := inputs.case.owner) is not None and owner.key is not None:
             session = self._sessions.of_process(self._fleet.processes.get(owner.key))
         self._add(worker, last_sign, inputs.pane, is_held=is_held, session=session)
