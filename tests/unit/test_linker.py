@@ -249,7 +249,7 @@ def printed(*rows: str, at: float = 90.0, key: PaneKey = PANE) -> list[e.Event]:
         ((printed(f"session id: {T}"), polled(105), printed("$ clear", at=106)), True),
         ((printed(f"session id: {T}"), polled(105), printed(f"session id: {CHILD}", at=106)), False),
         ((printed(f"session id: {T}"), printed(f"session id: {T}", key=PaneKey("default", "%9"))), False),
-        ((printed(f"session id: {T}"), process(11, 10, started=104.0, agent="claude")), False),
+        ((printed(f"session id: {T}"), process(10), process(11, 10, agent="claude")), False),
     ],
 )
 def test_a_pane_that_prints_the_line_of_a_session_claims_it(
