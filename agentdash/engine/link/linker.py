@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -214,18 +214,24 @@ def is_root(thread: Thread) -> bool:
 
 
 def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
-    """Link root threads to panes, by the strongest evidence first; a pane has one thread per kind of
-    evidence."""
+    """Link root threads to panes, by the strongest evidence first: each to one, and side chats to that of the
+    thread which they were opened from."""
     roots = [thread for thread in fleet.threads.values() if is_root(thread)]
+    tuis = _living_tuis(fleet)
+    resumed = {arg for tui in tuis for arg in tui.process.argv}
+    side_chats = {each.id: each for each in roots if each.side_chat and each.id not in resumed}
     linked = _link_by_owner(roots, owners, tree)
     loaded = _loaded_by_daemon(fleet, tree)
     left = roots if loaded is None else [thread for thread in roots if thread.id not in loaded.threads]
     linked |= _link_by_history(fleet, left, linked)
+    taken = {link.key for link in linked.values()}
     linked |= link_by_candidates(
-        threads=[thread for thread in roots if thread.id not in linked],
-        tuis=living_tuis(fleet, {link.key for link in linked.values()}),
+        threads=[thread for thread in roots if thread.id not in linked and thread.id not in side_chats],
+        tuis=[tui for tui in tuis if tui.pane.key not in taken],
         loaded=loaded,
+        side_chats=side_chats.values(),
     )
+    linked |= _link_side_chats(side_chats.values(), owners, linked)
     unowned = [thread for thread in left if _may_run_out_of_sight(fleet, owners.get(thread.id))]
     return linked | _link_by_claim(fleet, [thread for thread in unowned if thread.id not in linked], linked)
 
@@ -252,6 +258,19 @@ def _link_by_owner(
             name = AGENT_NAMES.get(thread.agent, thread.agent)
             linked[thread.id] = ThreadPane(key, f"its {name} (pid {owner.pid}) runs in the pane", own=True)
     return linked
+
+
+def _link_side_chats(
+    side_chats: Iterable[Thread], owners: dict[str, ThreadOwner], linked: dict[str, ThreadPane]
+) -> dict[str, ThreadPane]:
+    """Link side chats that are loaded to the panes of the threads which they were opened from."""
+    found: dict[str, ThreadPane] = {}
+    for chat in sorted(side_chats, key=lambda each: each.created_at or 0.0):
+        origin = chat.forked_from or ""
+        link = linked.get(origin) or found.get(origin)
+        if link is not None and chat.id in owners and chat.id not in linked:
+            found[chat.id] = ThreadPane(link.key, f"it is a side chat of {origin}, which the pane shows")
+    return found
 
 
 def _link_by_history(
@@ -368,13 +387,14 @@ def _is_left(fleet: FleetView, key: PaneKey) -> bool:
     return occupant is None or occupant.gone_at is not None
 
 
-def living_tuis(fleet: FleetView, taken: Container[PaneKey]) -> list[Tui]:
-    """Return the Codex processes that are the workers of panes, except `taken` panes."""
+def _living_tuis(fleet: FleetView) -> list[Tui]:
+    """Return the Codex processes that are the workers of panes."""
     tuis: list[Tui] = []
     for key, occupant in fleet.occupants.items():
-        if occupant.agent != "codex" or occupant.gone_at is not None or key in taken:
+        if occupant.agent != "codex" or occupant.gone_at is not None:
             continue
         pane, process = fleet.panes.get(key), fleet.processes.get(occupant.key)
         if pane is not None and process is not None:
-            tuis.append(Tui(pane, process))
+            reading = fleet.readings.get(key)
+            tuis.append(Tui(pane, process, reading.front if reading is not None else ""))
     return tuis
