@@ -411,14 +411,12 @@ def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | 
 
 
 def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
-    """Return which of the threads in its pane a thread is, and whether it is in front; empty if it is alone."""
+    """Return which of the threads in its pane a thread is, and whether it is in front; empty if alone."""
     key = links.panes[thread.id].key
     if len(links.threads_in(key)) < 2:
         return ""
-    is_in_front = thread.id in threads_in_front(fleet, links, key)
-    return (
-        f"{'side chat' if thread.side_chat else 'main conversation'}, {'' if is_in_front else 'not '}in front"
-    )
+    kind = "side chat" if thread.side_chat else "main conversation"
+    return f"{kind}, {'in front' if thread.id in threads_in_front(fleet, links, key) else 'not in front'}"
 
 
 def _is_shown(thread: Thread) -> bool:
