@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
+from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
@@ -327,13 +328,21 @@ class _SnapshotBuilder:
             part=_part(fleet, links, thread) if link else "",
             platform=fleet.host.platform if fleet.host else None,
             parent_policy=parent_policy(fleet.threads.get(parent or "")),
-            server_findings=self._server_findings(case.owner.key if case.owner else None),
+            server_findings=(
+                *self._server_findings(case.owner.key if case.owner else None),
+                *remote_directory_finding(self._occupant(link), thread),
+            ),
             predictor=self._predictor,
             places=facts_of(fleet, thread, case.commands),
             requests=fleet.requests.get(thread.id, ()),
             awaits_request=awaits_request(fleet, thread),
             label=_own_label(fleet.labels.get(thread.id), link),
         )
+
+    def _occupant(self, link: ThreadPane | None) -> Process | None:
+        """Return the worker CLI in the pane of a thread."""
+        occupant = self._fleet.occupants.get(link.key) if link is not None else None
+        return occupant.process if occupant is not None else None
 
     def _server_findings(self, worker: ProcessKey | None) -> tuple[Finding, ...]:
         server = self._links.servers.get(worker) if worker else None

@@ -19,8 +19,7 @@ pane.
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -29,6 +28,7 @@ from agentdash.engine.link.candidates import (
     Loaded,
     Tui,
     link_by_candidates,
+    printed_id,
 )
 from agentdash.engine.link.process_tree import (
     ProcessTree,
@@ -49,9 +49,6 @@ SESSION_LINE: Final = "session id: "
 """`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
 SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
-_ID_CHARS: Final = 36
-"""Length of a thread id, a uuid."""
-_ID: Final = re.compile(rf"{SESSION_LINE}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
 
 
 def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
@@ -328,11 +325,13 @@ def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
 def _link_by_claim(
     fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
-    """Link threads to the only pane without a worker that shows the line which `codex exec` prints, or showed
-    it and no other since: so one in a container is found, or one that has ended before it was seen."""
+    """Link threads to the only pane without a worker that shows the line which `codex exec` prints, or has
+    shown it and no other since: so one in a container is found, or one that had ended when it was seen."""
     taken = {link.key for link in linked.values()}
     free = [key for key in fleet.panes if key not in taken and _is_left(fleet, key)]
-    lines = {key: line for key in free if (line := session_line(fleet.panes[key].screen)) is not None}
+    lines = {
+        key: line for key in free if (line := printed_id(fleet.panes[key].screen, SESSION_LINE)) is not None
+    }
     shown: dict[str, list[PaneKey]] = {}
     for key, thread in lines.items():
         shown.setdefault(thread, []).append(key)
@@ -350,35 +349,6 @@ def _link_by_claim(
 
 def _claim(how: str, thread: str) -> str:
     return f"claimed, not proven: {how} `{SESSION_LINE}{thread}`, which anything may print"
-
-
-def session_line(lines: tuple[str, ...]) -> str | None:
-    """Return the thread id of the last `session id:` line that `codex exec` printed; None without one."""
-    mark = SESSION_LINE.rstrip()
-    found: str | None = None
-    if mark not in "\n".join(lines):  # nearly all screens, hundreds a pass: a search is faster than a loop
-        return found
-    for number, row in enumerate(lines):
-        if row.startswith(mark) and (match := _ID.fullmatch(_unwrapped(lines, number))):
-            found = match[1]
-    return found
-
-
-def _unwrapped(rows: Sequence[str], number: int) -> str:
-    """Return a line of the length of a session line, with the rows in which a narrow pane continues it.
-
-    tmux keeps no blank at the end of a row.
-    """
-    line, width = rows[number], len(rows[number])
-    if line == SESSION_LINE.rstrip():
-        line = SESSION_LINE
-        width += 1
-    while len(line) < len(SESSION_LINE) + _ID_CHARS and number + 1 < len(rows):
-        number += 1
-        line += rows[number]
-        if len(rows[number]) != width:
-            break
-    return line
 
 
 def _is_left(fleet: FleetView, key: PaneKey) -> bool:
