@@ -41,7 +41,8 @@ def pages() -> dict[str, str]:
 
 def agents() -> str:
     """Return the page of the agents, and how well each is known."""
-    return f"# Agents\n\nWhat is read of each agent, and the versions that this was tested on.\n\n{knowledge_table()}\n"
+    about = "What is read of each agent, and the versions that this was tested on."
+    return f"# Agents\n\n{about}\n\n{knowledge_table()}\n"
 
 
 def commands() -> str:

@@ -1,4 +1,4 @@
-"""Read sessions of other people: `python -m tests.wild FOLDER`, with homes of Codex and Claude Code in FOLDER.
+"""Read sessions of other people: `python -m tests.wild FOLDER` finds homes of Codex and Claude Code in it.
 
 The installed program reads each home as its owner's would. Printed are a row for each home, what disagrees or
 crashes, and all denials and verdicts with their lines, for reading by eye. Nothing in FOLDER is changed.
