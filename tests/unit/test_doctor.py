@@ -15,7 +15,7 @@ from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
 from agentdash.model.process import Kernel
 from agentdash.report import diagnose
-from agentdash.report.diagnose import check_homes, check_hosts
+from agentdash.report.diagnose import check_agents, check_homes, check_hosts
 from agentdash.report.doctor import DoctorCheck
 from tests.unit.test_cli import RECORDINGS, agentdash
 
@@ -46,7 +46,17 @@ def test_document(home: Path) -> None:
         name: checks[name]["level"] for name in ("codex home", "codex files", "tmux", "processes")
     } == dict.fromkeys(("codex home", "codex files", "tmux", "processes"), "ok")
     assert all(check["advice"] for check in document["checks"] if check["level"] != "ok")
-    assert "codex home" in agentdash("doctor", "--no-tmux").stdout
+    assert "codex home" in agentdash("doctor", "--no-tmux", "--codex-home", str(home)).stdout
+
+
+def test_agents_without_codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has another agent is not told of a missing Codex."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    nothing = CodexHome(tmp_path / "nothing")
+    assert [(each.name, each.level) for each in check_agents(nothing, ())] == [("agents", "warn")]
+    (tmp_path / "projects" / "-srv").mkdir(parents=True)
+    assert [(each.name, each.level) for each in check_agents(nothing, ())] == [("claude", "ok")]
 
 
 def test_missing_home_and_later_codex(home: Path) -> None:
