@@ -46,6 +46,7 @@ from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
 from agentdash.report.predictions import check_config, default_version
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
+from agentdash.version import described_version
 
 _COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
 """What a terminal, or its user, states of its colours."""
@@ -69,7 +70,7 @@ def diagnose(
     probe = _Probe(config, sandbox)
     file = config_file(environ)
     checks = [
-        ok("agentdash", f"{__version__}, Python {platform.python_version()}, {sys.platform}"),
+        ok("agentdash", f"{described_version()}, Python {platform.python_version()}, {sys.platform}"),
         ok("config", f"{clean_line(str(file))}{'' if file.exists() else ': no such file, defaults apply'}"),
         *_check_sandbox(sandbox, home, config),
         *check_agents(home, probe.processes.values()),
