@@ -19,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agentdash import __version__
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.command_rules import rule_files
@@ -419,5 +418,6 @@ async def _check_host(carrier: Carrier) -> DoctorCheck:
     if done.code or not version:
         reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
         return warn(name, reason, carrier.check_command)
-    differs = f", {__version__} here" if version != __version__ else ""
+    own = described_version()
+    differs = f", {own} here" if version != own else ""
     return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from agentdash import __version__
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
@@ -404,7 +403,7 @@ def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> Non
 
 
 def test_version_help_and_schema() -> None:
-    assert agentdash("--version").stdout == f"agentdash {__version__}\n"
+    assert agentdash("--version").stdout == f"agentdash {described_version()}\n"
     listed = agentdash("--help").stdout
     assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
     assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout
@@ -489,6 +488,7 @@ _FAILING_APP = """
 from functools import partial
 from agentdash.cli import screen
 from agentdash.tui.base_app import BaseApp, Options
+from agentdash.version import described_version
 
 class Failing(BaseApp):
     def on_ready(self):
