@@ -20,6 +20,7 @@ from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
+from agentdash.version import described_version
 from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
