@@ -489,7 +489,6 @@ _FAILING_APP = """
 from functools import partial
 from agentdash.cli import screen
 from agentdash.tui.base_app import BaseApp, Options
-from agentdash.version import described_version
 
 class Failing(BaseApp):
     def on_ready(self):
