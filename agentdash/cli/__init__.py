@@ -59,6 +59,7 @@ COMMANDS: Final = {
     "publish": _Entry("publish", "Script", "Write what sandboxed agents read"),
     "mcp": _Entry("mcp", "Script", "Answer agents over MCP"),
     "check": _Entry("check", "Audit", "Findings and denials of past sessions"),
+    "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),
     "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
     "config": _Entry("config", "Set up", "Print the defaults, and check the file"),

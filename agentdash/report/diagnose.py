@@ -43,7 +43,7 @@ from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
-from agentdash.report.predictions import check_config, default_version
+from agentdash.report.predictions import default_version, predict_policy
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 from agentdash.version import described_version
 
@@ -370,7 +370,7 @@ def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
     installed = installed_codex()
     version = (installed, "on PATH") if installed else default_version()
     root = home.root.expanduser().absolute()
-    report = check_config((), home=root, cwd=Path.cwd(), version=version)
+    report = predict_policy((), home=root, cwd=Path.cwd(), version=version)
     for file in report.files:
         if file.problem:
             detail = f"{file.path} cannot be read: {file.problem}"

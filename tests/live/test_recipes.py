@@ -55,8 +55,8 @@ CODES: Final = {
     "agentdash wait %4 --until completed,blocked-sandbox --timeout 600": {1},  # with a shorter timeout
     "agentdash remote check --container devbox": {1},  # there is none of this name
     "agentdash check": {1},  # the recordings have findings
-    "agentdash check --worker claude --policy workspace-write": {1},
-    "agentdash check --config -s workspace-write": {0, 1},
+    "agentdash preflight --worker claude --policy workspace-write": {1},
+    "agentdash preflight -s workspace-write": {0, 1},
 }
 """Exit codes that are not 0."""
 

@@ -793,7 +793,7 @@ FAULTS: Final = (
         "the current directory is deleted",
         _deleted_cwd,
         commands=(
-            "check --worker codex",
+            "preflight --worker codex",
             "sessions",
             "status --no-tmux",
             "check",
