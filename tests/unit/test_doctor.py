@@ -49,6 +49,14 @@ def test_document(home: Path) -> None:
     assert "codex home" in agentdash("doctor", "--no-tmux", "--codex-home", str(home)).stdout
 
 
+def test_report_for_others(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "zebediah"
+    (folder / ".codex").mkdir(parents=True)
+    done = agentdash("doctor", "--report", "--no-tmux", HOME=str(folder), CODEX_HOME="")
+    assert "zebediah" not in done.stdout
+    assert "~/.codex" in done.stdout
+
+
 def test_agents_without_codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has another agent is not told of a missing Codex."""
     monkeypatch.setenv("PATH", "")
