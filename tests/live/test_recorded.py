@@ -100,7 +100,7 @@ async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) ->
         with suppress(asyncio.CancelledError):
             await running
     lab.run_tmux("kill-server")
-    lab._stop_daemon()
+    lab.stop_daemon()
 
     parent = next(w.id for w in seen[-1].workers if w.children)
     family = find_family(CodexHome(lab.home), parent)
@@ -148,7 +148,7 @@ async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None
         waiting = await becomes(State.WAITING_APPROVAL)
         await asyncio.sleep(OVERHANG_S + 1.0)
         lab.run_tmux("kill-server")
-        lab._stop_daemon()
+        lab.stop_daemon()
         died = await becomes(State.EXITED)
     finally:
         running.cancel()

@@ -200,27 +200,20 @@ GIVEN_UP = Step("stopped while the network was gone", press("Escape"), None, Sta
 # ---------------------------------------------------------------- OpenCode
 
 OPENCODE: Script = {
-    "hold": [{"hold": "first"}, {"say": "all done"}],
-    "ask": [{"run": "touch allowed"}, {"say": "allowed and done"}],
+    "ask": [{"run": "touch allowed"}, {"say": "never"}],
     "question": [{"tool": "question", "args": {"questions": [_QUESTION]}}, {"say": "answered and done"}],
     "stop": [{"hold": "never"}, {"say": "never"}],
     "unpaid": [{"fail": 429}] * 99,
-    "hi": [{"say": "all done"}],
 }
 OPENCODE_TUI = (
     Step("fresh", nothing, "Ask anything", State.WAITING_INPUT, (State.UNKNOWN,)),
-    Step("model at work", say("[[hold]] go"), "esc interrupt", State.RUNNING),
-    Step("turn complete", let_go("first"), "all done", State.COMPLETED),
-    Step("permission", say("[[ask]] go"), "Permission required", State.WAITING_APPROVAL),
-    Step("allowed", answer("Permission required", "Enter"), "allowed and done", State.COMPLETED),
     Step("question", say("[[question]] go"), "esc dismiss", State.WAITING_INPUT),
     Step("answered", answer("esc dismiss", "Enter"), "answered and done", State.COMPLETED),
-    Step("model at work again", say("[[stop]] go"), "esc interrupt", State.RUNNING),
+    Step("model at work", say("[[stop]] go"), "esc interrupt", State.RUNNING),
     Step("stopped by its user", press("Escape", "Escape"), "interrupted", State.INTERRUPTED),
     Step("limit reached", say("[[unpaid]] go"), "retrying", State.RUNNING, what=_RETRIES),
     Step("stopped while it retried", press("Escape", "Escape"), None, State.FAILED_PROVIDER),
 )
-KILLED = Step("killed", kill, None, State.EXITED)
 SERVER_GONE = Step("tmux server gone", kill_server, None, State.UNREACHABLE)
 
 
