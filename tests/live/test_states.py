@@ -35,18 +35,19 @@ async def test_codex_tui(codex: OpenLab) -> None:
 
 
 async def test_opencode_tui(codex: OpenLab) -> None:
-    """At last its menu is cut, and its server gone."""
+    """Its first menu is cut; at last its server is gone."""
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
         pane = await walks.open_opencode(lab)
-        taken = await walk(seen, lab, pane, walks.OPENCODE_TUI)
-        assert strays_by_screen(taken) == {}
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "100", "-y", "6")
         pane.submit("[[ask]] go")
         half = await seen.until(
             lambda w: walks.is_in(w, pane) and w.state is State.UNKNOWN and "out of sight" in w.assessment.why
         )
         assert "100x6 pane" in half.assessment.why
+        lab.run_tmux("resize-window", "-t", pane.id, "-x", "120", "-y", "40")
+        taken = await walk(seen, lab, pane, walks.OPENCODE_TUI)
+        assert strays_by_screen(taken) == {}
         await walk(seen, lab, pane, (walks.SERVER_GONE,))
 
 

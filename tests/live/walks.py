@@ -200,13 +200,14 @@ GIVEN_UP = Step("stopped while the network was gone", press("Escape"), None, Sta
 # ---------------------------------------------------------------- OpenCode
 
 OPENCODE: Script = {
-    "ask": [{"run": "touch allowed"}, {"say": "never"}],
+    "ask": [{"run": "touch allowed"}, {"say": "allowed and done"}],
     "question": [{"tool": "question", "args": {"questions": [_QUESTION]}}, {"say": "answered and done"}],
     "stop": [{"hold": "never"}, {"say": "never"}],
     "unpaid": [{"fail": 429}] * 99,
 }
 OPENCODE_TUI = (
-    Step("fresh", nothing, "Ask anything", State.WAITING_INPUT, (State.UNKNOWN,)),
+    Step("permission", nothing, "Permission required", State.WAITING_APPROVAL, (State.UNKNOWN,)),
+    Step("allowed", answer("Permission required", "Enter"), "allowed and done", State.COMPLETED),
     Step("question", say("[[question]] go"), "esc dismiss", State.WAITING_INPUT),
     Step("answered", answer("esc dismiss", "Enter"), "answered and done", State.COMPLETED),
     Step("model at work", say("[[stop]] go"), "esc interrupt", State.RUNNING),
