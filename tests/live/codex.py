@@ -57,6 +57,8 @@ def native_program(version: str = VERSION) -> Path:
     return next(path for path in package.rglob("vendor/*/*/codex") if path.is_file())
 
 
+MENU: Final = "Would you like to run the following command?"
+"""How a TUI asks for approval of a command."""
 UNTIL_LET_GO: Final = "until [ -e go ]; do sleep 0.1; done"
 """A command that runs in the workspace until `Lab.let_go`."""
 

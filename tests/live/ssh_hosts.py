@@ -25,7 +25,6 @@ from tests.live.clis import SetupError
 from tests.live.dispositions import restore_defaults
 from tests.live.patience import wait_until
 
-_CHECKOUT: Final = Path(__file__).parents[2]
 _SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 _SSHD_CONFIG = """
 Port {port}

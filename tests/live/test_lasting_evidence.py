@@ -13,7 +13,7 @@ import pytest
 
 from agentdash.model.states import State
 from tests.live import claude
-from tests.live.codex import Lab
+from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until
 from tests.live.supervisor import Supervisor, recipe, rollouts
@@ -89,7 +89,7 @@ async def test_label_of_an_escalated_command_stays(codex: OpenLab) -> None:
     lab = codex({"ask": [{"run": f"sleep {command_seconds(4)}", "escalate": "May I?"}, {"say": "all done"}]})
     pane = await lab.tui()
     pane.submit("[[ask]] go")
-    await pane.answer("Would you like to run the following command?", "y")
+    await pane.answer(MENU, "y")
     assert outcome(wait(lab, pane.id)) == (0, "completed")
     assert kinds(worker(lab, pane.id)) == {"escalated-flag-left"}
 
@@ -226,7 +226,7 @@ async def test_since_is_when_the_state_began(codex: OpenLab) -> None:
     lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
     pane = await lab.tui()
     pane.submit("[[ask]] go")
-    await pane.shows("Would you like to run the following command?")
+    await pane.shows(MENU)
     waiting = [worker_in(lab, pane.id, State.WAITING_APPROVAL) for _ in range(3)]
     assert len({each["since"] for each in waiting}) == 1
 

@@ -28,7 +28,7 @@ from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import find_denials
 from tests.live.clis import new_root
-from tests.live.codex import Lab, install
+from tests.live.codex import MENU, Lab, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 from tests.live.tmux import outer_environment
@@ -409,7 +409,7 @@ async def test_approved_command_runs_outside(codex: OpenLab) -> None:
     pane = await lab.tui()
     before = windows(lab)
     pane.submit("[[ask]] go")
-    await pane.answer("Would you like to run the following command?", "y")
+    await pane.answer(MENU, "y")
     await until(lambda: windows(lab) == before + 1, "the window")
 
 

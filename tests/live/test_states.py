@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentdash.model.states import State
-from tests.live import walks
+from tests.live import opencode, walks
 from tests.live.conftest import OpenLab
 from tests.live.walks import Taken, walk
 from tests.live.watched import watching
@@ -24,7 +24,7 @@ def strays_by_screen(taken: list[Taken]) -> dict[str, tuple[State, ...]]:
 async def test_codex_tui(codex: OpenLab) -> None:
     lab = codex(walks.CODEX, walks.CODEX_CONFIG)
     async with watching(lab) as seen:
-        pane = await walks.open_codex(lab)
+        pane = await lab.tui()
         taken = await walk(seen, lab, pane, (*walks.CODEX_TUI, walks.GIVEN_UP))
         assert strays(taken) == {}
         worker = await seen.until(lambda w: w.kind == "codex-thread" and walks.is_in(w, pane))
@@ -38,7 +38,7 @@ async def test_opencode_tui(codex: OpenLab) -> None:
     """Its first menu is cut; at last its server is gone."""
     lab = codex(walks.OPENCODE)
     async with watching(lab) as seen:
-        pane = await walks.open_opencode(lab)
+        pane = await opencode.tui(lab)
         lab.run_tmux("resize-window", "-t", pane.id, "-x", "100", "-y", "6")
         pane.submit("[[ask]] go")
         half = await seen.until(

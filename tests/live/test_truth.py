@@ -14,7 +14,7 @@ import pytest
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live import walks
-from tests.live.codex import UNTIL_LET_GO, Lab
+from tests.live.codex import MENU, UNTIL_LET_GO, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until
 from tests.live.watched import is_judged, thread_in, watching
@@ -78,7 +78,7 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
         )
         document = json.loads(await asyncio.to_thread(status, lab))
         assert [w["state"] for w in document["workers"]] == ["waiting-approval"]
-        await pane.answer(walks.MENU, "y")
+        await pane.answer(MENU, "y")
         running = await seen.until(lambda w: thread_in(State.RUNNING)(w) and bool(w.pids) and is_observed(w))
         assert running.id == waiting.id
         assert (kinds(running), running.sandbox.findings[0].direction) == (["escalated-flag-left"], "label")

@@ -52,12 +52,8 @@ class Watched:
 
     async def until(self, wanted: Wanted) -> Worker:
         """Wait for a snapshot with a worker that is as wanted; return the worker."""
-        return (await self.at(wanted))[0]
-
-    async def at(self, wanted: Wanted) -> tuple[Worker, float]:
-        """Like `until`; return the worker and the time of the snapshot."""
         snapshot = await self.until_snapshot(lambda each: any(map(wanted, each.workers)))
-        return next(filter(wanted, snapshot.workers)), snapshot.at
+        return next(filter(wanted, snapshot.workers))
 
     async def until_snapshot(
         self, wanted: Callable[[Snapshot], bool], seen: list[Snapshot] | None = None

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from tests.live import claude
 from tests.live.claude import ClaudeLab
-from tests.live.codex import UNTIL_LET_GO, Lab, Pane, install
+from tests.live.codex import MENU, UNTIL_LET_GO, Lab, Pane, install
 from tests.live.patience import until
 
-MENU = "Would you like to run the following command?"
 LONG = "printf %s " + "-".join(f"part{number}" for number in range(40))
 """A command that no tab has the room for."""
 _LEAKED = ("CODEX_SANDBOX_NETWORK_DISABLED", "1")
