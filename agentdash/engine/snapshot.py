@@ -265,8 +265,7 @@ class _SnapshotBuilder:
             if here is not None and same is not None:
                 self._workers[here.id] = replace(here, links=(*here.links, same))
                 continue
-            link = self._fleet.remotes[received.host or ""].link
-            key = self._sessions.pane(received.ssh_connection, link.address)
+            key = self._sessions.pane(received.ssh_connection)
             pane = self._fleet.panes.get(key) if key else None
             row = self._cache.tied(received, pane) if pane else received
             if pane:

@@ -112,8 +112,7 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     """Bytes read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count too); 0
     where not known."""
     connection: str | None = None
-    """Of an ssh client in a pane: its TCP connection, as the other end has it in `SSH_CONNECTION`. Of a mosh
-    client whose server answers, and of a server: `mosh ADDRESS PORT`, the UDP socket of the server."""
+    """Of an ssh client in a pane: its TCP connection, as the other end has it in `SSH_CONNECTION`."""
     terminal: str | None = None
     """Its controlling terminal, `/dev/pts/3`, where it was started in an ssh session; empty: it has none;
     None: not known."""

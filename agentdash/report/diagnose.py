@@ -30,7 +30,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.remote.carrier import Carrier
-from agentdash.collect.remote.command import CommandFailedError, run_there
+from agentdash.collect.remote.child import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version

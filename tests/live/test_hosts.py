@@ -189,24 +189,6 @@ async def test_a_pane_shows_the_worker_that_its_ssh_client_is_connected_to(
         there.model.release("end")
 
 
-async def test_a_pane_shows_the_worker_that_its_mosh_client_is_connected_to(
-    codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
-) -> None:
-    """One pane has a shell there with a worker, another one the tmux there."""
-    there, here = codex(HELD), codex({})
-    host = ssh_host("build1", there)
-    (tmp_path / "ssh_config").write_text(host.client_config)
-    there.exec("[[work]] in tmux", *FULL)
-    mosh = f"LC_ALL=C.UTF-8 mosh --ssh='ssh -F {tmp_path}/ssh_config' build1 -- sh -c "
-    shell = here.pane(mosh + shlex.quote(exec_in_shell(there)))
-    tmux = here.pane(mosh + shlex.quote(f"TERM=xterm-256color tmux -S {there.tmux} attach"))
-    async with watching(tmp_path, **ssh_hosts(host), tmux=here.tmux) as watched:
-        in_shell = await tied(watched, "in a shell", shell)
-        await tied(watched, "in tmux", tmux)
-        assert [link.by for link in in_shell.links if "mosh 127.0.0.1 6" in link.by] != []
-        there.model.release("end")
-
-
 async def test_a_host_without_agentdash_and_one_with_an_old_one_are_said(
     codex: OpenLab, ssh_host: OpenHost, tmp_path: Path
 ) -> None:

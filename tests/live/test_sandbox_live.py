@@ -20,7 +20,7 @@ import pytest
 
 from agentdash.agents.state_paths import state_paths
 from agentdash.collect.processes import linux
-from agentdash.collect.processes.path_rights import WriteAccessChecker
+from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.config import Config
 from agentdash.engine.judge.findings.write_access import denied_paths
@@ -164,9 +164,9 @@ def test_may_write_agrees_with_a_process_that_tries(box: Sandbox) -> None:
     paths = [os.path.normpath(place / name) for place, names in places.items() for name in names.split()]
     predicted = {}
     done = {}
-    checker = WriteAccessChecker(pid)
+    rights = PathRights(pid)
     for path in paths:
-        predicted[path] = checker.may_write(path).verdict == "allowed"
+        predicted[path] = rights.can_write(path).verdict == "allowed"
         writing.stdin.write(json.dumps(path) + "\n")
         writing.stdin.flush()
         done[path] = writing.stdout.readline() == "True\n"
@@ -179,7 +179,7 @@ def test_may_write_agrees_with_a_process_that_tries(box: Sandbox) -> None:
         predicted[str(p)]
         for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")
     } == {False}
-    access = checker.may_write(str(box.home / "x"))
+    access = rights.can_write(str(box.home / "x"))
     assert access.mount is not None
     assert access.mount.point == "/"
 

@@ -12,7 +12,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_IWUSR
@@ -195,63 +195,54 @@ def kernel(pid: int) -> Kernel | None:
 def mounts(pid: int) -> tuple[Mount, ...] | None:
     """Return the mount table of a process (`/proc/PID/mountinfo`), or None if it is unreadable, or too
     long."""
-    text = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
+    text = _mountinfo(pid)
     if not 0 < len(text) <= _MAX_MOUNTINFO_BYTES:
         return None
-    own = {device for device, _, _ in _mounted_places(os.getpid())}
+    found = parse_mounts(text)
+    own = {mount.device for mount in own_mounts()}
     return tuple(
         replace(mount, private=True)
         if mount.fstype in _IN_MEMORY and own and mount.device not in own
         else mount
-        for mount in parse_mounts(text)
+        for mount in found
     )
+
+
+def own_mounts() -> tuple[Mount, ...]:
+    """Return the mount table of agentdash itself."""
+    return parse_mounts(_mountinfo(os.getpid()))
 
 
 def has_idmapped_mounts(pid: int) -> bool:
     """Return whether a mount of a process shows files with other owners than they have (Linux 5.12)."""
-    lines = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES).splitlines()
-    return any(b",idmapped" in line.partition(b" - ")[0] for line in lines)
+    return any(b",idmapped" in line.partition(b" - ")[0] for line in _mountinfo(pid).splitlines())
 
 
-class Aliases:
-    """The paths under which a process may see a place of this machine, by the mounts of both.
-
-    Args:
-        pid: of the process, in agentdash's pid namespace.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self._inside = _mounted_places(pid)
-        self._own = _mounted_places(os.getpid())
-
-    def of(self, path: str) -> list[str]:
-        """Return the paths in the process's namespace that may lead to a place; absolute, free of links."""
-        return _translated(path, self._own, self._inside)
+def _mountinfo(pid: int) -> bytes:
+    return _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
 
 
 _IN_MEMORY: Final = ("tmpfs", "ramfs", "devtmpfs", "overlay", "fuse.fuse-overlayfs")
 """Filesystems that a sandbox makes for itself: in memory, or over what the user has."""
-_Place = tuple[str, str, str]
-"""Device, directory within its filesystem, mount point."""
 
 
-def _mounted_places(pid: int) -> list[_Place]:
-    lines = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES).splitlines()
-    fields = [line.split() for line in lines]
-    return [(each[2].decode(), _unescape(each[3]), _unescape(each[4])) for each in fields if len(each) > 4]
+def aliases(path: str, own: Sequence[Mount], inside: Sequence[Mount]) -> list[str]:
+    """Return the paths under which a process may see a place of this machine.
 
-
-def _translated(path: str, source: list[_Place], target: list[_Place]) -> list[str]:
-    """Return the places in `target` of what `path` is in `source`: same device, same directory within it."""
-    below = [place for place in source if _tail(path, place[2]) is not None]
+    Args:
+        path: absolute, free of links.
+        own: the mounts of agentdash.
+        inside: those of the process.
+    """
+    below = [mount for mount in own if _tail(path, mount.point) is not None]
     if not below:
         return []
-    device, root, point = max(below, key=lambda place: len(place[2]))
-    within = f"{root.rstrip('/')}{_tail(path, point)}" or "/"
+    place = max(below, key=lambda mount: len(mount.point))
+    within = f"{place.root.rstrip('/')}{_tail(path, place.point)}" or "/"
     return [
-        f"{other.rstrip('/')}{tail}" or "/"
-        for number, directory, other in target
-        if number == device and (tail := _tail(within, directory)) is not None
+        f"{mount.point.rstrip('/')}{tail}" or "/"
+        for mount in inside
+        if mount.device == place.device and (tail := _tail(within, mount.root)) is not None
     ]
 
 

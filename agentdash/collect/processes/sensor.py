@@ -22,7 +22,7 @@ from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
-from agentdash.collect.processes.path_rights import WriteAccessChecker
+from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.scheduler import PollScheduler, poll_repeatedly
 from agentdash.model.events import (
     Event,
@@ -211,17 +211,11 @@ class ProcessSensor:
             tracked.followed = tracked.followed or not own_tmux_call
 
     def _ssh_pids(self) -> set[int]:
-        """Return the clients of ssh and mosh below panes, and the tmux clients in ssh sessions."""
+        """Return the clients of ssh below panes, and the tmux clients in ssh sessions."""
         found: set[int] = set()
         for pid, tracked in self._tracked.items():
-            match tracked.stat.name:
-                case "ssh" | "mosh-client":
-                    is_shown = bool(self._panes & self._with_ancestors(pid))
-                case "tmux: client":
-                    is_shown = "SSH_TTY" in (tracked.env or ())
-                case _:
-                    is_shown = False
-            if is_shown:
+            is_below_pane = tracked.stat.name == "ssh" and self._panes & self._with_ancestors(pid)
+            if is_below_pane or (tracked.stat.name == "tmux: client" and "SSH_TTY" in (tracked.env or ())):
                 found.add(pid)
         return found
 
@@ -262,9 +256,7 @@ class ProcessSensor:
             return None
         cwd = _clean_path(system.cwd(pid)) or old.cwd
         rollouts = self._rollouts(pid, tracked)
-        # the sockets of a mosh client show whether its server answers
-        is_kept = old.connection and stat.name != "mosh-client"
-        connection = old.connection if is_kept else _connection(pid, tracked)
+        connection = old.connection or _connection(pid, tracked)
         changed |= connection != old.connection
         io = system.io(pid) if slow_due and tracked.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
@@ -335,8 +327,8 @@ class ProcessSensor:
         if process.agent is None or not (kernel.seccomp or "mnt" in kernel.apart_from(self._own)):
             paths = ()
         elif not process.zombie:
-            checker = WriteAccessChecker(process.pid, self._mounts.get(kernel.mnt or 0))
-            paths = paths_of(process, checker.may_write)
+            rights = PathRights(process.pid, self._mounts.get(kernel.mnt or 0))
+            paths = paths_of(process, rights.can_write)
         if paths == tracked.state:
             return []
         tracked.state = paths
@@ -367,15 +359,7 @@ class ProcessSensor:
 
 
 def _connection(pid: int, tracked: TrackedProcess) -> str | None:
-    if tracked.stat.zombie:
-        return None
-    match tracked.stat.name:
-        case "ssh":
-            return ssh_connection(pid)
-        case "mosh-client" | "mosh-server":
-            return mosh_connection(pid, tracked.argv)
-        case _:
-            return None
+    return ssh_connection(pid) if tracked.stat.name == "ssh" and not tracked.stat.zombie else None
 
 
 def _read_program(pid: int, tracked: TrackedProcess) -> None:
@@ -462,29 +446,6 @@ def ssh_connection(pid: int) -> str | None:
         if each.status == psutil.CONN_ESTABLISHED and each.raddr
     }
     return clean_line(found.pop()) if len(found) == 1 else None
-
-
-def mosh_connection(pid: int, argv: Sequence[str]) -> str | None:
-    """Return the server of a mosh client, or of a `mosh-server` itself, as `mosh ADDRESS PORT`.
-
-    Of a server these are of its UDP socket. Of a client they are its last two arguments, while the server
-    answers: after 10 seconds without an answer a client opens further sockets, and keeps them for 60 seconds
-    (mosh 1.2 to 1.4, `network.cc`). None where there is more than one socket, or none can be read, and of a
-    stopped process, which opens none (`ctrl-^ ctrl-z`).
-    """
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        is_stopped = process.status() == psutil.STATUS_STOPPED
-        sockets = [] if is_stopped else process.net_connections("udp")
-    except (psutil.Error, OSError):
-        return None
-    if len(sockets) != 1 or len(argv) < 2:
-        return None
-    is_client = argv[0].rpartition("/")[2] == "mosh-client"
-    address, port = argv[-2:] if is_client else sockets[0].laddr
-    return clean_line(f"mosh {address} {port}")
 
 
 class ProcessSource:
