@@ -14,7 +14,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.denials import PathKind
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetDraft, known_of
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, known_of
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import SandboxObservation
@@ -243,44 +243,19 @@ def test_every_recorded_event_is_encoded_and_decoded(story: list[e.Event]) -> No
     assert [e.decode(e.encode(event)) for event in story] == story
 
 
-# ---------------------------------------------------------------- the draft of a fleet
+# ---------------------------------------------------------------- a fleet and its successor
 
 
-def filled_fleet() -> Fleet:
-    """Return a fleet of which no field has its default; the values are those of no real fleet."""
-    fields: dict[str, Any] = {}
-    for name in Fleet.__struct_fields__:
-        default = getattr(Fleet(), name)
-        fields[name] = {name: name} if isinstance(default, dict) else name
-    return Fleet(**fields)
-
-
-def test_draft_freezes_every_field() -> None:
-    fleet = filled_fleet()
-    assert all(getattr(fleet, name) != getattr(Fleet(), name) for name in Fleet.__struct_fields__)
-    assert FleetDraft(fleet).freeze() == fleet
-
-
-def test_draft_shares_what_does_not_change() -> None:
-    fleet = filled_fleet()
-    draft = FleetDraft(fleet)
-    draft.panes["another"] = "pane"
-    frozen = draft.freeze()
-    assert frozen.panes == {"panes": "panes", "another": "pane"}
-    assert fleet.panes == {"panes": "panes"}
-    assert all(
-        getattr(frozen, name) is getattr(fleet, name) for name in Fleet.__struct_fields__ if name != "panes"
-    )
-
-
-def test_frozen_fleet_does_not_change_with_its_draft() -> None:
-    draft = FleetDraft(Fleet())
-    draft.pushed["t"] = status = e.StatusPushed(at=1.0, thread="t", status="idle")
-    first = draft.freeze()
-    draft.pushed.clear()
-    second = draft.freeze()
-    draft.pushed["u"] = status
-    assert (first.pushed, second.pushed) == ({"t": status}, {})
+def test_a_fleet_shares_only_what_did_not_change() -> None:
+    before = Fleet(panes={"a": "pane"}, busy={"b": 1.0})
+    after = before.copy()
+    after.panes["c"] = "pane"
+    after.share(before)
+    assert before.panes == {"a": "pane"}
+    assert set(after.panes) == {"a", "c"}
+    assert after.busy is before.busy
+    after.copy().busy.clear()
+    assert before.busy == {"b": 1.0}
 
 
 REQUIRED: dict[str, Any] = {

@@ -25,9 +25,7 @@ from agentdash.model.activity import counted
 from agentdash.model.fleet import (
     NOT_RECORDED,
     RESTORED_FIELDS,
-    CopyOnWrite,
     Fleet,
-    FleetDraft,
     FleetKnown,
     Locks,
     PaneOccupant,
@@ -61,14 +59,15 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
         TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
             `ThreadRestored`.
     """
-    draft = FleetDraft(fleet)
+    draft = fleet.copy()
     for event in events:
         _reduce_event(draft, event)
         if isinstance(event, _LINKING_EVENTS):
             _link_and_detect(draft, event)
         if may_change_state(event, draft.threads, draft.histories):
             update_history(draft, event)
-    return draft.freeze()
+    draft.share(fleet)
+    return draft
 
 
 def reduce_log(thread: Thread, events: Iterable[e.ThreadEvent]) -> Thread:
@@ -80,12 +79,12 @@ def reduce_log(thread: Thread, events: Iterable[e.ThreadEvent]) -> Thread:
     return thread
 
 
-def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
+def _reduce_event(draft: Fleet, event: e.Event) -> None:
     """Apply what the event itself states."""
     match event:
         case e.FileGone(thread=thread):
-            draft.threads.discard(thread)
-            draft.troubles.discard(thread)
+            draft.threads.pop(thread, None)
+            draft.troubles.pop(thread, None)
         case e.ThreadEvent():
             _reduce_thread_event(draft, event)
         case e.PaneSeen():
@@ -131,7 +130,7 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             _reduce_earlier(draft, event)
 
 
-def _reduce_earlier(draft: FleetDraft, event: e.Event) -> None:
+def _reduce_earlier(draft: Fleet, event: e.Event) -> None:
     """Apply what an earlier agentdash, a recording or another host knows."""
     match event:
         case e.ObservationsRecalled(memory=memory):
@@ -153,7 +152,7 @@ def _reduce_earlier(draft: FleetDraft, event: e.Event) -> None:
             raise TypeError(f"not an event that can be reduced: {event!r}")
 
 
-def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
+def _reduce_thread_event(draft: Fleet, event: e.ThreadEvent) -> None:
     before = draft.threads.get(event.thread) or Thread(event.thread)
     if isinstance(event, e.FileReset):
         recall.keep_observations(draft, before)
@@ -165,16 +164,16 @@ def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
     draft.threads[event.thread] = thread
 
 
-def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:
+def _reduce_source(draft: Fleet, event: e.SourceSeen) -> None:
     if event.name == STATUS_FEED and not event.ok:
         draft.pushed.clear()  # what it pushed holds no longer
         if event.detail == NO_APP_SERVER:  # it ends with its last client, which is not a failure
-            draft.sources.discard(STATUS_FEED)
+            draft.sources.pop(STATUS_FEED, None)
             return
     draft.sources[event.name] = SourceHealth(event.name, event.ok, event.detail, event.at)
 
 
-def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
+def _link_and_detect(draft: Fleet, event: e.Event) -> None:
     """Link after each pass over processes, and at once when a thread starts; detect sandboxes after each
     pass."""
     if isinstance(event, e.ProcessesCounted | FleetKnown) and draft.processes_at is not None:
@@ -188,14 +187,14 @@ def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
         draft.links = link_fleet(draft)
 
 
-def _reduce_session(draft: FleetDraft, event: e.SessionSeen) -> None:
+def _reduce_session(draft: Fleet, event: e.SessionSeen) -> None:
     if event.status is None and event.session is None:
-        draft.sessions.discard(event.key)
+        draft.sessions.pop(event.key, None)
     else:
         draft.sessions[event.key] = event
 
 
-def _names_a_thread(draft: FleetDraft, event: e.Event) -> bool:
+def _names_a_thread(draft: Fleet, event: e.Event) -> bool:
     """Return whether a session file names a thread that is not linked to its process yet."""
     if not isinstance(event, e.SessionSeen) or event.session not in draft.threads:
         return False
@@ -203,7 +202,7 @@ def _names_a_thread(draft: FleetDraft, event: e.Event) -> bool:
     return draft.processes_at is not None and (owner is None or owner.key != event.key)
 
 
-def _is_just_started(draft: FleetDraft, event: e.Event) -> bool:
+def _is_just_started(draft: Fleet, event: e.Event) -> bool:
     """Return whether a thread has just started."""
     if not isinstance(event, e.ThreadStarted) or draft.processes_at is None:
         return False
@@ -214,7 +213,7 @@ def _is_just_started(draft: FleetDraft, event: e.Event) -> bool:
 # Reduce what a recording states of a whole fleet: what was known when a part of it began, and its end
 
 
-def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
+def end_recording(draft: Fleet, event: RecordingEnded) -> None:
     """Forget the live processes: nothing is known of them from here on.
 
     Panes stay, as they were seen last, and threads keep theirs.
@@ -234,7 +233,7 @@ def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
     draft.processes_at = draft.files_at = at if event.threads_ended else None
 
 
-def drop_ended_panes(draft: FleetDraft) -> None:
+def drop_ended_panes(draft: Fleet) -> None:
     """Remove the panes of servers that are not recorded any more: another recording states what there is."""
     for key in list(draft.panes):
         server = draft.sources.get(tmux_source(key.server))
@@ -242,12 +241,12 @@ def drop_ended_panes(draft: FleetDraft) -> None:
             remove_pane(draft, e.PaneGone(at=server.at, key=key))
 
 
-def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
+def restore_known(draft: Fleet, event: FleetKnown) -> None:
     """Add the facts that `known_of` saved to the draft."""
     drop_ended_panes(draft)
     for name in RESTORED_FIELDS:
         value, current = getattr(event, name), getattr(draft, name)
-        if isinstance(current, CopyOnWrite):
+        if isinstance(current, dict):
             if value:
                 current.update(value)
         elif value is not None:
@@ -270,7 +269,7 @@ _PROVIDER_ANSWERS: Final = (State.RUNNING, State.COMPLETED, State.WAITING_APPROV
 """States of a screen which show that the model provider answers again."""
 
 
-def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
+def reduce_pane(draft: Fleet, event: e.PaneSeen) -> None:
     """Add or update a pane. `list-panes` has no screen: the one that was drawn last stays."""
     pane, before = event.pane, draft.panes.get(event.pane.key)
     dead_at = None
@@ -290,7 +289,7 @@ def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
     )
 
 
-def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
+def reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
     """Update the screen of a known pane, and, of a pane with a worker, whether more than a clock moved on
     it."""
     pane = draft.panes.get(event.key)
@@ -309,15 +308,15 @@ def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
     )
 
 
-def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:
+def remove_pane(draft: Fleet, event: e.PaneGone) -> None:
     """Remove a pane and everything that is known by its key."""
-    draft.panes.discard(event.key)
-    draft.occupants.discard(event.key)
-    draft.readings.discard(event.key)
-    draft.troubles.discard(str(event.key))
+    draft.panes.pop(event.key, None)
+    draft.occupants.pop(event.key, None)
+    draft.readings.pop(event.key, None)
+    draft.troubles.pop(str(event.key), None)
 
 
-def reduce_reading(draft: FleetDraft, event: e.ScreenRead | e.LabelRead) -> None:
+def reduce_reading(draft: Fleet, event: e.ScreenRead | e.LabelRead) -> None:
     """Update what a screen states of a sandbox, or its reading, and the provider trouble that it shows for
     the pane and the threads in it."""
     if isinstance(event, e.LabelRead):
@@ -331,7 +330,7 @@ def reduce_reading(draft: FleetDraft, event: e.ScreenRead | e.LabelRead) -> None
         _update_trouble(draft, worker, event)
 
 
-def _shown_since(draft: FleetDraft, reading: e.ScreenRead) -> float:
+def _shown_since(draft: Fleet, reading: e.ScreenRead) -> float:
     """Return since when a screen that is read for the first time has shown its state, at the latest."""
     if (since := known_since(draft, reading)) is not None:
         return min(since, reading.at)
@@ -353,7 +352,7 @@ def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead
     return replace(new, at=old.at) if (new.state, new.rule) == (old.state, old.rule) else new
 
 
-def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> None:
+def _update_trouble(draft: Fleet, worker: str, reading: e.ScreenRead) -> None:
     """Keep trouble that only a screen shows, since it is shown; when it shows work or an answer again, the
     trouble may be over."""
     known = draft.troubles.get(worker)
@@ -374,63 +373,63 @@ def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> No
 _V = TypeVar("_V")
 
 
-def reduce_process(draft: FleetDraft, event: e.ProcessSeen) -> None:
+def reduce_process(draft: Fleet, event: e.ProcessSeen) -> None:
     """Add or update a process; its sandbox is observed again in the next pass."""
     process, before = event.process, draft.processes.get(event.process.key)
     if before is not None and (process.cpu > before.cpu or process.io > before.io):
         draft.busy[process.key] = event.at
     draft.processes[process.key] = process
-    draft.observed.discard(process.key)
+    draft.observed.pop(process.key, None)
     if process.zombie and (process.agent or (before is not None and before.agent)):
         _mark_gone(draft, process.key, event.at)
 
 
-def remove_process(draft: FleetDraft, event: e.ProcessGone) -> None:
+def remove_process(draft: Fleet, event: e.ProcessGone) -> None:
     """Remove a process and everything that is known by its key."""
     process = draft.processes.get(event.key)
-    draft.processes.discard(event.key)
-    draft.busy.discard(event.key)
-    draft.sessions.discard(event.key)
-    draft.state_paths.discard(event.key)
-    draft.observed.discard(event.key)
+    draft.processes.pop(event.key, None)
+    draft.busy.pop(event.key, None)
+    draft.sessions.pop(event.key, None)
+    draft.state_paths.pop(event.key, None)
+    draft.observed.pop(event.key, None)
     if process is not None:
-        draft.requests.discard(nested_worker_id(process.pid))
+        draft.requests.pop(nested_worker_id(process.pid), None)
     if process is None or process.agent:
         _mark_gone(draft, event.key, event.at)
 
 
-def reduce_state_paths(draft: FleetDraft, event: e.StatePathsSeen) -> None:
+def reduce_state_paths(draft: Fleet, event: e.StatePathsSeen) -> None:
     """Update the state paths of a worker; an empty list removes them."""
     if event.paths:
         draft.state_paths[event.key] = event.paths
     else:
-        draft.state_paths.discard(event.key)
+        draft.state_paths.pop(event.key, None)
 
 
-def update_known(known: CopyOnWrite[str, _V], key: str, value: _V | None) -> None:
+def update_known(known: dict[str, _V], key: str, value: _V | None) -> None:
     """Set the value of a key; None removes it."""
     if value is not None:
         known[key] = value
     else:
-        known.discard(key)
+        known.pop(key, None)
 
 
-def drop_unused_mounts(draft: FleetDraft) -> None:
+def drop_unused_mounts(draft: Fleet) -> None:
     """Remove the mount tables of namespaces in which no process lives any more."""
     if draft.mounts:
         used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
         for namespace in draft.mounts.keys() - used:
-            draft.mounts.discard(namespace)
+            draft.mounts.pop(namespace, None)
 
 
-def update_occupants(draft: FleetDraft, tree: ProcessTree) -> None:
+def update_occupants(draft: Fleet, tree: ProcessTree) -> None:
     """Set the worker CLI that lives in each pane; panes without a living one keep the last."""
     for pane, occupant in _living_occupants(draft, tree).items():
         if draft.occupants.get(pane) != occupant:
             draft.occupants[pane] = occupant
 
 
-def _living_occupants(draft: FleetDraft, tree: ProcessTree) -> dict[PaneKey, PaneOccupant]:
+def _living_occupants(draft: Fleet, tree: ProcessTree) -> dict[PaneKey, PaneOccupant]:
     outermost: dict[PaneKey, Process] = {}
     for process in draft.processes.values():
         if not process.agent or process.zombie or (pane := tree.pane(process)) is None:
@@ -450,7 +449,7 @@ def _living_occupants(draft: FleetDraft, tree: ProcessTree) -> dict[PaneKey, Pan
     }
 
 
-def _mark_gone(draft: FleetDraft, gone: ProcessKey, at: float) -> None:
+def _mark_gone(draft: Fleet, gone: ProcessKey, at: float) -> None:
     """Note when an occupant ended, whether its parent has collected it or not."""
     for pane, occupant in list(draft.occupants.items()):
         if occupant.key == gone and occupant.gone_at is None:
