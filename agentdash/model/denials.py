@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Final, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.patterns import Pattern
@@ -86,10 +85,6 @@ class PathFacts(msgspec.Struct, frozen=True):
         return any(
             self.kinds.get("/".join(parts[:count])) is PathKind.LINK for count in range(2, len(parts) + 1)
         )
-
-    def is_same(self, other: PathFacts) -> bool:
-        """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
-        return self.kinds is other.kinds and replace(self, kinds={}) == replace(other, kinds={})
 
 
 # ------------------------------------------------------------
