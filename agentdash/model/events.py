@@ -83,7 +83,6 @@ class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"
     originator: str | None = None
     source: str | None = None
     """`source` flattened: `cli`, `exec`, `vscode`, `subagent`, `review`, `guardian` ..."""
-    provider: str | None = None
     parent: str | None = None
     """The spawning thread (`source.subagent.thread_spawn.parent_thread_id`, `parent_thread_id`)."""
     forked_from: str | None = None
@@ -137,7 +136,6 @@ class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
     """The kind of line: the last two are Claude Code's."""
     cwd: str | None = None
     model: str | None = None
-    effort: str | None = None
 
 
 class Escalation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -215,7 +213,6 @@ class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
     """A child thread, as named in the parent's file; may be repeated for one child."""
 
     child: str
-    nickname: str | None = None
 
 
 class MessageLogged(ThreadEvent, frozen=True, kw_only=True, tag="said"):
