@@ -18,7 +18,6 @@ from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, home_directory
 from agentdash.engine.reduce import recall
 from agentdash.engine.reduce.observations import observe_processes
-from agentdash.engine.reduce.recall import known_since, merge_recalled
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
 from agentdash.model.activity import counted
@@ -42,6 +41,8 @@ from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import nested_worker_id
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 _STARTUP_TOLERANCE_S: Final = 5.0
 """Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just
 started: clocks of the file and of the pass differ, and lines arrive late."""
@@ -88,34 +89,35 @@ def _reduce_event(draft: Fleet, event: e.Event) -> None:
         case e.ThreadEvent():
             _reduce_thread_event(draft, event)
         case e.PaneSeen():
-            reduce_pane(draft, event)
+            _reduce_pane(draft, event)
         case e.PaneDrawn():
-            reduce_screen(draft, event)
+            _reduce_screen(draft, event)
         case e.PaneGone():
             recall.keep_pane_worker(draft, event.key, event.at)
-            remove_pane(draft, event)
+            _remove_pane(draft, event.key)
         case e.ScreenRead() | e.LabelRead():
-            reduce_reading(draft, event)
+            _reduce_reading(draft, event)
         case e.StatusPushed():
             draft.pushed[event.thread] = recall.with_known_since(draft, event)
         case e.PaneSessionRead():
             recall.recall_session(draft, event)
         case e.SessionSeen():
-            _reduce_session(draft, event)
+            is_known = event.status is not None or event.session is not None
+            _set(draft.sessions, event.key, event if is_known else None)
         case e.PolicyRequested():
             recall.add_requests(draft, event.worker, (event.requested,))
         case e.ProcessSeen():
-            reduce_process(draft, event)
+            _reduce_process(draft, event)
         case e.ProcessGone():
-            remove_process(draft, event)
+            _remove_process(draft, event)
         case e.MountsSeen():
             draft.mounts[event.namespace] = event.mounts
         case e.StatePathsSeen():
-            reduce_state_paths(draft, event)
+            _set(draft.state_paths, event.key, event.paths or None)
         case e.RepositorySeen(directory=directory, repository=repository):
-            update_known(draft.repositories, directory, repository)
+            _set(draft.repositories, directory, repository)
         case e.ReachSeen(worker=worker, reach=reach):
-            update_known(draft.reaches, worker, reach)
+            _set(draft.reaches, worker, reach)
         case e.PathsSeen():
             draft.paths.update(event.paths)
         case e.ProcessesCounted():
@@ -145,11 +147,19 @@ def _reduce_earlier(draft: Fleet, event: e.Event) -> None:
             draft.threads[thread.id] = thread
             draft.histories[thread.id] = history
         case FleetKnown():
-            restore_known(draft, event)
+            _restore_known(draft, event)
         case RecordingEnded():
-            end_recording(draft, event)
+            _end_recording(draft, event)
         case _:
             raise TypeError(f"not an event that can be reduced: {event!r}")
+
+
+def _set(known: dict[_K, _V], key: _K, value: _V | None) -> None:
+    """Set the value of a key; None removes it."""
+    if value is not None:
+        known[key] = value
+    else:
+        known.pop(key, None)
 
 
 def _reduce_thread_event(draft: Fleet, event: e.ThreadEvent) -> None:
@@ -178,20 +188,13 @@ def _link_and_detect(draft: Fleet, event: e.Event) -> None:
     pass."""
     if isinstance(event, e.ProcessesCounted | FleetKnown) and draft.processes_at is not None:
         tree = ProcessTree(draft.processes.values(), draft.panes)
-        drop_unused_mounts(draft)
-        update_occupants(draft, tree)
+        _drop_unused_mounts(draft)
+        _update_occupants(draft, tree)
         draft.links = link_fleet(draft, tree)
         recall.tie_past_workers(draft)
         observe_processes(draft, tree, event.at)
     elif _is_just_started(draft, event) or _names_a_thread(draft, event):
         draft.links = link_fleet(draft)
-
-
-def _reduce_session(draft: Fleet, event: e.SessionSeen) -> None:
-    if event.status is None and event.session is None:
-        draft.sessions.pop(event.key, None)
-    else:
-        draft.sessions[event.key] = event
 
 
 def _names_a_thread(draft: Fleet, event: e.Event) -> bool:
@@ -213,15 +216,13 @@ def _is_just_started(draft: Fleet, event: e.Event) -> bool:
 # Reduce what a recording states of a whole fleet: what was known when a part of it began, and its end
 
 
-def end_recording(draft: Fleet, event: RecordingEnded) -> None:
+def _end_recording(draft: Fleet, event: RecordingEnded) -> None:
     """Forget the live processes: nothing is known of them from here on.
 
     Panes stay, as they were seen last, and threads keep theirs.
     """
     at, links = event.at, draft.links
-    draft.sources.update(
-        {name: SourceHealth(name, ok=False, detail=NOT_RECORDED, at=at) for name in draft.sources}
-    )
+    draft.sources = {name: SourceHealth(name, ok=False, detail=NOT_RECORDED, at=at) for name in draft.sources}
     # until it is known that they have ended, `processes_at` is None: then these times do not count
     orphans = dict.fromkeys((*links.commands, *links.owners), at) | links.orphans
     if event.threads_ended:
@@ -233,17 +234,17 @@ def end_recording(draft: Fleet, event: RecordingEnded) -> None:
     draft.processes_at = draft.files_at = at if event.threads_ended else None
 
 
-def drop_ended_panes(draft: Fleet) -> None:
+def _drop_ended_panes(draft: Fleet) -> None:
     """Remove the panes of servers that are not recorded any more: another recording states what there is."""
     for key in list(draft.panes):
         server = draft.sources.get(tmux_source(key.server))
         if server is not None and server.detail == NOT_RECORDED:
-            remove_pane(draft, e.PaneGone(at=server.at, key=key))
+            _remove_pane(draft, key)
 
 
-def restore_known(draft: Fleet, event: FleetKnown) -> None:
+def _restore_known(draft: Fleet, event: FleetKnown) -> None:
     """Add the facts that `known_of` saved to the draft."""
-    drop_ended_panes(draft)
+    _drop_ended_panes(draft)
     for name in RESTORED_FIELDS:
         value, current = getattr(event, name), getattr(draft, name)
         if isinstance(current, dict):
@@ -255,7 +256,7 @@ def restore_known(draft: Fleet, event: FleetKnown) -> None:
         draft.files_at = event.processes_at
     for memory in draft.recalled.values():
         if (known := draft.threads.get(memory.thread)) is not None:
-            draft.threads[memory.thread] = merge_recalled(known, memory)
+            draft.threads[memory.thread] = recall.merge_recalled(known, memory)
     for logged in event.logged:
         thread = draft.threads.get(logged.thread) or Thread(logged.thread)
         draft.threads[logged.thread] = reduce_thread(thread, logged)
@@ -269,7 +270,7 @@ _PROVIDER_ANSWERS: Final = (State.RUNNING, State.COMPLETED, State.WAITING_APPROV
 """States of a screen which show that the model provider answers again."""
 
 
-def reduce_pane(draft: Fleet, event: e.PaneSeen) -> None:
+def _reduce_pane(draft: Fleet, event: e.PaneSeen) -> None:
     """Add or update a pane. `list-panes` has no screen: the one that was drawn last stays."""
     pane, before = event.pane, draft.panes.get(event.pane.key)
     dead_at = None
@@ -289,7 +290,7 @@ def reduce_pane(draft: Fleet, event: e.PaneSeen) -> None:
     )
 
 
-def reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
+def _reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
     """Update the screen of a known pane, and, of a pane with a worker, whether more than a clock moved on
     it."""
     pane = draft.panes.get(event.key)
@@ -308,15 +309,14 @@ def reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
     )
 
 
-def remove_pane(draft: Fleet, event: e.PaneGone) -> None:
+def _remove_pane(draft: Fleet, key: PaneKey) -> None:
     """Remove a pane and everything that is known by its key."""
-    draft.panes.pop(event.key, None)
-    draft.occupants.pop(event.key, None)
-    draft.readings.pop(event.key, None)
-    draft.troubles.pop(str(event.key), None)
+    for known in (draft.panes, draft.occupants, draft.readings):
+        known.pop(key, None)
+    draft.troubles.pop(str(key), None)
 
 
-def reduce_reading(draft: Fleet, event: e.ScreenRead | e.LabelRead) -> None:
+def _reduce_reading(draft: Fleet, event: e.ScreenRead | e.LabelRead) -> None:
     """Update what a screen states of a sandbox, or its reading, and the provider trouble that it shows for
     the pane and the threads in it."""
     if isinstance(event, e.LabelRead):
@@ -332,7 +332,7 @@ def reduce_reading(draft: Fleet, event: e.ScreenRead | e.LabelRead) -> None:
 
 def _shown_since(draft: Fleet, reading: e.ScreenRead) -> float:
     """Return since when a screen that is read for the first time has shown its state, at the latest."""
-    if (since := known_since(draft, reading)) is not None:
+    if (since := recall.known_since(draft, reading)) is not None:
         return min(since, reading.at)
     pane, occupant = draft.panes.get(reading.key), draft.occupants.get(reading.key)
     if pane is None or pane.drawn_at is None or occupant is None:
@@ -370,10 +370,7 @@ def _update_trouble(draft: Fleet, worker: str, reading: e.ScreenRead) -> None:
 # needed
 
 
-_V = TypeVar("_V")
-
-
-def reduce_process(draft: Fleet, event: e.ProcessSeen) -> None:
+def _reduce_process(draft: Fleet, event: e.ProcessSeen) -> None:
     """Add or update a process; its sandbox is observed again in the next pass."""
     process, before = event.process, draft.processes.get(event.process.key)
     if before is not None and (process.cpu > before.cpu or process.io > before.io):
@@ -384,52 +381,25 @@ def reduce_process(draft: Fleet, event: e.ProcessSeen) -> None:
         _mark_gone(draft, process.key, event.at)
 
 
-def remove_process(draft: Fleet, event: e.ProcessGone) -> None:
+def _remove_process(draft: Fleet, event: e.ProcessGone) -> None:
     """Remove a process and everything that is known by its key."""
     process = draft.processes.get(event.key)
-    draft.processes.pop(event.key, None)
-    draft.busy.pop(event.key, None)
-    draft.sessions.pop(event.key, None)
-    draft.state_paths.pop(event.key, None)
-    draft.observed.pop(event.key, None)
+    for known in (draft.processes, draft.busy, draft.sessions, draft.state_paths, draft.observed):
+        known.pop(event.key, None)
     if process is not None:
         draft.requests.pop(nested_worker_id(process.pid), None)
     if process is None or process.agent:
         _mark_gone(draft, event.key, event.at)
 
 
-def reduce_state_paths(draft: Fleet, event: e.StatePathsSeen) -> None:
-    """Update the state paths of a worker; an empty list removes them."""
-    if event.paths:
-        draft.state_paths[event.key] = event.paths
-    else:
-        draft.state_paths.pop(event.key, None)
-
-
-def update_known(known: dict[str, _V], key: str, value: _V | None) -> None:
-    """Set the value of a key; None removes it."""
-    if value is not None:
-        known[key] = value
-    else:
-        known.pop(key, None)
-
-
-def drop_unused_mounts(draft: Fleet) -> None:
+def _drop_unused_mounts(draft: Fleet) -> None:
     """Remove the mount tables of namespaces in which no process lives any more."""
-    if draft.mounts:
-        used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
-        for namespace in draft.mounts.keys() - used:
-            draft.mounts.pop(namespace, None)
+    used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
+    draft.mounts = {namespace: mounts for namespace, mounts in draft.mounts.items() if namespace in used}
 
 
-def update_occupants(draft: Fleet, tree: ProcessTree) -> None:
+def _update_occupants(draft: Fleet, tree: ProcessTree) -> None:
     """Set the worker CLI that lives in each pane; panes without a living one keep the last."""
-    for pane, occupant in _living_occupants(draft, tree).items():
-        if draft.occupants.get(pane) != occupant:
-            draft.occupants[pane] = occupant
-
-
-def _living_occupants(draft: Fleet, tree: ProcessTree) -> dict[PaneKey, PaneOccupant]:
     outermost: dict[PaneKey, Process] = {}
     for process in draft.processes.values():
         if not process.agent or process.zombie or (pane := tree.pane(process)) is None:
@@ -438,15 +408,13 @@ def _living_occupants(draft: Fleet, tree: ProcessTree) -> dict[PaneKey, PaneOccu
         known = outermost.get(pane)
         if known is None or process.key.started < known.key.started:
             outermost[pane] = process
-    return {
-        pane: PaneOccupant(
+    for pane, process in outermost.items():
+        draft.occupants[pane] = PaneOccupant(
             agent=process.agent or "",
             key=process.key,
             process=process,
             paths=draft.state_paths.get(process.key, ()),
         )
-        for pane, process in outermost.items()
-    }
 
 
 def _mark_gone(draft: Fleet, gone: ProcessKey, at: float) -> None:
