@@ -370,8 +370,8 @@ def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | 
 
 
 def _is_shown(thread: Thread) -> bool:
-    """Return whether a thread is a worker: not one that Codex runs for itself, nor one of which nothing was
-    read."""
+    """Return whether a thread is a worker: not one that Codex runs for itself, nor one that nothing was
+    read of."""
     return not thread.helper and (thread.lines > 0 or thread.file is not None)
 
 

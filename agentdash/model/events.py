@@ -139,7 +139,7 @@ class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
 
 
 class Escalation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The request of a call to run outside of the sandbox, or with more than the policy grants."""
+    """The request of a call to run outside the sandbox, or with more than the policy grants."""
 
     kind: Literal["escalated", "additional"]
     """`with_escalated_permissions` / `require_escalated`, or `with_additional_permissions`."""
@@ -163,7 +163,7 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     cwd: str | None = None
     escalation: Escalation | None = None
     let_out_by: str = ""
-    """`FILE:LINE` of the rule that lets it run outside of the sandbox, by the rules as they are now; empty:
+    """`FILE:LINE` of the rule that lets it run outside the sandbox, by the rules as they are now; empty:
     none does."""
     by_user: bool = False
     """The user's own `!cmd`: runs without a sandbox under any policy."""
@@ -316,7 +316,7 @@ class FileGone(ThreadEvent, frozen=True, kw_only=True, tag="file-gone"):
     """The file was deleted."""
 
 
-# ---------------------------------------------------------------- what is outside of session files
+# ---------------------------------------------------------------- what is outside session files
 
 _RETRY_RULES: Final = ("retrying", "reconnecting")
 _PROMPT_RULES: Final = (".fresh", ".idle")

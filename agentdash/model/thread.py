@@ -73,7 +73,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str | None = None
     escalation: Escalation | None = None
     let_out_by: str = ""
-    """The rule that may have let it run outside of the sandbox, `FILE:LINE`."""
+    """The rule that may have let it run outside the sandbox, `FILE:LINE`."""
     by_user: bool = False
     ended_at: float | None = None
     outcome: Outcome | None = None
@@ -96,8 +96,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def denial(self) -> Denial | None:
-        """Return the denial that counts most: the last certain one, else the last, of those in passing only
-        where there is no other."""
+        """Return the denial that counts most: the last certain one, else the last; those in passing only
+        if there is no other."""
         if not self.denials:
             return None
         counted = [denial for denial in self.denials if not denial.is_aside] or self.denials
@@ -233,7 +233,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""
     escapes: tuple[Escape, ...] = ()
-    """What it was seen to run outside of the sandbox."""
+    """What it was seen to run outside the sandbox."""
     violations: tuple[ViolationLogged, ...] = ()
     """The newest denials that Codex itself has logged, oldest first; bounded."""
     trouble: TroubleLogged | None = None

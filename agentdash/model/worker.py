@@ -277,7 +277,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def failing_sources(self) -> tuple[SourceHealth, ...]:
-        """Return the sources that cannot be read; the default tmux server is none where another one runs."""
+        """Return the sources that cannot be read: also the default tmux server, unless another one runs."""
         default = tmux_source("default")
         another = any(s.ok and s.name != default and s.name.startswith(default) for s in self.sources)
         return tuple(
