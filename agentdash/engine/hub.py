@@ -31,7 +31,7 @@ from agentdash.model.events import (
     ThreadEvent,
     TurnEnded,
 )
-from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
+from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock, ClosableSource, Source
@@ -242,7 +242,7 @@ class Hub:
         sources = tuple(source for source in snapshot.sources if source.name != ENGINE)
         if failure is None:
             return snapshot if len(sources) == len(snapshot.sources) else replace(snapshot, sources=sources)
-        health = SourceHealth(name=ENGINE, ok=False, detail=failure.text, at=failure.at)
+        health = SourceSeen(name=ENGINE, ok=False, detail=failure.text, at=failure.at)
         return replace(snapshot, sources=(health, *sources), failure=failure)
 
     def _failure(self, step: FailedStep, error: Exception, before: EngineFailure | None) -> EngineFailure:

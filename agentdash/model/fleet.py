@@ -17,8 +17,10 @@ from agentdash.model.events import (
     Event,
     HostSeen,
     LabelRead,
+    LocksSeen,
     ScreenRead,
     SessionSeen,
+    SourceSeen,
     StatusPushed,
     TroubleLogged,
     ViolationLogged,
@@ -105,23 +107,6 @@ NOT_RECORDED: Final = "not recorded any more"
 """Detail of a source from the end of its recording on."""
 
 
-class SourceHealth(msgspec.Struct, frozen=True):
-    """The health of a source."""
-
-    name: str
-    ok: bool
-    detail: str
-    at: float
-
-
-class Locks(msgspec.Struct, frozen=True):
-    """The holder of each thread's writer lock at the newest look."""
-
-    at: float
-    holders: dict[str, int]
-    readable: bool
-
-
 class PaneOccupant(msgspec.Struct, frozen=True):
     """The worker CLI last seen in a pane; kept when it has ended, so that the pane can show what ended."""
 
@@ -182,14 +167,14 @@ class Fleet(msgspec.Struct):
     provisional: dict[ProcessKey, ProvisionalObservation] = {}
     """Those of these observations that are made again when more of the log has been read."""
     occupants: dict[PaneKey, PaneOccupant] = {}
-    locks: Locks | None = None
-    """None if locks were never read."""
+    locks: LocksSeen | None = None
+    """The newest look at the writer locks of threads, or None if they were never read."""
     processes_at: float | None = None
     """When the newest pass over processes ended, or None (replay of bare files): then a missing process
     means nothing."""
     files_at: float | None = None
     """When the open files of processes were read last, in that pass or before."""
-    sources: dict[str, SourceHealth] = {}
+    sources: dict[str, SourceSeen] = {}
     host: HostSeen | None = None
     mounts: dict[int, tuple[Mount, ...]] = {}
     """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and
@@ -286,10 +271,10 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     readings: tuple[tuple[PaneKey, ScreenRead], ...] = ()
     pushed: tuple[tuple[str, StatusPushed], ...] = ()
     occupants: tuple[tuple[PaneKey, PaneOccupant], ...] = ()
-    locks: Locks | None = None
+    locks: LocksSeen | None = None
     processes_at: float | None = None
     files_at: float | None = None
-    sources: tuple[tuple[str, SourceHealth], ...] = ()
+    sources: tuple[tuple[str, SourceSeen], ...] = ()
     host: HostSeen | None = None
     mounts: tuple[tuple[int, tuple[Mount, ...]], ...] = ()
     state_paths: tuple[tuple[ProcessKey, tuple[PathAccess, ...]], ...] = ()

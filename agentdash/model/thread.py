@@ -15,6 +15,7 @@ from agentdash.model.events import (
     AllowedBy,
     CallKind,
     Escalation,
+    FileSeen,
     Outcome,
     SandboxFailed,
     TroubleLogged,
@@ -165,18 +166,6 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     limit_resets_at: float | None = None
 
 
-class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a thread's file is and how much of it has been read."""
-
-    path: str
-    size: int
-    modified: float
-    archived: bool = False
-    compressed: bool = False
-    skimmed: bool = False
-    unreadable: str | None = None
-
-
 def without_record(size: int) -> str:
     """Say what is wrong with a session file of this many bytes if none of its lines was understood."""
     return f"no session log: {'not a line of it is understood' if size else 'it is empty'}"
@@ -244,7 +233,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The denial ledger: what its sandbox refused, oldest first; bounded."""
     denials_dropped: int = 0
     """Older entries of the ledger that were dropped."""
-    file: RolloutFile | None = None
+    file: FileSeen | None = None
+    """Where its file was seen last, and how much of it has been read."""
     lines: int = 0
     skipped: tuple[tuple[str, int], ...] = ()
     """Lines that were not understood, and how many: (`unknown world_state2`, 3)."""

@@ -24,7 +24,6 @@ from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import Acknowledgement, Attention, State
-from agentdash.model.thread import RolloutFile
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 
 # ---------------------------------------------------------------- what a journal restores
@@ -278,5 +277,5 @@ def test_file_of_a_thread_is_not_restored() -> None:
     """Rollouts are read again themselves."""
     seen = e.FileSeen(at=1.0, thread="t", path="/t", size=1, modified=1.0)
     fleet = reduce(Fleet(), [seen])
-    assert fleet.threads["t"].file == RolloutFile(path="/t", size=1, modified=1.0)
+    assert fleet.threads["t"].file == seen
     assert reduce(Fleet(), [known_of(fleet, 1.0)]).threads == {}

@@ -26,12 +26,10 @@ from agentdash.model.fleet import (
     RESTORED_FIELDS,
     Fleet,
     FleetKnown,
-    Locks,
     PaneOccupant,
     ProviderTrouble,
     RecordingEnded,
     RemoteSeen,
-    SourceHealth,
     ThreadRestored,
 )
 from agentdash.model.pane import PaneKey, tmux_source
@@ -123,7 +121,7 @@ def _reduce_event(draft: Fleet, event: e.Event) -> None:
         case e.ProcessesCounted():
             draft.processes_at, draft.files_at = event.at, event.files_read_at
         case e.LocksSeen():
-            draft.locks = Locks(event.at, event.holders, event.readable)
+            draft.locks = event
         case e.HostSeen():
             draft.host = event
         case e.SourceSeen():
@@ -180,7 +178,7 @@ def _reduce_source(draft: Fleet, event: e.SourceSeen) -> None:
         if event.detail == NO_APP_SERVER:  # it ends with its last client, which is not a failure
             draft.sources.pop(STATUS_FEED, None)
             return
-    draft.sources[event.name] = SourceHealth(event.name, event.ok, event.detail, event.at)
+    draft.sources[event.name] = event
 
 
 def _link_and_detect(draft: Fleet, event: e.Event) -> None:
@@ -222,7 +220,9 @@ def _end_recording(draft: Fleet, event: RecordingEnded) -> None:
     Panes stay, as they were seen last, and threads keep theirs.
     """
     at, links = event.at, draft.links
-    draft.sources = {name: SourceHealth(name, ok=False, detail=NOT_RECORDED, at=at) for name in draft.sources}
+    draft.sources = {
+        name: e.SourceSeen(at=at, name=name, ok=False, detail=NOT_RECORDED) for name in draft.sources
+    }
     # until it is known that they have ended, `processes_at` is None: then these times do not count
     orphans = dict.fromkeys((*links.commands, *links.owners), at) | links.orphans
     if event.threads_ended:
@@ -230,7 +230,7 @@ def _end_recording(draft: Fleet, event: RecordingEnded) -> None:
     draft.links = replace(links, owners={}, orphans=orphans, commands={}, below={}, nested={})
     for known in (draft.processes, draft.readings, draft.pushed, draft.sessions, draft.busy):
         known.clear()
-    draft.locks = Locks(at, {}, readable=event.threads_ended)
+    draft.locks = e.LocksSeen(at=at, holders={}, readable=event.threads_ended)
     draft.processes_at = draft.files_at = at if event.threads_ended else None
 
 

@@ -18,7 +18,7 @@ from agentdash.engine.reduce.calls import (
 from agentdash.model import events as e
 from agentdash.model.activity import counted
 from agentdash.model.policy import Policy, with_grants
-from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
+from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
 
 _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""
@@ -42,7 +42,7 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None)
     """
     match event:
         case e.FileSeen():
-            return replace(thread, file=_rollout_file(event))
+            return replace(thread, file=replace(event, at=event.modified))  # whenever it was looked at
         case e.FileReset():
             return _reset(thread)
         case e.FileGapSkipped():
@@ -96,18 +96,6 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
 
 
 # ---------------------------------------------------------------- the file
-
-
-def _rollout_file(event: e.FileSeen) -> RolloutFile:
-    return RolloutFile(
-        path=event.path,
-        size=event.size,
-        modified=event.modified,
-        archived=event.archived,
-        compressed=event.compressed,
-        skimmed=event.skimmed,
-        unreadable=event.unreadable,
-    )
 
 
 def _reset(thread: Thread) -> Thread:
