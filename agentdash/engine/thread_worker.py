@@ -79,10 +79,10 @@ class RowInputs(msgspec.Struct, frozen=True):
     def is_same(self, other: RowInputs) -> bool:
         """Return whether judging again would give the same.
 
-        The time of the pass over processes matters only while the thread's turn is open.
+        At rest the time of the pass over processes matters only as far as it shows that the thread is left.
         """
         case, theirs = self.case, other.case
-        if case.processes_at != theirs.processes_at and _is_at_rest(case.thread):
+        if _is_at_rest(case.thread) and case.liveness is theirs.liveness:
             theirs = replace(theirs, processes_at=case.processes_at, files_at=case.files_at)
             return self == replace(other, case=theirs)
         return self == other

@@ -276,11 +276,5 @@ def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
 
 def _merge_tokens(old: Tokens, event: e.TokensCounted) -> Tokens:
     """Return the newest known count of each kind."""
-    return Tokens(
-        total=old.total if event.total is None else event.total,
-        by_model=event.by_model or old.by_model,
-        context=old.context if event.context is None else event.context,
-        window=old.window if event.window is None else event.window,
-        limit_used=old.limit_used if event.limit_used is None else event.limit_used,
-        limit_resets_at=old.limit_resets_at if event.limit_resets_at is None else event.limit_resets_at,
-    )
+    counted = {name: getattr(event, name) for name in Tokens.__struct_fields__}
+    return replace(old, **{name: value for name, value in counted.items() if value not in (None, ())})
