@@ -29,8 +29,7 @@ from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub, running, sound, sound_snapshots
 from agentdash.engine.link.linker import session_line
 from agentdash.model.engine_failure import EngineFailedError
-from agentdash.model.events import PaneSessionRead, ProcessesCounted
-from agentdash.model.fleet import SourceHealth
+from agentdash.model.events import PaneSessionRead, ProcessesCounted, SourceSeen
 from agentdash.model.pane import REFUSED, PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -191,7 +190,7 @@ def _poll(config: Config, target: str | None, *, no_cache: bool) -> Snapshot:
     live = live_hub(config, clock, known=known)
     snapshot = _with_session_of(config, live.hub, _once(live.hub), target)
     if (failure := live.keeper.save(live.hub.fleet, snapshot)) is not None:
-        health = SourceHealth(MEMORY, False, failure, snapshot.at)
+        health = SourceSeen(at=snapshot.at, name=MEMORY, ok=False, detail=failure)
         others = tuple(source for source in snapshot.sources if source.name != MEMORY)
         snapshot = replace(snapshot, sources=(*others, health))
     if known is not None:
@@ -320,7 +319,8 @@ def _unreachable_view(snapshot: Snapshot, via: ViaReport, why: str) -> FleetView
 
 def _view(snapshot: Snapshot, via: ViaReport, why: str, detail: str) -> FleetView:
     ok = via.problem is None
-    health = SourceHealth("status file", ok, f"inside a sandbox ({why}): {detail}", snapshot.at)
+    detail = f"inside a sandbox ({why}): {detail}"
+    health = SourceSeen(at=snapshot.at, name="status file", ok=ok, detail=detail)
     return FleetView(replace(snapshot, sources=(*snapshot.sources, health)), via)
 
 

@@ -24,11 +24,12 @@ from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
+from agentdash.model.events import FileSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer
-from agentdash.model.thread import RolloutFile, Thread
+from agentdash.model.thread import Thread
 from agentdash.report.predictions import predict_policy
 
 # ---------------------------------------------------------------- arguments
@@ -381,7 +382,7 @@ def past(
         created_at=begun,
         cwd=str(tmp_path / "none"),
         version="0.169.0",
-        file=RolloutFile(path=str(rollout), size=1, modified=1.0),
+        file=FileSeen(at=1.0, thread="t", path=str(rollout), size=1, modified=1.0),
     )
     return CodexRequests().read_past(thread, at)
 

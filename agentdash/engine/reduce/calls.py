@@ -27,7 +27,7 @@ from agentdash.sandbox.flags import Flags, read_flags
 MAX_OBSERVATIONS: Final = 64
 """Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""
 _MAX_VIOLATIONS: Final = 50
-"""Logged violations kept of a thread: each is matched with a call, of which no more are of interest at
+"""Logged violations kept of a thread: each is matched with a call, and no more calls matter at
 once."""
 _MAX_WHOLE_TAILS: Final = 20
 """Calls whose tails are kept whole, the newest ones."""
@@ -158,7 +158,7 @@ def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
 
 
 def bounded(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
-    """Return the observations without the oldest of those of which there are too many: flags are what a
+    """Return the observations without the oldest of the commonest, where there are too many: flags are what a
     worker makes of them, and a flood of these must not push out what the kernel showed of another command."""
     kept = list(observations)
     while len(kept) > MAX_OBSERVATIONS:

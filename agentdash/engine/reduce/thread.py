@@ -18,7 +18,7 @@ from agentdash.engine.reduce.calls import (
 from agentdash.model import events as e
 from agentdash.model.activity import counted
 from agentdash.model.policy import Policy, with_grants
-from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
+from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
 
 _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""
@@ -42,7 +42,7 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None)
     """
     match event:
         case e.FileSeen():
-            return replace(thread, file=_rollout_file(event))
+            return replace(thread, file=replace(event, at=event.modified))  # whenever it was looked at
         case e.FileReset():
             return _reset(thread)
         case e.FileGapSkipped():
@@ -96,18 +96,6 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
 
 
 # ---------------------------------------------------------------- the file
-
-
-def _rollout_file(event: e.FileSeen) -> RolloutFile:
-    return RolloutFile(
-        path=event.path,
-        size=event.size,
-        modified=event.modified,
-        archived=event.archived,
-        compressed=event.compressed,
-        skimmed=event.skimmed,
-        unreadable=event.unreadable,
-    )
 
 
 def _reset(thread: Thread) -> Thread:
@@ -288,11 +276,5 @@ def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
 
 def _merge_tokens(old: Tokens, event: e.TokensCounted) -> Tokens:
     """Return the newest known count of each kind."""
-    return Tokens(
-        total=old.total if event.total is None else event.total,
-        by_model=event.by_model or old.by_model,
-        context=old.context if event.context is None else event.context,
-        window=old.window if event.window is None else event.window,
-        limit_used=old.limit_used if event.limit_used is None else event.limit_used,
-        limit_resets_at=old.limit_resets_at if event.limit_resets_at is None else event.limit_resets_at,
-    )
+    counted = {name: getattr(event, name) for name in Tokens.__struct_fields__}
+    return replace(old, **{name: value for name, value in counted.items() if value not in (None, ())})

@@ -210,7 +210,7 @@ class TranscriptReader(LineEvents):
             self._skip("malformed", "a result without the id of its call")
             return
         if (spawned := tools.spawned_agent(record)) is not None:
-            self._emit(ChildSpawned, child=subagent_thread(spawned[0]), nickname=spawned[1])
+            self._emit(ChildSpawned, child=subagent_thread(spawned))
         kind = self._kinds.pop(call, None)
         ending = tools.parse_result(record, block, kind)
         for refused in tools.refused_connections(record):

@@ -266,7 +266,6 @@ class _Spawned(msgspec.Struct):
     """The output of `spawn_agent`: v1 has the child's id, v2 (0.137+) only its path."""
 
     agent_id: str | None = None
-    nickname: str | None = None
 
 
 _spawned = JsonDecoder(_Spawned)
@@ -428,8 +427,7 @@ class CallTracker:
             return
         self._end(call, ending)
         if child.agent_id:
-            nickname = clean_line(child.nickname) if child.nickname else None
-            self._emit(ChildSpawned, child=clean_line(child.agent_id), nickname=nickname)
+            self._emit(ChildSpawned, child=clean_line(child.agent_id))
 
     def _end(self, call: str, ending: Ending, **more: Any) -> None:
         self._open.pop(call, None)

@@ -8,10 +8,9 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from agentdash.engine.judge.states import facts
-from agentdash.model.events import ScreenRead, SessionSeen, StatusPushed
+from agentdash.model.events import ScreenRead, SessionSeen, SourceSeen, StatusPushed
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact
-from agentdash.model.fleet import SourceHealth
 from agentdash.model.process import Process
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
@@ -67,7 +66,7 @@ def conclude(
     return Assessment(state, since, why, (Evidence(source, since or 0.0, rule, text or why),), fact)
 
 
-def server_gone(server: SourceHealth) -> Assessment:
+def server_gone(server: SourceSeen) -> Assessment:
     """Return `unreachable`, of a worker in a pane whose tmux server does not answer."""
     return conclude(
         State.UNREACHABLE,
