@@ -100,7 +100,11 @@ def remedy_for(
     if policy is not None and policy.enforced_by == "agent":
         return _claude_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.target:
+        if entry.target not in facts.kinds and f"{entry.target}/" in entry.quote:
+            facts = replace(facts, kinds={**facts.kinds, entry.target: PathKind.DIRECTORY})
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
+    if entry.operation == "exec":
+        return _instead("no setting lets a sandbox run it", policy, facts)
     if entry.what == "network":
         return _network_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.nested not in (None, *_UNLISTED) and policy is not None:
