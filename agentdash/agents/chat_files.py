@@ -18,6 +18,7 @@ from agentdash.files import open_regular
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process, ProcessKey
+from agentdash.model.prompts import asked
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage
@@ -331,7 +332,7 @@ class ChatFacts:
 
     def begin(self, prompt: str, record: dict[str, Any]) -> None:
         """Begin a turn with a prompt of the user."""
-        self.name = self.name or clean_text(prompt) or None
+        self.name = self.name or clean_text(asked(prompt)) or None
         self.trouble = None
         self.turn = None
         self.set_turn("open", record)

@@ -1,4 +1,4 @@
-"""`agentdash check`: audit rollout files, or predict what a policy would deny a worker CLI."""
+"""`agentdash check`: audit session logs, or predict what a policy would deny a worker CLI."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Final
 import click
 
 from agentdash import __version__
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.cli.family import recalled
 from agentdash.cli.options import (
@@ -31,7 +33,7 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.policy import SANDBOX_MODES
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import suggest
-from agentdash.report.audit import audit, find_rollouts, thread_name
+from agentdash.report.audit import audit, find_logs, thread_name
 from agentdash.report.check import CheckReport, print_check
 from agentdash.report.check_results import (
     ANY,
@@ -135,7 +137,7 @@ def check(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Audit rollout files: those of PATHs and THREADs, or all of a Codex home.
+    """Audit session logs: those of PATHs and THREADs, or all of Codex and Claude Code.
 
     With --worker: predict which state directories of a worker CLI a Codex with the sandbox mode MODE would
     deny it, if it were started here.
@@ -151,7 +153,7 @@ def check(
     With --baseline: findings that FILE has do not fail. An entry of FILE without a thread is known in all.
 
     \b
-    agentdash check                        all of the Codex home
+    agentdash check                        all sessions
     agentdash check 01a1fa8b session.jsonl --json; zstdcat x.zst | agentdash check -
     agentdash check sessions/ --format sarif --fail-on wider --fail-on denied-network
     agentdash check --write-baseline known.json; agentdash check --baseline known.json
@@ -178,7 +180,7 @@ def check(
     else:
         digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
         with without_stdin(targets) as files:
-            report = _audit_here(home, files, digests)
+            report = _audit_here(home, config.claude_home, files, digests)
         copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
         for thread in report.threads:
             thread.file = STDIN_NAME if thread.file in copies else thread.file
@@ -281,13 +283,15 @@ def _print_audit(report: CheckReport, format_: str, gate: Gate | None, written: 
     return report.exit_code
 
 
-def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | None) -> CheckReport:
-    if not targets and (trouble := problem(home)) is not None:
-        raise click.UsageError(trouble)
+def _audit_here(
+    home: CodexHome, claude_home: Path | None, targets: Sequence[str], digests: DigestStore | None
+) -> CheckReport:
     try:
-        paths, unreadable = find_rollouts(home, targets)
+        paths, unreadable = find_logs(home, ClaudeHome(claude_home or default_claude_home()), targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
+    if not paths and not targets and (trouble := problem(home)) is not None:
+        raise click.UsageError(trouble)
     known = recalled(home, map(thread_name, paths))
     sizes = {path: file_size(path) for path in paths} if sys.stderr.isatty() else dict.fromkeys(paths, 0)
     with Progress(sum(sizes.values())) as progress:
