@@ -8,7 +8,7 @@ import pytest
 
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.rollout.reader import RolloutReader
-from agentdash.agents.gemini import GeminiChatParser
+from agentdash.agents.gemini import GeminiFacts
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.thread_worker import TERMINAL_ANSWER
 from agentdash.model.fleet import Fleet
@@ -94,9 +94,9 @@ def test_prompt_of_claude(texts: tuple[str, ...], name: str | None) -> None:
 
 
 def test_chats_have_the_same_names() -> None:
-    parser = GeminiChatParser()
-    parser.feed(json.dumps({"type": "user", "content": _INPUT.format("add a page")}).encode())
-    assert parser.chat("", is_whole=True).name == "add a page"
+    facts = GeminiFacts()
+    facts.add({"type": "user", "content": _INPUT.format("add a page")})
+    assert facts.chat("").name == "add a page"
 
 
 @pytest.mark.parametrize(
