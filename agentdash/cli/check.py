@@ -1,4 +1,4 @@
-"""`agentdash check`: audit rollout files."""
+"""`agentdash check`: audit session logs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Final
 import click
 
 from agentdash import __version__
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.cli.family import recalled
 from agentdash.cli.options import (
@@ -29,7 +31,7 @@ from agentdash.config import state_folder
 from agentdash.files import file_size, read_bytes, write_file
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
-from agentdash.report.audit import audit, find_rollouts, thread_name
+from agentdash.report.audit import audit, find_logs, thread_name
 from agentdash.report.check import CheckReport, print_check
 from agentdash.report.check_results import (
     ANY,
@@ -97,7 +99,7 @@ def check(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Audit rollout files: those of PATHs and THREADs, or all of a Codex home.
+    """Audit session logs: those of PATHs and THREADs, or all of Codex and Claude Code.
 
     Exit code 0: no findings, and a success after each denial. 1: findings, or denials without one. 2: a file
     cannot be read whole: --baseline does not change that. The last line may be torn: it is still written.
@@ -107,7 +109,7 @@ def check(
     With --baseline: findings that FILE has do not fail. An entry of FILE without a thread is known in all.
 
     \b
-    agentdash check                        all of the Codex home
+    agentdash check                        all sessions
     agentdash check 01a1fa8b session.jsonl --json; zstdcat x.zst | agentdash check -
     agentdash check sessions/ --format sarif --fail-on wider --fail-on denied-network
     agentdash check --write-baseline known.json; agentdash check --baseline known.json
@@ -125,7 +127,7 @@ def check(
     else:
         digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
         with without_stdin(targets) as files:
-            report = _audit_here(home, files, digests)
+            report = _audit_here(home, config.claude_home, files, digests)
         copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
         for thread in report.threads:
             thread.file = STDIN_NAME if thread.file in copies else thread.file
@@ -228,13 +230,15 @@ def _print_audit(report: CheckReport, format_: str, gate: Gate | None, written: 
     return report.exit_code
 
 
-def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | None) -> CheckReport:
-    if not targets and (trouble := problem(home)) is not None:
-        raise click.UsageError(trouble)
+def _audit_here(
+    home: CodexHome, claude_home: Path | None, targets: Sequence[str], digests: DigestStore | None
+) -> CheckReport:
     try:
-        paths, unreadable = find_rollouts(home, targets)
+        paths, unreadable = find_logs(home, ClaudeHome(claude_home or default_claude_home()), targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
+    if not paths and not targets and (trouble := problem(home)) is not None:
+        raise click.UsageError(trouble)
     known = recalled(home, map(thread_name, paths))
     sizes = {path: file_size(path) for path in paths} if sys.stderr.isatty() else dict.fromkeys(paths, 0)
     with Progress(sum(sizes.values())) as progress:

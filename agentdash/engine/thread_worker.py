@@ -221,8 +221,9 @@ def _renamed(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 # Workers without a session of their own: occupants of panes, and worker CLIs that a command started
 
 
-_TERMINAL_QUERY: Final = re.compile(r"G[a-z]=[^,;]*(?:,[a-zA-Z]=[^,;]*)*;")
-"""What Claude Code (2.1.330) asks its terminal about graphics: tmux keeps it as the title."""
+TERMINAL_ANSWER: Final = re.compile(r"G[a-zA-Z]=\w+(?:,[a-zA-Z]=\w+)*(?:;[\w+/=:. -]*)?")
+"""What programs (Claude Code 2.1.330) ask terminals about graphics, and their answer: tmux keeps it as the
+title."""
 _NO_CHAT: Final = Chat(by="")
 
 
@@ -238,7 +239,7 @@ def pane_worker(
     main = fleet.processes.get(occupant.key)
     assessment = judge_pane(fleet, pane, occupant)
     sandbox = judge_pane_sandbox(fleet, pane, occupant, assessment)
-    is_named = bool(pane.title) and not _TERMINAL_QUERY.match(pane.title)
+    is_named = bool(pane.title) and not TERMINAL_ANSWER.fullmatch(pane.title)
     has_title = is_named and occupant.gone_at is None
     session = pane_session(fleet, pane, occupant)
     chat = session.chat if session is not None and session.chat is not None else _NO_CHAT

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentdash.agents.opencode import merged, rules_sources
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
 from tests.live.clis import install
-from tests.live.dispositions import restore_defaults
 from tests.live.scripted_server import Script
 from tests.live.workers import WorkerLab, WorkerPane, watching
 
@@ -233,62 +229,4 @@ async def test_sandbox_around_opencode_is_named_by_what_built_it(
         )
     assert (found.sandbox.applied or "").startswith(named)
     assert (found.sandbox.verdict, found.sandbox.findings) == ("unverified", ())
-    assert found.sandbox.requested is not None
-    assert found.sandbox.requested.policy.approval == "bash ask"
     assert (found.agent.name, found.pane and found.pane.key.id) == ("opencode", pane.id)
-
-
-# ---------------------------------------------------------------- rules of OpenCode, as it states them itself
-
-CONFIGURATIONS: list[tuple[dict[str, str], dict[str, str]]] = [
-    ({".config/opencode/opencode.json": '{"permission": {"bash": "ask", "edit": "deny"}}'}, {}),
-    (
-        {
-            ".config/opencode/config.json": '{"permission": {"webfetch": "deny"}}',
-            ".config/opencode/opencode.jsonc": '{"permission": {"bash": {"*": "ask", "ls *": "allow"},}}',
-            "repo/opencode.json": '{"permission": {"bash": {"git *": "allow"}, "edit": "ask"}}',
-            "repo/sub/opencode.jsonc": '{ // near\n"permission": {"edit": "allow"}}',
-            "repo/.opencode/opencode.json": '{"permission": {"webfetch": "ask"}}',
-        },
-        {},
-    ),
-    ({"repo/opencode.json": '{"permission": "ask"}'}, {"OPENCODE_PERMISSION": '{"bash": "deny"}'}),
-    (
-        {
-            "other.json": '{"permission": {"edit": "deny"}}',
-            "repo/opencode.json": '{"permission": {"bash": "ask"}}',
-        },
-        {
-            "OPENCODE_CONFIG": "{home}/other.json",
-            "OPENCODE_CONFIG_CONTENT": '{"permission": {"bash": "allow"}}',
-        },
-    ),
-]
-
-
-@pytest.mark.parametrize("number", range(len(CONFIGURATIONS)))
-def test_opencode_rules_are_those_that_it_states_itself(workers: OpenLab, number: int) -> None:
-    lab = workers({})
-    files, variables = CONFIGURATIONS[number]
-    for name, text in files.items():
-        path = lab.user / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    place = lab.user / "repo" / "sub"
-    place.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["git", "init", "-q", str(lab.user / "repo")], check=True)
-    env = lab.environment("opencode") | {
-        name: value.replace("{home}", str(lab.user)) for name, value in variables.items()
-    }
-    done = subprocess.run(
-        [install("opencode"), "debug", "config"],
-        cwd=place,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
-        preexec_fn=restore_defaults,
-    )
-    stated = json.loads(done.stdout).get("permission")
-    assert merged(list(rules_sources(env, str(place), Path("/")))) == stated

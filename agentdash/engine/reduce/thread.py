@@ -18,6 +18,7 @@ from agentdash.engine.reduce.calls import (
 from agentdash.model import events as e
 from agentdash.model.activity import counted
 from agentdash.model.policy import Policy, with_grants
+from agentdash.model.prompts import asked
 from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
 
 _MAX_POLICY_LINES: Final = 64
@@ -242,7 +243,7 @@ def _add_prompt(thread: Thread, event: e.MessageLogged) -> Thread:
     thread = add_moment(thread, Moment(event.at, "prompt", event.text))
     if is_start:
         thread = replace(thread, turn=Turn(event.at, inferred=True, line=event.line), turns=thread.turns + 1)
-    return replace(thread, prompt=thread.prompt or event.text, last_prompt=event.text)
+    return replace(thread, prompt=thread.prompt or asked(event.text), last_prompt=event.text)
 
 
 def _add_message(thread: Thread, event: e.MessageLogged) -> Thread:

@@ -46,9 +46,16 @@ from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
-_OWN_TEXT: Final = re.compile(
-    r"<(?:command-(?:name|message|args|contents)|local-command-\w+|system-reminder)>"
+_TOLD: Final = re.compile(r"(?:\s*<(ide_\w+|system-reminder)>.*?</\1>)+\s*", re.DOTALL)
+"""What IDEs (`<ide_opened_file>`, `<ide_selection>`) and Claude Code write before a prompt."""
+_COMMAND: Final = re.compile(
+    r"<command-message>.*?</command-message>\s*<command-name>/?(.*?)</command-name>"
+    r"(?:\s*<command-args>(.*?)</command-args>)?",
+    re.DOTALL,
 )
+"""A command that the user typed for the model; its expansion follows. Of commands for Claude Code itself
+(`/clear`) the name comes first."""
+_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+)>")
 """Begins what Claude Code itself writes as a message of the user."""
 _SHELL_INPUT: Final = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
 _SHELL_OUTPUT: Final = re.compile(
@@ -164,8 +171,8 @@ class TranscriptReader(LineEvents):
         for block in message.blocks:
             if block.type == "tool_result":
                 self._result(record, block)
-            elif block.type == "text" and block.text:
-                texts.append(block.text)
+            elif block.type == "text" and block.text and (said := _without_context(block.text)):
+                texts.append(said)
         if texts:
             self._prompt(record, "\n".join(texts))
 
@@ -180,6 +187,10 @@ class TranscriptReader(LineEvents):
             self._shell_input(shell[1])
         elif output := _SHELL_OUTPUT.match(text):
             self._shell_output("\n".join(filter(None, output.groups())))
+        elif command := _COMMAND.match(text):
+            self._start_turn(record)
+            typed = f"/{command[1]} {command[2] or ''}".strip()
+            self._emit(MessageLogged, role="user", text=clean_block(typed))
         elif not _OWN_TEXT.match(text):
             self._start_turn(record)
             self._emit(MessageLogged, role="user", text=clean_block(text))
@@ -381,6 +392,11 @@ _RULES: Final[dict[str, Callable[[TranscriptReader, Record], None]]] = {
 
 def _line(text: str | None) -> str | None:
     return clean_line(text) if text else None
+
+
+def _without_context(text: str) -> str:
+    context = _TOLD.match(text)
+    return text[context.end() :] if context is not None else text
 
 
 # ------------------------------------------------------------
