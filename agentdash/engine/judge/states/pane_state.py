@@ -19,12 +19,9 @@ from agentdash.engine.judge.states.assessments import (
     Said,
     assess_half_menu,
     assess_screen,
-    attach_corroboration,
     conclude,
     is_heard,
-    screen_corroborates,
     server_gone,
-    session_corroborates,
 )
 from agentdash.model.denials import Denial
 from agentdash.model.events import ScreenRead, SessionSeen
@@ -82,10 +79,7 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
     if server is not None and is_unrecorded:
         return _assess_unrecorded(fleet, pane, server.at)
     reading, session = fleet.readings.get(pane.key), pane_session(fleet, pane, occupant)
-    return attach_corroboration(
-        _assess_alive(fleet, pane, occupant, reading, session),
-        (*screen_corroborates(reading), *session_corroborates(session)),
-    )
+    return _assess_alive(fleet, pane, occupant, reading, session)
 
 
 def _assess_unrecorded(fleet: FleetView, pane: Pane, at: float) -> Assessment:
@@ -225,10 +219,17 @@ def _said(session: SessionSeen | None) -> Said | None:
 
 
 def _assess_session(session: SessionSeen, status: Literal["busy", "idle", "waiting"]) -> Assessment:
-    _, evidence = next(session_corroborates(session))
-    fact = facts.by_status(status, session.waiting_for or "")
-    why = f"its session file: {evidence.text}"
-    return Assessment(_STATE_OF_STATUS[status], session.since, why, (evidence,), fact)
+    waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
+    text = f"status {status}{waiting_for}"
+    return conclude(
+        _STATE_OF_STATUS[status],
+        session.since,
+        "session-status",
+        f"its session file: {text}",
+        source=EvidenceSource.SESSION_FILE,
+        text=text,
+        fact=facts.by_status(status, session.waiting_for or ""),
+    )
 
 
 def _sandbox_block(
