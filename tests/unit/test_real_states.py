@@ -13,7 +13,21 @@ from agentdash.agents.codex.rollout.calls import mcp_call
 from agentdash.agents.codex.rollout.records import McpCall
 from agentdash.model import events as e
 from agentdash.model.states import State
-from tests.unit.story import T, asked, begun, called, done, ended, held, old, polled, snapshot_after, worker
+from tests.unit.story import (
+    T,
+    asked,
+    begun,
+    called,
+    done,
+    ended,
+    held,
+    old,
+    pane,
+    polled,
+    process,
+    snapshot_after,
+    worker,
+)
 
 Story = list[e.Event | list[e.Event]]
 RULE = "refused-by-policy"
@@ -73,6 +87,40 @@ def test_refused_mcp_calls(error: str, outcome: str) -> None:
     item = McpCall(id="c1", server="spike", tool="echo", status="failed", error={"message": error})
     event = McpCall(call_id="c1", result={"Err": error})
     assert [mcp_call(call).ending.outcome for call in (item, event)] == [outcome, outcome]
+
+
+# ---------------------------------------------------------------- standard input
+
+EXEC = ("codex", "exec", "say A")
+NODE = process(50, argv=("node", *EXEC), agent="codex", once=True)
+WAITS = "waits for the end of its standard input, a"
+
+
+@pytest.mark.parametrize(
+    ("parents", "awaits", "argv", "why"),
+    [
+        ((), "pipe", EXEC, f"{WAITS} pipe (start it with < /dev/null)"),
+        ((NODE,), "socket", EXEC, f"{WAITS} socket (start it with < /dev/null)"),
+        ((NODE,), "pipe", ("codex", "exec", "-"), f"{WAITS} pipe (write its task there, and close it)"),
+        ((pane(50), NODE), "pipe", EXEC, f"{WAITS} pipe (start it with < /dev/null)"),
+        ((pane(50), NODE), "terminal", ("codex", "exec", "-"), f"{WAITS} terminal (ctrl+d ends it)"),
+        ((), None, EXEC, None),
+        ((NODE,), None, EXEC, None),
+    ],
+)
+def test_waiting_for_standard_input(
+    parents: tuple[e.Event, ...], awaits: str | None, argv: tuple[str, ...], why: str | None
+) -> None:
+    """In a pane or not; one that does not wait, and has no pane and no session, is not known to be one."""
+    program = process(60, 50, argv=argv, agent="codex", once=True, awaited_input=awaits)
+    workers = snapshot_after(*parents, program, polled(110)).workers
+    assert [(w.state, w.assessment.why) for w in workers] == ([(State.WAITING_INPUT, why)] if why else [])
+
+
+def test_input_that_has_ended() -> None:
+    """It has a session then."""
+    events = [*begun(source="exec"), process(60, agent="codex", once=True, rollouts=("/r",)), held(110, 60)]
+    assert [w.state for w in snapshot_after(*events).workers] == [State.RUNNING]
 
 
 # ---------------------------------------------------------------- files without turn marks
