@@ -189,7 +189,7 @@ class _SnapshotBuilder:
         """Add the worker CLIs that commands of threads have started."""
         for key, thread in self._links.nested.items():
             process = self._fleet.processes.get(key)
-            if process is not None and thread in self._workers:
+            if process is not None and (thread in self._workers or not thread):
                 last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
                 worker = self._cache.masked(nested_worker(self._fleet, process, thread))
                 self._add(worker, last_sign, None, is_held=True)

@@ -270,7 +270,7 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
 
     Args:
         process: the process of the CLI.
-        thread: the id of the thread.
+        thread: the id of the thread; empty: none is known.
     """
     agent = process.agent or process.name
     nested = PaneOccupant(
@@ -284,14 +284,14 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
         name=_nested_name(process),
         agent=Agent(agent),
         assessment=assessment,
-        parent=thread,
+        parent=thread or None,
         sandbox=judge_nested_sandbox(fleet, nested, assessment),
         pids=(process.pid,),
         cwd=process.cwd,
         started=process.key.started,
         last_activity=max(fleet.busy.get(process.key, 0.0), process.key.started),
         line=assessment.why,
-        links=(Link(f"thread {thread}", by),),
+        links=(Link(f"thread {thread}", by),) if thread else (),
     )
 
 

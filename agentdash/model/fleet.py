@@ -83,7 +83,8 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     """The tmux server that each worker CLI descends from, where it is among the tracked processes."""
 
     nested: dict[ProcessKey, str] = {}
-    """The thread whose command started a worker CLI that lives, and has no pane of its own."""
+    """The thread whose command started a worker CLI that lives, and has no pane of its own; empty for one
+    that waits for its standard input, and is not known to be started by a thread."""
 
     outer: dict[str, str] = {}
     """The thread whose command started the Codex that runs a thread."""

@@ -48,6 +48,7 @@ _T = TypeVar("_T")
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
+    thread = drop_calls_without_output(thread, event.at)
     call = Call(
         id=event.call,
         at=event.at,
@@ -149,6 +150,19 @@ def abort_open_calls(thread: Thread, at: float) -> Thread:
     entries already."""
     aborted = (replace(call, ended_at=at, outcome="aborted") for call in thread.open_calls)
     return replace(thread, open_calls=(), calls=_append_calls(thread.calls, aborted))
+
+
+def drop_calls_without_output(thread: Thread, at: float) -> Thread:
+    """End the open calls that the model has not waited for, where it gives something new.
+
+    It goes on when all its parallel calls have ended; files without turn marks lack the output of some.
+    """
+    turn, newest = thread.turn, thread.calls[-1] if thread.calls else None
+    if turn is None or not turn.inferred or newest is None:
+        return thread
+    over = [c for c in thread.open_calls if c.line < newest.line or c.at < (newest.ended_at or 0.0)]
+    kept = tuple(call for call in thread.open_calls if call not in over)
+    return replace(abort_open_calls(replace(thread, open_calls=tuple(over)), at), open_calls=kept)
 
 
 def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:

@@ -65,6 +65,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"approval policy is \w+; reject command|approval required by policy|This action was rejected"
+            r"|MCP tool call (?:requires approval, but|cancelled(?:: interactive| before) approval)"
             r"|patch rejected: [^\n]{0,200}rejected by user approval settings"
         ),
         "refused-by-approval",
@@ -76,7 +77,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"`.{1,500}?` rejected: |(?:patch )?rejected: "
-            r"|Network access to \"[^\"]*\" (?:was|is) blocked by policy",
+            r"|Network access to \"[^\"]*\" (?:was|is) blocked by policy|MCP tool call blocked by app config",
             re.DOTALL,
         ),
         "refused-by-policy",
@@ -512,6 +513,8 @@ def mcp_call(item: McpCall) -> Finished:
     printed = result.get("Ok", result)
     is_error = isinstance(printed, dict) and printed.get("isError") is True
     error = item.error or result.get("Err")
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        error = error["message"]  # of items; the event has the message alone
     output = error if isinstance(error, str) else tools.brief(error)
     if is_error:
         output = output or _text_of_result(printed.get("content"))
