@@ -18,7 +18,7 @@ from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
-from agentdash.engine.judge.states.thread_facts import thread_facts
+from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.process_tree import SshSessions
@@ -34,7 +34,7 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, History, ThreadPane, awaits_request
+from agentdash.model.fleet import Fleet, FleetLinks, History, ThreadPane, awaits_request
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
@@ -171,7 +171,11 @@ class _SnapshotBuilder:
 
     def add_panes(self) -> None:
         """Add the workers that are panes, except those of threads."""
-        linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
+        linked = {
+            worker.pane.key
+            for worker in self._workers.values()
+            if worker.pane and not self._links.panes[worker.id].claimed
+        }
         self._occupied = linked | (self._fleet.occupants.keys() & self._fleet.panes.keys())
         for key, occupant in self._fleet.occupants.items():
             pane = self._fleet.panes.get(key)
@@ -254,7 +258,8 @@ class _SnapshotBuilder:
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
         is_held = inputs.case.liveness is not Liveness.GONE
-        session = self._sessions.of_pane(inputs.pane) if inputs.pane else None
+        is_proven = inputs.link is not None and not inputs.link.claimed
+        session = self._sessions.of_pane(inputs.pane) if inputs.pane and is_proven else None
         if inputs.pane is None and (owner := inputs.case.owner) is not None and owner.key is not None:
             session = self._sessions.of_process(self._fleet.processes.get(owner.key))
         self._add(worker, last_sign, inputs.pane, is_held=is_held, session=session)
@@ -281,6 +286,7 @@ class _SnapshotBuilder:
             parent=parent or links.outer.get(thread.id),
             link=link,
             pane=pane,
+            part=_part(fleet, links, thread) if link else "",
             server_findings=self._server_findings(case.owner.key if case.owner else None),
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
@@ -367,6 +373,17 @@ def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | 
     if label is None or label.key is None:
         return label
     return label if link is not None and link.key == label.key else None
+
+
+def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
+    """Return which thread of its pane a thread is, and whether it is in front; empty if it is alone."""
+    key = links.panes[thread.id].key
+    if len(links.threads_in(key)) < 2:
+        return ""
+    is_in_front = thread.id in threads_in_front(fleet, links, key)
+    return (
+        f"{'side chat' if thread.side_chat else 'main conversation'}, {'' if is_in_front else 'not '}in front"
+    )
 
 
 def _is_shown(thread: Thread) -> bool:

@@ -72,6 +72,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     parent: str | None
     link: ThreadPane | None
     pane: Pane | None
+    part: str
+    """Which part of its pane it is, where that has several threads."""
     server_findings: tuple[Finding, ...]
     """Findings about the tmux server of its pane."""
     surroundings: Surroundings
@@ -121,6 +123,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         parent=inputs.parent,
         sandbox=add_findings(sandbox, inputs.server_findings),
         pane=inputs.pane,
+        part=inputs.part,
         pids=tuple(process.pid for process in case.commands),
         cwd=thread.cwd,
         started=thread.created_at,
@@ -149,7 +152,8 @@ def _thread_links(inputs: RowInputs) -> Iterator[Link]:
     if owner:
         yield Link(f"pid {owner.pid}", owner.by)
     if inputs.link:
-        yield Link(f"pane {inputs.link.key}", inputs.link.by)
+        part = f"; {inputs.part}" if inputs.part else ""
+        yield Link(f"pane {inputs.link.key}", f"{inputs.link.by}{part}")
     variable = THREAD_VARIABLES.get(inputs.case.thread.agent, "a variable")
     for process in inputs.case.commands:
         yield Link(f"pid {process.pid}", f"{variable} in its environment: {_command_line(process)}")

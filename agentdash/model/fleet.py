@@ -62,6 +62,8 @@ class ThreadPane(msgspec.Struct, frozen=True):
     """The evidence, in words."""
     own: bool = False
     """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
+    claimed: bool = False
+    """Whether the pane alone says so, which anything in it can do."""
 
 
 class FleetLinks(msgspec.Struct, frozen=True, dict=True):

@@ -141,6 +141,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """States of workers below this one that need the user, worst first: `waiting-approval Pasteur`."""
     sandbox: Sandbox = Sandbox()
     pane: Pane | None = None
+    part: str = ""
+    """Of a pane with several threads: which of them it is, and whether it is in front."""
     pids: tuple[int, ...] = ()
     cwd: str | None = None
     tokens: Tokens = Tokens()

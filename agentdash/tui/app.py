@@ -307,12 +307,15 @@ class AgentDash(SnapshotApp):
             self.show_message(f"Cannot go to {worker.pane.key}: its tmux server is not available here.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane), group="go-to-pane", exclusive=True
+                self._switch_pane(self._go_to_pane, worker.pane, worker.part),
+                group="go-to-pane",
+                exclusive=True,
             )
 
-    async def _switch_pane(self, go_to_pane: GoToPane, pane: Pane) -> None:
+    async def _switch_pane(self, go_to_pane: GoToPane, pane: Pane, part: str) -> None:
         try:
             problem = await go_to_pane(pane.key)
         except OSError as error:
             problem = clean_line(str(error))
-        self.show_message(problem or f"Went to {pane.window}.")
+        where = f"{pane.window}: {part}" if part else pane.window
+        self.show_message(problem or f"Went to {where}.")

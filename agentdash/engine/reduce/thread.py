@@ -149,6 +149,7 @@ def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
         nickname=event.nickname,
         role=event.role,
         path=event.path,
+        side_chat=event.side_chat,
         helper=event.helper,
         platform=platform(event.cwd or ""),
     )

@@ -202,7 +202,7 @@ def _update_all(draft: Fleet, at: float) -> None:
         is_unchanged = known is not None and known.thread is thread and _is_idle(draft, thread)
         if thread.lines and not is_unchanged:
             _update_thread(draft, thread, at)
-    linked = {link.key for link in draft.links.panes.values()}
+    linked = {link.key for link in draft.links.panes.values() if not link.claimed}
     for key in draft.occupants:
         if key in linked:
             draft.histories.pop(str(key), None)
