@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.attention import judge_attention
+from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
@@ -271,9 +271,11 @@ class _SnapshotBuilder:
             row = self._cache.tied(received, pane) if pane else received
             if pane:
                 self._occupied.add(pane.key)
-            self._workers[row.id] = self._cache.attended(
+            row = self._cache.attended(
                 row, self._acknowledged.get(row.id), self._attention.looked_at, self._now
             )
+            known = known_kinds(row, self._attention.known)
+            self._workers[row.id] = replace(row, known=known) if known else row
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
@@ -378,6 +380,7 @@ class _SnapshotBuilder:
             stalled=stalled,
             standing=standing.group,
             is_new=standing.is_new,
+            known=known_kinds(worker, self._attention.known),
             ssh_connection=session,
             git=self._repository(worker, is_held=is_held),
             reach=self._reach(worker, is_held=is_held),

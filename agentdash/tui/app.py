@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
+from agentdash.model.causes import causes
 from agentdash.model.fact import FactKind
 from agentdash.model.pane import Pane
 from agentdash.model.sanitize import clean_line
@@ -75,7 +76,7 @@ class AgentDash(SnapshotApp):
 
     TITLE = "agentdash"
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
-    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "sandboxes", "textual")
+    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
     """Which keys of the table it has."""
     COMMANDS = App.COMMANDS | {WorkerProvider}
 
@@ -159,6 +160,7 @@ class AgentDash(SnapshotApp):
 
     def action_past(self) -> None:
         """Show or hide past workers; with the cursor on the first of them, where it was on none."""
+        self._to_root()
         if all(row.id != self.selected_id for row in self.root.rows):
             self.selected_id = None
         self.root.toggle_past()
@@ -182,6 +184,27 @@ class AgentDash(SnapshotApp):
             self.show_message(problem or f"{worker.name} needs you again.")
         else:
             self.show_message(f"{worker.name} does not need you.")
+
+    def action_known(self) -> None:
+        """Mark the worst sandbox problem of the selected worker as known; if all are: withdraw that."""
+        if (worker := self._chosen()) is None:
+            return
+        wrong = [cause for cause in causes(worker) if cause.worst.severity != "info"]
+        left = [cause for cause in wrong if not cause.is_known]
+        if self.attention is None:
+            self.show_message("Nothing can be marked as known in a replay.")
+        elif not wrong:
+            self.show_message(f"{worker.name} has no sandbox problem.")
+        elif not left:
+            problem = self.attention.forget(worker)
+            self.show_message(problem or f"The sandbox problems of {worker.name} count again.")
+        elif not worker.place:
+            self.show_message(f"The directory of {worker.name} is not known, so nothing can be known in it.")
+        else:
+            problem = self.attention.know(worker, left[0].kinds)
+            again = "K again: the next one" if len(left) > 1 else "K again undoes it"
+            until = f"Known in {worker.place} until its policy changes: {left[0].words}. {again}."
+            self.show_message(problem or until)
 
     # ---------------------------------------------------------------- look
 

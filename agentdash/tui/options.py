@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -24,13 +24,20 @@ CopyToTmux = Callable[[str], Awaitable[str | None]]
 
 
 class KeepsAttention(Protocol):
-    """Keeps what the user has looked at and acknowledged; each method returns an error message, or None."""
+    """Keeps what the user has looked at, acknowledged and knows of; each method returns an error message, or
+    None."""
 
     def acknowledge(self, worker: Worker) -> str | None:
         """Acknowledge the present state of a worker."""
 
     def withdraw(self, worker: Worker) -> str | None:
         """Withdraw the acknowledgement of a worker."""
+
+    def know(self, worker: Worker, kinds: Sequence[str]) -> str | None:
+        """Mark these kinds of findings as known in the directory of a worker, until its policy changes."""
+
+    def forget(self, worker: Worker) -> str | None:
+        """Withdraw what is known of the findings of a worker."""
 
     def look(self, at: float) -> str | None:
         """Keep when the user last looked (unix seconds)."""
