@@ -48,6 +48,7 @@ class _Entry(NamedTuple):
 COMMANDS: Final = {
     "demo": _Entry("dashboard", "Look", "Recorded sessions on the dashboard"),
     "split": _Entry("split", "Look", "The dashboard in a tmux split"),
+    "back": _Entry("split", "Look", "Back to the dashboard, in tmux"),
     "explain": _Entry("explain", "Look", "Why a worker has its state and verdict"),
     "reach": _Entry("reach", "Look", "What workers could write and read now"),
     "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),

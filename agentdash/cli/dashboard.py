@@ -146,7 +146,7 @@ def show(
         hub,
         clock,
         options=options,
-        go_to_pane=_go_to_pane,
+        go_to_pane=None if banner else _go_to_pane,  # the panes of a demo are in no tmux
         on_snapshot=on_snapshot,
         attention=user,
     )
@@ -190,8 +190,8 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
             app.exit()
 
 
-async def _go_to_pane(key: PaneKey) -> str | None:
-    """Select a pane in tmux; return why it is not in sight: tmux refuses, or has no client here."""
+async def _go_to_pane(key: PaneKey) -> str:
+    """Select a pane in tmux; return what has become of it: tmux may refuse, or have no client here."""
     from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
 
     try:

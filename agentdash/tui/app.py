@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from agentdash.model.causes import causes
 from agentdash.model.fact import FactKind
-from agentdash.model.pane import Pane
+from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.worker import Worker
@@ -28,7 +28,7 @@ from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.theme import state_name
 from agentdash.tui.worker.overview import remedies
-from agentdash.tui.worker.panel import EVIDENCE, WorkerPanel
+from agentdash.tui.worker.panel import EVIDENCE, PANE, WorkerPanel
 from agentdash.tui.worker.screen import WorkerScreen
 
 # ------------------------------------------------------------
@@ -317,7 +317,7 @@ class AgentDash(SnapshotApp):
         self._copied = (worker.id, number + 1)
         self.copy(found[number], f"{number + 1} of {len(found)}, ")
 
-    def action_go_to_pane(self) -> None:
+    async def action_go_to_pane(self) -> None:
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
@@ -327,15 +327,18 @@ class AgentDash(SnapshotApp):
         elif worker.pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
-            self.show_message(f"Cannot go to {worker.pane.key}: its tmux server is not available here.")
+            if not isinstance(self.screen, WorkerScreen):
+                await self.open_screen(WorkerScreen(self.glyphs, PANE))
+            self.action_tab_named(PANE)
+            self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane), group="go-to-pane", exclusive=True
+                self._switch_pane(self._go_to_pane, worker.pane.key), group="go-to-pane", exclusive=True
             )
 
-    async def _switch_pane(self, go_to_pane: GoToPane, pane: Pane) -> None:
+    async def _switch_pane(self, go_to_pane: GoToPane, pane: PaneKey) -> None:
         try:
-            problem = await go_to_pane(pane.key)
+            became = await go_to_pane(pane)
         except OSError as error:
-            problem = clean_line(str(error))
-        self.show_message(problem or f"Went to {pane.window}.")
+            became = clean_line(str(error))
+        self.show_message(became)

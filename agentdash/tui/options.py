@@ -13,8 +13,8 @@ from agentdash.model.worker import Snapshot, Worker
 
 OnSnapshot = Callable[[Snapshot], None]
 """Called with every snapshot, to notify a user away from the screen."""
-GoToPane = Callable[[PaneKey], Awaitable[str | None]]
-"""Makes the tmux client show a pane; returns None, or on one line why it could not."""
+GoToPane = Callable[[PaneKey], Awaitable[str]]
+"""Makes the tmux client show a pane; returns on one line what has become of it, and the way back."""
 
 
 OpenConversation = Callable[[Path], Callable[[float], Conversation]]
