@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, cast
 
@@ -19,8 +19,10 @@ from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.worker import Worker
+from agentdash.replay.clock import VirtualClock
 from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.list import FleetList
+from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.primitives.footer import Footer
@@ -202,9 +204,8 @@ class AgentDash(SnapshotApp):
             self.show_message(f"The directory of {worker.name} is not known, so nothing can be known in it.")
         else:
             problem = self.attention.know(worker, left[0].kinds)
-            again = "K again: the next one" if len(left) > 1 else "K again undoes it"
-            until = f"Known in {worker.place} until its policy changes: {left[0].words}. {again}."
-            self.show_message(problem or until)
+            known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
+            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
 
     # ---------------------------------------------------------------- look
 
@@ -342,3 +343,48 @@ class AgentDash(SnapshotApp):
         except OSError as error:
             became = clean_line(str(error))
         self.show_message(became)
+
+
+# ------------------------------------------------------------
+
+
+class DemoApp(AgentDash):
+    """The dashboard over a scripted day, with captions; it can be paused, and played again.
+
+    Args:
+        clock: that of the day.
+        scenes: what to look at, each from when on (unix seconds); the last one is the end.
+        attention: keeps acknowledgements while it runs.
+    """
+
+    BINDINGS = bindings("pause")
+
+    def __init__(
+        self,
+        feed: Feed,
+        clock: VirtualClock,
+        scenes: Sequence[tuple[float, str]],
+        *,
+        options: Options,
+        attention: KeepsAttention,
+    ) -> None:
+        super().__init__(feed, clock, options=options, attention=attention)
+        self.root = FleetScreen(self.glyphs, options.filters, ("pause", *HINTS))
+        self._day = clock
+        self._scenes = scenes
+        self.is_again = False
+        """Whether it was closed to be played again."""
+
+    def caption(self) -> str:
+        """Return what to look at now."""
+        begun = [says for at, says in self._scenes if at <= self._day.now()]
+        return begun[-1] if begun else ""
+
+    def action_pause(self) -> None:
+        """Pause or play; at the end, play from the beginning."""
+        if self._day.now() >= self._scenes[-1][0]:
+            self.is_again = True
+            self.exit()
+        else:
+            self._day.set(paused=not self._day.paused)
+            self.show_message("Paused; space plays on." if self._day.paused else "Playing.")
