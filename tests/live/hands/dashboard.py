@@ -19,7 +19,7 @@ UNCOVERED = lacks("╭")
 ON_WORKER = shows("d dismiss  y copy id")
 WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
-SANDBOXES = shows("  A shows ")
+SANDBOXES = shows("  x shows ")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
 """The newest line of a timeline."""
