@@ -48,10 +48,12 @@ class _Entry(NamedTuple):
 COMMANDS: Final = {
     "demo": _Entry("dashboard", "Look", "Recorded sessions on the dashboard"),
     "split": _Entry("split", "Look", "The dashboard in a tmux split"),
+    "back": _Entry("split", "Look", "Back to the dashboard, in tmux"),
     "explain": _Entry("explain", "Look", "Why a worker has its state and verdict"),
     "reach": _Entry("reach", "Look", "What workers could write and read now"),
     "replay": _Entry("replay", "Look", "Play past sessions, or browse them"),
     "since": _Entry("since", "Look", "What happened since a time"),
+    "known": _Entry("attention", "Look", "The sandbox problems marked as known"),
     "status": _Entry("status", "Script", "The workers now, or as they change"),
     "wait": _Entry("wait", "Script", "Wait until a worker is in some state"),
     "line": _Entry("line", "Script", "The fleet in a few words, for tmux"),

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.attention import judge_attention
+from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
@@ -218,7 +218,9 @@ class _SnapshotBuilder:
         # without any look, what is new depends on the time: that may be a minute late
         basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
         make = partial(attended, row, acknowledgement, looked_at, self._now)
-        self._workers[row.id] = self._cache.value("attended", row.id, basis, make)
+        row = self._cache.value("attended", row.id, basis, make)
+        known = known_kinds(row, self._attention.known)
+        self._workers[row.id] = replace(row, known=known) if known else row
 
     def _link_to_same(self, there: Worker, here: Worker) -> Link | None:
         """Return the link to a row of a host that is a worker of this machine; once shown it remains."""
@@ -347,6 +349,7 @@ class _SnapshotBuilder:
             "stalled": stalled,
             "standing": standing.group,
             "is_new": standing.is_new,
+            "known": known_kinds(worker, self._attention.known),
             "ssh_connection": session,
             # of the directory of a past worker: others have changed it since
             "git": self._fleet.repositories.get(worker.cwd or "") if is_held else None,

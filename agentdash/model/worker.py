@@ -167,6 +167,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its group, as judged with what the user has looked at; None: by its state alone."""
     is_new: bool = False
     """Whether it has come to rest, or begun to wait, since the user last looked."""
+    known: tuple[str, ...] = ()
+    """The kinds of its findings that the user has marked as known."""
     started: float | None = None
     """When it began (unix seconds)."""
     git: Repository | None = None
@@ -208,8 +210,16 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def mismatch(self) -> bool:
-        """Return whether its sandbox differs from the configured one."""
-        return self.sandbox.verdict == "mismatch"
+        """Return whether its sandbox differs from the configured one in more than what the user knows of."""
+        if self.sandbox.verdict != "mismatch" or not self.known:
+            return self.sandbox.verdict == "mismatch"
+        counted = (finding for finding in self.sandbox.findings if finding.severity != "info")
+        return any(finding.kind not in self.known for finding in counted)
+
+    @property
+    def place(self) -> str:
+        """Return its directory, with its host in front if that is another one; empty if not known."""
+        return f"{self.host}:{self.cwd}" if self.host and self.cwd else self.cwd or ""
 
     def waited(self, since: float, now: float) -> float:
         """Return for how many seconds since a time its work has waited for the user (unix seconds)."""

@@ -367,6 +367,9 @@ def test_go_to_pane(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmux.open()
     tmux("new-session", "-d", "-s", "there", "-x", "60", "-y", "8", "sleep 1000")
     target = tmux("new-window", "-d", "-t", "there", "-P", "-F", "#{pane_id}", "sleep 1000")
+    session = tmux("display-message", "-p", "-t", here, "#{session_name}:")
+    beside = tmux("new-window", "-d", "-t", session, "-P", "-F", "#{pane_id}", "sleep 1000")
+    below = tmux("split-window", "-d", "-t", here, "-P", "-F", "#{pane_id}", "sleep 1000")
     master, terminal = pty.openpty()
     client = subprocess.Popen(
         ["tmux", "attach", "-t", here],
@@ -378,16 +381,19 @@ def test_go_to_pane(tmux: Tmux, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         wait_until(lambda: tmux("list-clients"), "the client")
         inside(tmux, here, monkeypatch)
-        assert go_to_pane(PaneKey("default", target)) is None
-        assert tmux("list-clients", "-F", "#{session_name} #{pane_id}") == f"there {target}"
+        for other, key in ((target, "L"), (beside, "l"), (below, ";")):
+            tmux("switch-client", "-t", here)
+            assert go_to_pane(PaneKey("default", other)).endswith(f"; C-b {key} goes back here.")
+            assert tmux("list-clients", "-F", "#{pane_id}") == other
+        assert f"C-b {key} goes back to agentdash" in tmux("show-messages")
+        tmux("bind-key", "D", "run-shell 'agentdash back'")
+        assert "; C-b D goes back here" in go_to_pane(PaneKey("default", target))
         with pytest.raises(TmuxRefusedError, match="another tmux server"):
             go_to_pane(PaneKey("-L other", "%0"))
         with pytest.raises(TmuxRefusedError, match="%77"):
             go_to_pane(PaneKey("default", "%77"))
         monkeypatch.delenv("TMUX")
-        left_to_do = go_to_pane(PaneKey("default", target))
-        assert left_to_do is not None
-        assert left_to_do.endswith(f"tmux attach -t '{target}' shows it.")
+        assert go_to_pane(PaneKey("default", target)).endswith(f"tmux attach -t '{target}' shows it.")
     finally:
         client.kill()
         client.wait()

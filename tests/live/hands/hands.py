@@ -246,5 +246,5 @@ class Hands:
         self.mouse(f"0;{end};{line + 1}m")
 
     def come_back(self) -> None:
-        """Let the client show the program again."""
-        self.tmux("switch-client", "-t", _SESSION)
+        """Let the client show the program again, as a key of tmux does that is bound to it."""
+        self.tmux("run-shell", f"{AGENTDASH} back")
