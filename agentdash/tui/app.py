@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from agentdash.model.causes import causes
 from agentdash.model.fact import FactKind
+from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.worker import Worker
