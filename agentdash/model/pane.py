@@ -37,7 +37,7 @@ NO_SERVER: Final = "no server running"
 """The detail of a tmux source whose server is known not to run."""
 REFUSED: Final = "refused"
 """The detail of a tmux source begins with it where something listens that is not proven to be a tmux server
-of this user outside of every sandbox."""
+of this user outside every sandbox."""
 
 
 def tmux_source(server: str) -> str:
@@ -77,7 +77,7 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     titled_at: float | None = None
     """When the title last changed."""
     activity: Activity | None = None
-    """Changes of the screen, but for clocks and spinners, of the last minutes; None: there were none yet."""
+    """Changes of the screen in the last minutes, without clocks and spinners; None: not yet."""
     moved_at: float | None = None
     """When the screen last changed in more than clocks and spinners, which a worker that waits for ever still
     draws."""

@@ -9,12 +9,13 @@ from agentdash.engine.link.candidates import printed_id
 from agentdash.engine.link.linker import SESSION_LINE, link_fleet
 from agentdash.engine.link.process_tree import home_directory
 from agentdash.model import events as e
+from agentdash.model.events import FileSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import State
-from agentdash.model.thread import RolloutFile, Thread
+from agentdash.model.thread import Thread
 from tests.unit.story import (
     CHILD,
     CWD,
@@ -329,7 +330,7 @@ def test_what_is_no_line_of_a_session(rows: list[str]) -> None:
 )
 def test_home_directory_by_customs(cwd: str, rollout: str, home: str | None) -> None:
     host = e.HostSeen(at=1.0, platform="linux", kernel=HOST, home="/exotic/me")
-    thread = Thread(T, cwd=cwd, file=RolloutFile(path=rollout, size=1, modified=1.0))
+    thread = Thread(T, cwd=cwd, file=FileSeen(at=1.0, thread=T, path=rollout, size=1, modified=1.0))
     assert home_directory(Fleet(host=host), thread) == home
 
 

@@ -241,7 +241,10 @@ def link_nested(
     fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
 ) -> tuple[dict[ProcessKey, str], dict[str, str]]:
     """Return the thread whose command started each worker CLI that runs no thread of its own and has no pane,
-    and the one whose command started the Codex of each thread."""
+    and the one whose command started the Codex of each thread.
+
+    One that waits for its standard input is among the first wherever it was started, with an empty thread.
+    """
     runs: dict[ProcessKey, list[str]] = {}
     for thread, owner in owners.items():
         if owner.key is not None:
@@ -262,11 +265,16 @@ def link_nested(
             threads |= dict.fromkeys((each for each in runs[process.key] if each != outer), outer)
         elif outer in fleet.threads and _is_outermost(process, outer, tree):
             workers[process.key] = outer
+    for process in fleet.processes.values():
+        if process.awaited_input is not None and not process.zombie:
+            whole = [process.key, *(wrapper.key for wrapper in _wrappers(process, tree))]
+            if all(known.isdisjoint(whole) for known in (elsewhere, runs.keys(), workers.keys())):
+                workers[whole[-1]] = ""
     return workers, threads
 
 
 def _wrappers(process: Process | None, tree: ProcessTree) -> Iterator[Process]:
-    """Yield the processes of the same worker CLI above the owner of a thread: Node runs Codex' program."""
+    """Yield the processes of the same worker CLI above one: Node runs Codex' program."""
     if process is not None:
         yield from takewhile(lambda parent: parent.agent == process.agent, tree.above(process))
 
@@ -285,29 +293,21 @@ def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:
 
 
 # ------------------------------------------------------------
-# Which session of ssh or mosh shows a worker, and which pane here shows that session
+# Which session of ssh shows a worker, and which pane here shows that session
 # Both ends of a connection name it alike: the ssh client by its socket, the session by `SSH_CONNECTION`
-# (sshd); the mosh client by its arguments, the session by the socket of the `mosh-server` that it descends
-# from. The number of that port is not random (from 60001 on), and an address may be that of several machines:
-# a mosh session is known only on a host that is proven to be reached by that address.
+# (sshd).
 #
 # A worker is in the session whose terminal it has, or whose terminal a tmux client has that shows its pane.
 
 
-_MOSH_SERVER: Final = "mosh-server"
-_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-"""Of a server that listens on all addresses of its host (`mosh --bind-server=any`)."""
-
-
 class SshSessions:
-    """The sessions of ssh and mosh of a fleet."""
+    """The ssh sessions of a fleet."""
 
     def __init__(self, fleet: Fleet, links: FleetLinks) -> None:
-        self._tree = ProcessTree(fleet.processes.values(), {})
         self._tmux_clients: dict[str, set[str]] = {}
         """The connections of tmux clients, by their terminal."""
         for process in fleet.processes.values():
-            if _is_client(process) and (connection := self._session(process)):
+            if _is_client(process) and (connection := _session(process)):
                 known = process.terminal is not None
                 terminal = process.terminal if known else (process.env or {}).get("SSH_TTY")
                 self._tmux_clients.setdefault(terminal or "", set()).add(connection)
@@ -316,21 +316,16 @@ class SshSessions:
         for key, processes in links.below.items():
             for process in processes:
                 connection = process.connection
-                if connection is not None and process.name != _MOSH_SERVER and not process.zombie:
+                if connection is not None and not process.zombie:
                     self._panes[connection] = key if self._panes.get(connection, key) == key else None
 
-    def pane(self, connection: str | None, address: str | None) -> PaneKey | None:
+    def pane(self, connection: str | None) -> PaneKey | None:
         """Return the pane here that shows a session of another host.
 
         Args:
             connection: of the session, as that host names it.
-            address: by which this machine reaches that host, if that is proven.
         """
-        if connection is None or not connection.startswith("mosh "):
-            return self._panes.get(connection or "")
-        _, bound, port = f"{connection}  ".split(" ")[:3]
-        is_there = address is not None and bound in (address, *_ANY_ADDRESS)
-        return self._panes.get(f"mosh {address} {port}") if is_there else None
+        return self._panes.get(connection or "")
 
     def of_pane(self, pane: Pane) -> str | None:
         """Return the connection of the only tmux client that shows a pane, and has the keyboard in it."""
@@ -345,17 +340,15 @@ class SshSessions:
         env = (process.env if process else None) or {}
         if process is None or is_daemon(process) or env.get("TMUX"):
             return None
-        return self._session(process)
+        return _session(process)
 
-    def _session(self, process: Process) -> str | None:
-        """Return the connection of the session that a process was started in, and whose terminal it has."""
-        for ancestor in self._tree.above(process):
-            if ancestor.name == _MOSH_SERVER:
-                return ancestor.connection  # its variables are those of the ssh that started the server
-        env = process.env or {}
-        terminal = env.get("SSH_TTY")
-        is_shown = bool(terminal) and process.terminal in (None, terminal)
-        return env.get("SSH_CONNECTION") if is_shown else None
+
+def _session(process: Process) -> str | None:
+    """Return the connection of the session that a process was started in, and whose terminal it has."""
+    env = process.env or {}
+    terminal = env.get("SSH_TTY")
+    is_shown = bool(terminal) and process.terminal in (None, terminal)
+    return env.get("SSH_CONNECTION") if is_shown else None
 
 
 def _is_client(process: Process) -> bool:

@@ -66,7 +66,6 @@ def thread_started(thread: str, meta: SessionMeta, at: float, line: int) -> Thre
         version=text_or_none(meta.cli_version),
         originator=text_or_none(meta.originator),
         source=source,
-        provider=text_or_none(meta.model_provider),
         parent=text_or_none(spawn.get("parent_thread_id")) or text_or_none(meta.parent_thread_id),
         forked_from=text_or_none(meta.forked_from_id),
         nickname=text_or_none(meta.agent_nickname) or text_or_none(spawn.get("agent_nickname")),

@@ -178,7 +178,7 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
     set the code: `| tail`, `|| true`, `; echo rc=$?`. What the program itself goes on without stops nothing.
     """
     denial = call.denial
-    if denial is None or denial.what == "other":
+    if denial is None or denial.what == "other" or call.outcome == "running":
         return None
     policy = thread.policy_of(call)
     if policy is not None and policy.is_full_access:
