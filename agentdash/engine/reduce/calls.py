@@ -131,6 +131,7 @@ def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
 
 def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
     """Add calls that ended by themselves; nothing else is known of them."""
+    thread = drop_calls_without_output(thread, event.at)
     call = Call(
         id="",
         at=event.at,
