@@ -1,4 +1,4 @@
-"""The activity of the last ten minutes, and the time that workers waited."""
+"""The activity of the last ten minutes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import random
 from collections import Counter
 
 from agentdash.model.activity import MAX_LEVEL, MINUTES, counted
-from agentdash.model.fleet import StatePeriod
-from agentdash.model.states import State
-from agentdash.model.worker import Agent, Assessment, Worker
 
 NOW = 6_000_000.0
 
@@ -43,28 +40,3 @@ def test_levels_move_with_the_clock() -> None:
     assert activity.levels(NOW + 300)[-6] == MAX_LEVEL
     assert set(activity.levels(NOW + 900)) == {0}
     assert set(activity.levels(NOW - 900)) == {0}
-
-
-def worker(*history: StatePeriod, state: State = State.WAITING_APPROVAL) -> Worker:
-    return Worker(
-        id="a",
-        kind="pane",
-        name="a",
-        agent=Agent("codex"),
-        assessment=Assessment(state, NOW, ""),
-        history=history,
-        last_activity=NOW - 50,
-    )
-
-
-def test_time_waited_is_that_of_questions_and_approvals() -> None:
-    def period(since: float, until: float | None, *, waits: bool = True) -> StatePeriod:
-        return StatePeriod(state="waiting-approval", since=since, why="", until=until, waits=waits)
-
-    over = period(NOW - 500, NOW - 400)
-    idle = period(NOW - 400, NOW - 100, waits=False)
-    present = period(NOW - 100, None)
-    assert worker(over, idle, present).waited(NOW - 1_000, NOW) == 200
-    assert worker(over, idle, present).waited(NOW - 450, NOW) == 150
-    # one that is gone waits no longer
-    assert worker(over, present, state=State.EXITED).waited(NOW - 1_000, NOW) == 150
