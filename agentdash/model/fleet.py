@@ -5,7 +5,7 @@ A fleet that was returned never changes, nor do its mappings: `engine.reduce` ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -218,18 +218,16 @@ class Fleet(msgspec.Struct):
 
     def copy(self) -> Fleet:
         """Return a fleet with mappings of its own."""
-        return replace(self, **{name: dict(known) for name, known in self._mappings()})
+        return replace(self, **{name: dict(getattr(self, name)) for name in _MAPPINGS})
 
     def share(self, before: Fleet) -> None:
         """Take the mappings of an earlier fleet where they are equal: the same object means no change."""
-        for name, known in before._mappings():
-            if known == getattr(self, name):
+        for name in _MAPPINGS:
+            if (known := getattr(before, name)) == getattr(self, name):
                 setattr(self, name, known)
 
-    def _mappings(self) -> Iterator[tuple[str, dict[Any, Any]]]:
-        for name in self.__struct_fields__:
-            if isinstance(known := getattr(self, name), dict):
-                yield name, known
+
+_MAPPINGS: Final = tuple(n for n in Fleet.__struct_fields__ if isinstance(getattr(Fleet(), n), dict))
 
 
 class RemoteSeen(Event, frozen=True, kw_only=True, tag="remote-seen"):
