@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -390,37 +391,20 @@ def in_tree_order(workers: dict[str, Worker]) -> Iterator[Worker]:
     for worker in workers.values():
         if worker.parent in workers:
             children.setdefault(worker.parent, []).append(worker)
-    roots = [worker for worker in workers.values() if worker.parent not in workers]
-    newest = {
-        root.id: _newest_activity(root, children) if root.id in children else root.last_activity or 0.0
-        for root in roots
-    }
+    roots = (worker for worker in workers.values() if worker.parent not in workers)
     visited: set[str] = set()
-    for root in sorted(roots, key=lambda worker: newest[worker.id], reverse=True):
-        if root.id in children or root.depth or root.children or root.below:
-            yield from _family(root, children, visited)
-        else:
-            visited.add(root.id)
-            yield root
-    for worker in workers.values():  # files may name each other as parents: such families have no root
-        if worker.id not in visited:
-            yield from _family(worker, children, visited)
-
-
-def _newest_activity(root: Worker, children: dict[str, list[Worker]]) -> float:
-    """Return the newest activity in a family. Not recursive: files may name chains of any depth."""
-    newest, pending, visited = 0.0, [root], {root.id}
-    while pending:
-        worker = pending.pop()
-        newest = max(newest, worker.last_activity or 0.0)
-        below = [child for child in children.get(worker.id, ()) if child.id not in visited]
-        visited.update(child.id for child in below)
-        pending += below
-    return newest
+    families = [
+        _family(root, children, visited)
+        for root in (*roots, *workers.values())  # files may name each other as parents: without a root
+        if root.id not in visited
+    ]
+    families.sort(key=lambda family: max(worker.last_activity or 0.0 for worker in family), reverse=True)
+    return chain.from_iterable(families)
 
 
 def _family(root: Worker, children: dict[str, list[Worker]], visited: set[str]) -> list[Worker]:
-    """Return a worker and those below it, each with its depth, children and what its members need."""
+    """Return a worker and those below it, each with its depth, children and what its members need. Not
+    recursive: files may name chains of any depth."""
     members: list[tuple[Worker, int, tuple[str, ...]]] = []
     pending = [(root, 0)]
     visited.add(root.id)
