@@ -40,11 +40,11 @@ class UserAttention:
             at=self._clock.now() + _SLACK_S,
             fact=fact_digest(worker.fact) if worker.assessment.fact else "",
         )
-        return self._keep(lambda known: known.added(new))
+        return self._keep(lambda known: known.add(new))
 
     def withdraw(self, worker: Worker) -> str | None:
         """Withdraw the acknowledgement of a worker; return an error message where that cannot be kept."""
-        return self._keep(lambda known: known.removed(worker.id))
+        return self._keep(lambda known: known.remove(worker.id))
 
     def look(self, at: float) -> str | None:
         """Keep when the user last looked (unix seconds); return an error message where that cannot be

@@ -93,7 +93,7 @@ class WorkerCache:
         if len(self._known) > _VALUES_PER_WORKER * (2 * number + _MAX_FORMER_WORKERS):
             self._known = {key: known for key, known in self._known.items() if key[1] in workers}
 
-    def masked(self, worker: Worker) -> Worker:
+    def mask(self, worker: Worker) -> Worker:
         """Return a worker with secrets masked in its name and in what agentdash concludes and quotes.
 
         Its moments, its calls and its screen stay as they are, for the eyes of its user.
@@ -180,7 +180,7 @@ class _SnapshotBuilder:
                 below = self._links.below.get(key, ())
                 last_sign = pane_last_sign(below, pane, self._fleet.busy)
                 is_held = occupant.gone_at is None and not pane.dead
-                worker = self._cache.masked(
+                worker = self._cache.mask(
                     pane_worker(self._fleet, pane, occupant, below, self._server_findings(occupant.key))
                 )
                 session = self._sessions.of_pane(pane)
@@ -192,7 +192,7 @@ class _SnapshotBuilder:
             process = self._fleet.processes.get(key)
             if process is not None and thread in self._workers:
                 last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
-                worker = self._cache.masked(nested_worker(self._fleet, process, thread))
+                worker = self._cache.mask(nested_worker(self._fleet, process, thread))
                 self._add(worker, last_sign, None, is_held=True)
 
     def add_remote(self) -> None:
@@ -209,13 +209,13 @@ class _SnapshotBuilder:
             return
         key = self._sessions.pane(row.ssh_connection, link.address)
         if (pane := self._fleet.panes.get(key) if key else None) is not None:
-            row = self._cache.value("tied", row.id, (row, pane), partial(tied, row, pane))
+            row = self._cache.value("tied", row.id, (row, pane), partial(tie_to_pane, row, pane))
             self._occupied.add(pane.key)
         acknowledgement, looked_at = self._acknowledged.get(row.id), self._attention.looked_at
         # without any look, what is new depends on the time: that may be a minute late
         basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
-        make = partial(attended, row, acknowledgement, looked_at, self._now)
-        self._workers[row.id] = self._cache.value("attended", row.id, basis, make)
+        make = partial(judge_standing, row, acknowledgement, looked_at, self._now)
+        self._workers[row.id] = self._cache.value("standing", row.id, basis, make)
 
     def _link_to_same(self, there: Worker, here: Worker) -> Link | None:
         """Return the link to a row of a host that is a worker of this machine; once shown it remains."""
@@ -270,7 +270,7 @@ class _SnapshotBuilder:
             # most lines of a session change nothing of it
             lambda old, new: old[1] is new[1] and old[0].has_same_sandbox(new[0]),
         )
-        return self._cache.masked(thread_worker(inputs, assessment, sandbox))
+        return self._cache.mask(thread_worker(inputs, assessment, sandbox))
 
     def _inputs(self, thread: Thread, parent: str | None) -> RowInputs:
         fleet, links = self._fleet, self._links
@@ -448,13 +448,13 @@ def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
     return tuple(unreachable(row, host.link) for row in rows)
 
 
-def tied(row: Worker, pane: Pane) -> Worker:
+def tie_to_pane(row: Worker, pane: Pane) -> Worker:
     """Return a row with the pane here that shows it, by the connection of the client in it."""
     by = f"the connection of its client is that of the session there: {row.ssh_connection}"
     return replace(row, pane=pane, links=(*row.links, Link(f"pane {pane.key}", by)))
 
 
-def attended(
+def judge_standing(
     row: Worker, acknowledgement: Acknowledgement | None, looked_at: float | None, now: float
 ) -> Worker:
     """Return a row with its standing here: what was acknowledged there or here needs no one."""

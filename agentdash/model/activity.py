@@ -32,7 +32,7 @@ class Activity(msgspec.Struct, frozen=True):
         return tuple(min(MAX_LEVEL, count.bit_length()) for count in shown)
 
 
-def counted(before: Activity | None, at: float) -> Activity:
+def count_event(before: Activity | None, at: float) -> Activity:
     """Return the activity with one more event at a time (unix seconds); an old one changes nothing."""
     minute = int(at // _MINUTE_S)
     if before is None:

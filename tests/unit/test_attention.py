@@ -177,11 +177,11 @@ def test_acknowledgements_and_looks_survive_a_restart(tmp_path: Path) -> None:
     one, two = AttentionFile(tmp_path, Path("/a")), AttentionFile(tmp_path, Path("/b"))
     first = Acknowledgement("x", State.WAITING_INPUT, NOW)
     second = Acknowledgement("y", State.EXITED, NOW)
-    one.change(lambda known: known.added(first))
-    AttentionFile(tmp_path, Path("/a")).change(lambda known: known.added(second))
+    one.change(lambda known: known.add(first))
+    AttentionFile(tmp_path, Path("/a")).change(lambda known: known.add(second))
     two.change(lambda known: replace(known, looked_at=NOW))
     assert AttentionFile(tmp_path, Path("/a")).read() == Attention(None, (first, second))
-    assert one.change(lambda known: known.removed("x")).acknowledged == (second,)
+    assert one.change(lambda known: known.remove("x")).acknowledged == (second,)
     assert two.read() == Attention(NOW)
     assert one.path.stat().st_mode & 0o777 == 0o600
 
@@ -191,7 +191,7 @@ def test_old_acknowledgements_are_dropped(tmp_path: Path) -> None:
 
     def acknowledge(worker: str, at: float) -> int:
         new = Acknowledgement(worker, State.EXITED, at)
-        return len(file.change(lambda known: known.added(new)).acknowledged)
+        return len(file.change(lambda known: known.add(new)).acknowledged)
 
     assert [acknowledge(str(number), NOW + number) for number in range(510)][-1] == 500
     assert acknowledge("z", NOW + 40 * 24 * HOUR) == 1
