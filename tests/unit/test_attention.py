@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.cli.attention import UserAttention
-from agentdash.collect.live import live_sources
-from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.engine.judge.attention import judge_attention
 from agentdash.engine.reduce.fleet import reduce
@@ -153,21 +150,6 @@ def test_a_crash_is_shown_at_once_and_past_an_hour_later_without_any_look() -> N
     assert [worker.needs_you for worker in snapshot.workers] == [True]
     assert snapshot.due is not None
     assert build_snapshot(fleet, snapshot.due).workers[0].group is Group.PAST
-
-
-def test_a_home_of_old_recordings_needs_no_attention(tmp_path: Path) -> None:
-    day = tmp_path / "sessions" / "2025" / "01" / "01"
-    day.mkdir(parents=True)
-    files = sorted(RECORDINGS.glob("*/*/*.jsonl"))
-    assert len(files) > 50
-    for file in files:
-        copy = day / file.name
-        copy.write_bytes(file.read_bytes())
-        os.utime(copy, (1_600_000_000, 1_600_000_000))
-    config, clock = Config(codex_home=tmp_path, tmux=False), VirtualClock(1_900_000_000.0)
-    snapshot = asyncio.run(Hub(live_sources(config, clock), clock).once())
-    assert len(snapshot.workers) > 40
-    assert snapshot.counts()["needs-you"] == 0
 
 
 # ---------------------------------------------------------------- the file
