@@ -23,6 +23,7 @@ from agentdash.engine.judge.states.thread_facts import thread_facts
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.process_tree import SshSessions
+from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
     RowInputs,
     Surroundings,
@@ -158,6 +159,7 @@ class _SnapshotBuilder:
         self._attention = fleet.attention or Attention()
         self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
         self._sessions = SshSessions(fleet, self._links)
+        self._threads = with_provisional(fleet)
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
         self._occupied: set[PaneKey] = set()
@@ -166,7 +168,7 @@ class _SnapshotBuilder:
     def add_threads(self) -> None:
         """Add the workers that are Codex threads."""
         parents = parents_of(self._fleet.threads.values())
-        for thread in self._fleet.threads.values():
+        for thread in self._threads.values():
             if _is_shown(thread):
                 self._add_thread(thread, parents.get(thread.id))
 
@@ -285,7 +287,7 @@ class _SnapshotBuilder:
             server_findings=self._server_findings(case.owner.key if case.owner else None),
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
-                parent_policy=parent_policy(fleet.threads.get(parent or "")),
+                parent_policy=parent_policy(self._threads.get(parent or "")),
                 predictor=self._predictor,
                 places=facts_of(fleet, thread, case.commands),
                 requests=fleet.requests.get(thread.id, ()),

@@ -165,7 +165,7 @@ class Fleet(msgspec.Struct):
     observed: dict[ProcessKey, float] = {}
     """When the sandbox of a process was added to the observations of its thread (unix seconds)."""
     provisional: dict[ProcessKey, ProvisionalObservation] = {}
-    """Those of these observations that are made again when more of the log has been read."""
+    """What processes were observed to have, to be made again when more of the log has been read."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: LocksSeen | None = None
     """The newest look at the writer locks of threads, or None if they were never read."""
@@ -307,7 +307,7 @@ def memory_of(thread: Thread) -> ThreadMemory:
                 policy_since=thread.policies[observation.policy].since if observation.policy >= 0 else None,
             )
             for observation in thread.observations
-            if observation.source is EvidenceSource.ENVIRONMENT and not observation.provisional
+            if observation.source is EvidenceSource.ENVIRONMENT
         ),
         escapes=thread.escapes,
     )

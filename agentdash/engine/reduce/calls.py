@@ -178,18 +178,6 @@ def _confinement(observation: SandboxObservation) -> tuple[object, ...]:
     )
 
 
-def remove_observation(thread: Thread, old: SandboxObservation) -> Thread:
-    """Remove the observation of one process; where others showed the same, theirs stays."""
-    index = _find_equal(thread, old)
-    if index is None:
-        return thread
-    counted = thread.observations[index]
-    pids = tuple(pid for pid in counted.pids if pid not in old.pids)
-    rest = (replace(counted, count=counted.count - 1, pids=pids),) if counted.count > 1 else ()
-    others = (*thread.observations[:index], *rest, *thread.observations[index + 1 :])
-    return replace(thread, observations=others)
-
-
 def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
     """Return the index of the observation that shows the same, or None."""
     shown = without_occasions(new)
