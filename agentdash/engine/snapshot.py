@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.attention import judge_attention
+from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
@@ -19,7 +19,7 @@ from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
-from agentdash.engine.judge.states.thread_facts import thread_facts
+from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.process_tree import SshSessions
@@ -36,7 +36,7 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, History, ThreadPane, awaits_request
+from agentdash.model.fleet import Fleet, FleetLinks, History, ThreadPane, awaits_request
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
@@ -174,7 +174,11 @@ class _SnapshotBuilder:
 
     def add_panes(self) -> None:
         """Add the workers that are panes, except those of threads."""
-        linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
+        linked = {
+            worker.pane.key
+            for worker in self._workers.values()
+            if worker.pane and not self._links.panes[worker.id].claimed
+        }
         self._occupied = linked | (self._fleet.occupants.keys() & self._fleet.panes.keys())
         for key, occupant in self._fleet.occupants.items():
             pane = self._fleet.panes.get(key)
@@ -192,7 +196,7 @@ class _SnapshotBuilder:
         """Add the worker CLIs that commands of threads have started."""
         for key, thread in self._links.nested.items():
             process = self._fleet.processes.get(key)
-            if process is not None and thread in self._workers:
+            if process is not None and (thread in self._workers or not thread):
                 last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
                 worker = self._cache.mask(nested_worker(self._fleet, process, thread))
                 self._add(worker, last_sign, None, is_held=True)
@@ -202,14 +206,14 @@ class _SnapshotBuilder:
         for host in self._fleet.remotes.values():
             rows = self._cache.value("rows", host.link.name, host, partial(rows_of, host), operator.is_)
             for row in rows:
-                self._add_remote_row(row, host.link)
+                self._add_remote_row(row)
 
-    def _add_remote_row(self, row: Worker, link: HostLink) -> None:
+    def _add_remote_row(self, row: Worker) -> None:
         here = self._workers.get(row.id.removeprefix(f"{row.host}:"))
         if here is not None and (same := self._link_to_same(row, here)) is not None:
             self._workers[here.id] = replace(here, links=(*here.links, same))
             return
-        key = self._sessions.pane(row.ssh_connection, link.address)
+        key = self._sessions.pane(row.ssh_connection)
         if (pane := self._fleet.panes.get(key) if key else None) is not None:
             row = self._cache.value("tied", row.id, (row, pane), partial(tie_to_pane, row, pane))
             self._occupied.add(pane.key)
@@ -217,7 +221,9 @@ class _SnapshotBuilder:
         # without any look, what is new depends on the time: that may be a minute late
         basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
         make = partial(judge_standing, row, acknowledgement, looked_at, self._now)
-        self._workers[row.id] = self._cache.value("standing", row.id, basis, make)
+        row = self._cache.value("standing", row.id, basis, make)
+        known = known_kinds(row, self._attention.known)
+        self._workers[row.id] = replace(row, known=known) if known else row
 
     def _link_to_same(self, there: Worker, here: Worker) -> Link | None:
         """Return the link to a row of a host that is a worker of this machine; once shown it remains."""
@@ -257,7 +263,8 @@ class _SnapshotBuilder:
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
         is_held = inputs.case.liveness is not Liveness.GONE
-        session = self._sessions.of_pane(inputs.pane) if inputs.pane else None
+        is_proven = inputs.link is not None and not inputs.link.claimed
+        session = self._sessions.of_pane(inputs.pane) if inputs.pane and is_proven else None
         if inputs.pane is None and (owner := inputs.case.owner) is not None and owner.key is not None:
             session = self._sessions.of_process(self._fleet.processes.get(owner.key))
         self._add(worker, last_sign, inputs.pane, is_held=is_held, session=session)
@@ -284,6 +291,7 @@ class _SnapshotBuilder:
             parent=parent or links.outer.get(thread.id),
             link=link,
             pane=pane,
+            part=_part(fleet, links, thread) if link else "",
             server_findings=self._server_findings(case.owner.key if case.owner else None),
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
@@ -344,6 +352,7 @@ class _SnapshotBuilder:
             "stalled": stalled,
             "standing": standing.group,
             "is_new": standing.is_new,
+            "known": known_kinds(worker, self._attention.known),
             "ssh_connection": session,
             # of the directory of a past worker: others have changed it since
             "git": self._fleet.repositories.get(worker.cwd or "") if is_held else None,
@@ -370,6 +379,17 @@ def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | 
     if label is None or label.key is None:
         return label
     return label if link is not None and link.key == label.key else None
+
+
+def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
+    """Return which thread of its pane a thread is, and whether it is in front; empty if it is alone."""
+    key = links.panes[thread.id].key
+    if len(links.threads_in(key)) < 2:
+        return ""
+    is_in_front = thread.id in threads_in_front(fleet, links, key)
+    return (
+        f"{'side chat' if thread.side_chat else 'main conversation'}, {'' if is_in_front else 'not '}in front"
+    )
 
 
 def _is_shown(thread: Thread) -> bool:

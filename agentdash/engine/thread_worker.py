@@ -72,6 +72,8 @@ class RowInputs(msgspec.Struct, frozen=True):
     parent: str | None
     link: ThreadPane | None
     pane: Pane | None
+    part: str
+    """Which part of its pane it is, where that has several threads."""
     server_findings: tuple[Finding, ...]
     """Findings about the tmux server of its pane."""
     surroundings: Surroundings
@@ -121,6 +123,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         parent=inputs.parent,
         sandbox=add_findings(sandbox, inputs.server_findings),
         pane=inputs.pane,
+        part=inputs.part,
         pids=tuple(process.pid for process in case.commands),
         cwd=thread.cwd,
         started=thread.created_at,
@@ -149,7 +152,8 @@ def _thread_links(inputs: RowInputs) -> Iterator[Link]:
     if owner:
         yield Link(f"pid {owner.pid}", owner.by)
     if inputs.link:
-        yield Link(f"pane {inputs.link.key}", inputs.link.by)
+        part = f"; {inputs.part}" if inputs.part else ""
+        yield Link(f"pane {inputs.link.key}", f"{inputs.link.by}{part}")
     variable = THREAD_VARIABLES.get(inputs.case.thread.agent, "a variable")
     for process in inputs.case.commands:
         yield Link(f"pid {process.pid}", f"{variable} in its environment: {_command_line(process)}")
@@ -221,8 +225,9 @@ def _renamed(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 # Workers without a session of their own: occupants of panes, and worker CLIs that a command started
 
 
-_TERMINAL_QUERY: Final = re.compile(r"G[a-z]=[^,;]*(?:,[a-zA-Z]=[^,;]*)*;")
-"""What Claude Code (2.1.330) asks its terminal about graphics: tmux keeps it as the title."""
+TERMINAL_ANSWER: Final = re.compile(r"G[a-zA-Z]=\w+(?:,[a-zA-Z]=\w+)*(?:;[\w+/=:. -]*)?")
+"""What programs (Claude Code 2.1.330) ask terminals about graphics, and their answer: tmux keeps it as the
+title."""
 _NO_CHAT: Final = Chat(by="")
 
 
@@ -238,7 +243,7 @@ def pane_worker(
     main = fleet.processes.get(occupant.key)
     assessment = judge_pane(fleet, pane, occupant)
     sandbox = judge_pane_sandbox(fleet, pane, occupant, assessment)
-    is_named = bool(pane.title) and not _TERMINAL_QUERY.match(pane.title)
+    is_named = bool(pane.title) and not TERMINAL_ANSWER.fullmatch(pane.title)
     has_title = is_named and occupant.gone_at is None
     session = pane_session(fleet, pane, occupant)
     chat = session.chat if session is not None and session.chat is not None else _NO_CHAT
@@ -269,7 +274,7 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
 
     Args:
         process: the process of the CLI.
-        thread: the id of the thread.
+        thread: the id of the thread; empty: none is known.
     """
     agent = process.agent or process.name
     nested = PaneOccupant(
@@ -283,14 +288,14 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
         name=_nested_name(process),
         agent=Agent(agent),
         assessment=assessment,
-        parent=thread,
+        parent=thread or None,
         sandbox=judge_nested_sandbox(fleet, nested, assessment),
         pids=(process.pid,),
         cwd=process.cwd,
         started=process.key.started,
         last_activity=max(fleet.busy.get(process.key, 0.0), process.key.started),
         line=assessment.why,
-        links=(Link(f"thread {thread}", by),),
+        links=(Link(f"thread {thread}", by),) if thread else (),
     )
 
 

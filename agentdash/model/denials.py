@@ -137,8 +137,8 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     quote: str
     """The line or lines that show it, at most `MAX_QUOTE_CHARACTERS`."""
     target: str | None = None
-    """An absolute path, a host name or address, or the path of a socket; None where neither output nor
-    script names it."""
+    """An absolute path, a host name or address, or the path of a socket; of an execution also the name of the
+    program. None where neither output nor script names it."""
     program: str | None = None
     """Base name of the program that printed it, where the line or the script shows which one it was."""
     nested: str | None = None
@@ -154,7 +154,10 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_aside(self) -> bool:
-        """Return whether the program goes on without: in a warning of its cache, or of its log."""
+        """Return whether what runs goes on without: in a warning of its cache, or of its log; a program that
+        only a start-up file of the shell was to run."""
+        if self.operation == "exec":
+            return not self.is_certain
         return self.what == "filesystem" and _ASIDE.search(self.quote) is not None
 
     @property

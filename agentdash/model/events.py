@@ -90,6 +90,8 @@ class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"
     role: str | None = None
     path: str | None = None
     """`agent_path`, e.g. `/root/build`, of multi-agent v2."""
+    side_chat: bool = False
+    """Whether a TUI shows it beside the thread that it was forked from (0.171)."""
     helper: bool = False
     """A thread that Codex runs for itself (review, compaction, guardian, titles): never judged."""
 
@@ -381,6 +383,8 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     usage: ScreenUsage | None = None
     """What the screen states of model, context and cost; None: a dialog hides that, and what it stated before
     still holds."""
+    front: str = ""
+    """The name of the thread that it was read of, where the title states that."""
 
     @property
     def is_retrying(self) -> bool:

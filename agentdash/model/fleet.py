@@ -62,6 +62,8 @@ class ThreadPane(msgspec.Struct, frozen=True):
     """The evidence, in words."""
     own: bool = False
     """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
+    claimed: bool = False
+    """Whether the pane alone says so, which anything in it can do."""
 
 
 class FleetLinks(msgspec.Struct, frozen=True, dict=True):
@@ -83,7 +85,8 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     """The tmux server that each worker CLI descends from, where it is among the tracked processes."""
 
     nested: dict[ProcessKey, str] = {}
-    """The thread whose command started a worker CLI that lives, and has no pane of its own."""
+    """The thread whose command started a worker CLI that lives, and has no pane of its own; empty for one
+    that waits for its standard input, and is not known to be started by a thread."""
 
     outer: dict[str, str] = {}
     """The thread whose command started the Codex that runs a thread."""

@@ -189,6 +189,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     nickname: str | None = None
     role: str | None = None
     path: str | None = None
+    side_chat: bool = False
+    """Whether a TUI shows it beside the thread that it was forked from."""
     helper: bool = False
     platform: Literal["linux", "darwin"] | None = None
     """The platform on which its commands ran, by the usual place of the home directories in its paths; None
@@ -262,6 +264,13 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
         if turn is None or turn.ended_at is not None:
             return False
         return not turn.inferred or bool(self.open_calls) or not turn.message
+
+    def is_titled(self, title: str) -> bool:
+        """Return whether a title names it, by its name or else its first prompt; long ones end in `...`."""
+        own = " ".join((self.name or self.nickname or self.prompt or "").split())
+        shown = " ".join(title.split())
+        is_cut = shown.endswith("...") and own.startswith(shown.removesuffix("...").rstrip())
+        return bool(own) and (own == shown or is_cut)
 
     @property
     def written_at(self) -> float | None:

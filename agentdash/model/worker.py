@@ -142,6 +142,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """States of workers below this one that need the user, worst first: `waiting-approval Pasteur`."""
     sandbox: Sandbox = Sandbox()
     pane: Pane | None = None
+    part: str = ""
+    """Of a pane with several threads: which of them it is, and whether it is in front."""
     pids: tuple[int, ...] = ()
     cwd: str | None = None
     tokens: Tokens = Tokens()
@@ -166,6 +168,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its group, as judged with what the user has looked at; None: by its state alone."""
     is_new: bool = False
     """Whether it has come to rest, or begun to wait, since the user last looked."""
+    known: tuple[str, ...] = ()
+    """The kinds of its findings that the user has marked as known."""
     started: float | None = None
     """When it began (unix seconds)."""
     git: Repository | None = None
@@ -207,8 +211,16 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def mismatch(self) -> bool:
-        """Return whether its sandbox differs from the configured one."""
-        return self.sandbox.verdict == "mismatch"
+        """Return whether its sandbox differs from the configured one in more than what the user knows of."""
+        if self.sandbox.verdict != "mismatch" or not self.known:
+            return self.sandbox.verdict == "mismatch"
+        counted = (finding for finding in self.sandbox.findings if finding.severity != "info")
+        return any(finding.kind not in self.known for finding in counted)
+
+    @property
+    def place(self) -> str:
+        """Return its directory, with its host in front if that is another one; empty if not known."""
+        return f"{self.host}:{self.cwd}" if self.host and self.cwd else self.cwd or ""
 
     def has_name(self, name: str) -> bool:
         """Return whether `name` is its id, its name, or its pane (`%4`, or with the server)."""

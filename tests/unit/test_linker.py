@@ -234,12 +234,45 @@ def test_thread_keeps_the_pane_that_its_codex_has_left() -> None:
     assert {w.id for w in snapshot_after(*another).workers} == {T, str(PANE)}
 
 
-def test_line_of_a_session_stays_the_evidence() -> None:
-    """As of `podman exec BOX codex exec`: no process of it was below the pane, so that none has left it."""
-    screen = replace(Pane(PANE, "work", "0:x", 10, "podman"), screen=(f"session id: {T}",))
-    story = (begun(), e.PaneSeen(at=90.0, pane=screen), *(polled(110 + each) for each in range(3)))
-    found = link_fleet(fleet(*story))
-    assert (found.panes[T].key, found.panes[T].by) == (PANE, f"the pane shows `session id: {T}`")
+def printed(*rows: str, at: float = 90.0, key: PaneKey = PANE) -> list[e.Event]:
+    """A pane without a worker, and what it shows."""
+    return [
+        e.PaneSeen(at=at, pane=Pane(key, "work", "0:x", 10, "podman")),
+        e.PaneDrawn(at=at, key=key, screen=rows),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("story", "is_claimed"),
+    [
+        # as `podman exec BOX codex exec` prints it: no process of it is below the pane
+        (printed(f"session id: {T}"), True),
+        ((printed(f"session id: {T}"), polled(105), printed("$ clear", at=106)), True),
+        ((printed(f"session id: {T}"), polled(105), printed(f"session id: {CHILD}", at=106)), False),
+        ((printed(f"session id: {T}"), printed(f"session id: {T}", key=PaneKey("default", "%9"))), False),
+        ((printed(f"session id: {T}"), process(10), process(11, 10, agent="claude")), False),
+    ],
+)
+def test_a_pane_that_prints_the_line_of_a_session_claims_it(
+    story: tuple[e.Event, ...], is_claimed: bool
+) -> None:
+    found = link_fleet(fleet(begun(), *story, polled(110), polled(111)))
+    assert (T in found.panes) is is_claimed
+    if is_claimed:
+        assert (found.panes[T].key, found.panes[T].own, found.panes[T].claimed) == (PANE, False, True)
+        assert "claimed, not proven" in found.panes[T].by
+
+
+def test_a_claim_hides_no_other_worker_of_the_pane() -> None:
+    """A worker that has ended prints the id of somebody else's session."""
+    ended = (
+        process(10, started=80.0),
+        tui(started=85.0),
+        polled(95),
+        e.ProcessGone(at=96, key=ProcessKey(11, 85.0)),
+    )
+    story = (begun(), printed(f"session id: {T}"), *ended, polled(110), polled(111))
+    assert {each.id for each in snapshot_after(*story).workers} == {T, str(PANE)}
 
 
 def test_pane_of_a_finished_exec_is_no_other_worker() -> None:

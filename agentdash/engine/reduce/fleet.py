@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.states.activity import differs_beyond_clocks
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
+from agentdash.engine.judge.states.thread_facts import threads_in_front
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, home_directory
 from agentdash.engine.reduce import recall
@@ -326,7 +327,7 @@ def _reduce_reading(draft: Fleet, event: e.ScreenRead | e.LabelRead) -> None:
     if before is None:
         event = replace(event, at=_shown_since(draft, event))
     draft.readings[event.key] = _merge_readings(before, event)
-    for worker in (str(event.key), *draft.links.threads_in(event.key)):
+    for worker in (str(event.key), *threads_in_front(draft, draft.links, event.key)):
         _update_trouble(draft, worker, event)
 
 

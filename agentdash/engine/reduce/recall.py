@@ -130,6 +130,7 @@ def keep_pane_worker(draft: Fleet, key: PaneKey, at: float) -> None:
     if pane is None or (occupant is None and not linked):
         return
     thread = max(linked, key=lambda each: each.last_at or 0.0, default=None)
+    link = draft.links.panes[thread.id] if thread else None
     worker = thread.id if thread else str(key)
     period = last_settled(draft.histories.get(worker), at)
     past = PastWorker(
@@ -140,8 +141,8 @@ def keep_pane_worker(draft: Fleet, key: PaneKey, at: float) -> None:
         server_pid=pane.server_pid,
         name=pane.window,
         cwd=thread.cwd if thread else occupant.process.cwd if occupant and occupant.process else None,
-        pid=occupant.key.pid if occupant else None,
-        own=thread is not None and draft.links.panes[thread.id].own,
+        pid=occupant.key.pid if occupant and not (link and link.claimed) else None,
+        own=link is not None and (link.own or link.claimed),
         state=State(period.state) if period else State.UNKNOWN,
         since=period.since if period else None,
         ended_at=at,

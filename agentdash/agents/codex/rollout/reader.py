@@ -64,7 +64,8 @@ _CONTEXT: Final = re.compile(
     r"hook_prompt|external_\w+|model_switch)[\s>])"
 )
 """Messages of the role `user` that Codex writes itself."""
-_IDE_REQUEST: Final = "## My request for Codex:"
+_IDE_HEADER: Final = re.compile(r"\s*(?:# [^\n]+:\s*\n.*\n)?## My request for [^\n:]{1,40}:", re.DOTALL)
+"""What IDEs and the desktop's app write before a prompt: open files, selections, files that it mentions."""
 _STRIPPED_TAGS: Final = re.compile(r"<(?:oai-mem-citation|proposed_plan)>")
 _KEY_CHARS: Final = 200
 """Compared of two messages; after these one copy may have lost a citation."""
@@ -76,9 +77,9 @@ def prompt_of(text: str) -> str | None:
     """Return the text of a user's prompt, or None for context and instructions in the form of one."""
     if _CONTEXT.match(text):
         return None
-    if text.startswith("# Context from my IDE setup:"):
-        text = text.partition(_IDE_REQUEST)[2] or text
-    return text.strip() or None
+    header = _IDE_HEADER.match(text)
+    request = text[header.end() :].strip() if header is not None else ""
+    return request or text.strip() or None
 
 
 def inter_agent_payload(text: str) -> str | None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.states.pane_state import judge_pane
 from agentdash.engine.judge.states.thread_facts import thread_facts
-from agentdash.engine.judge.states.thread_state import conclude_thread
+from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import WAITING
@@ -202,7 +202,7 @@ def _update_all(draft: Fleet, at: float) -> None:
         is_unchanged = known is not None and known.thread is thread and _is_idle(draft, thread)
         if thread.lines and not is_unchanged:
             _update_thread(draft, thread, at)
-    linked = {link.key for link in draft.links.panes.values()}
+    linked = {link.key for link in draft.links.panes.values() if not link.claimed}
     for key in draft.occupants:
         if key in linked:
             draft.histories.pop(str(key), None)
@@ -223,7 +223,7 @@ def _update_thread(draft: Fleet, thread: Thread, at: float) -> None:
     if thread.helper:
         return
     known = draft.histories.get(thread.id) or History()
-    assessment = conclude_thread(thread_facts(draft, thread, draft.links))
+    assessment = judge_thread(thread_facts(draft, thread, draft.links))
     if not known.periods and startup_grace_until(thread, assessment, at) is not None:
         return
     periods = _enter(known.periods, assessment, at)
