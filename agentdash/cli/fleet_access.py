@@ -27,7 +27,8 @@ from agentdash.collect.sources.first_look import FirstLookSource
 from agentdash.collect.tmux.servers import own_server, server_of, servers
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub, running, sound, sound_snapshots
-from agentdash.engine.link.linker import session_line
+from agentdash.engine.link.candidates import printed_id
+from agentdash.engine.link.linker import SESSION_LINE
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.events import PaneSessionRead, ProcessesCounted, SourceSeen
 from agentdash.model.pane import REFUSED, PaneKey
@@ -231,7 +232,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
         return snapshot
     from agentdash.collect.tmux.actions import read_scrollback
 
-    if (session := session_line(tuple(read_scrollback(found.pane)))) is None:
+    if (session := printed_id(tuple(read_scrollback(found.pane)), SESSION_LINE)) is None:
         return snapshot
     pid = hub.fleet.panes[found.pane].server_pid
     read = PaneSessionRead(at=hub.now(), key=found.pane, thread=session, server_pid=pid)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
+from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
@@ -292,7 +293,10 @@ class _SnapshotBuilder:
             link=link,
             pane=pane,
             part=_part(fleet, links, thread) if link else "",
-            server_findings=self._server_findings(case.owner.key if case.owner else None),
+            server_findings=(
+                *self._server_findings(case.owner.key if case.owner else None),
+                *remote_directory_finding(self._occupant(link), thread),
+            ),
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
                 parent_policy=parent_policy(self._threads.get(parent or "")),
@@ -303,6 +307,11 @@ class _SnapshotBuilder:
                 label=_own_label(fleet.labels.get(thread.id), link),
             ),
         )
+
+    def _occupant(self, link: ThreadPane | None) -> Process | None:
+        """Return the worker CLI in the pane of a thread."""
+        occupant = self._fleet.occupants.get(link.key) if link is not None else None
+        return occupant.process if occupant is not None else None
 
     def _server_findings(self, worker: ProcessKey | None) -> tuple[Finding, ...]:
         server = self._links.servers.get(worker) if worker else None
@@ -386,10 +395,8 @@ def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
     key = links.panes[thread.id].key
     if len(links.threads_in(key)) < 2:
         return ""
-    is_in_front = thread.id in threads_in_front(fleet, links, key)
-    return (
-        f"{'side chat' if thread.side_chat else 'main conversation'}, {'' if is_in_front else 'not '}in front"
-    )
+    kind = "side chat" if thread.side_chat else "main conversation"
+    return f"{kind}, {'in front' if thread.id in threads_in_front(fleet, links, key) else 'not in front'}"
 
 
 def _is_shown(thread: Thread) -> bool:

@@ -360,7 +360,8 @@ def asked_process(fleet: Fleet, thread: Thread) -> Process | None:
         return process
     placed = fleet.links.panes.get(thread.id)
     occupant = fleet.occupants.get(placed.key) if placed else None
-    return fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
+    shown = fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
+    return None if shown is not None and shown.is_remote else shown
 
 
 def awaits_request(fleet: Fleet, thread: Thread) -> bool:
