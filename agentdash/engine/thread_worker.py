@@ -88,6 +88,8 @@ class RowInputs(msgspec.Struct, frozen=True):
             and (case.owner, case.orphaned, case.commands, case.claims, case.trouble)
             == (theirs.owner, theirs.orphaned, theirs.commands, theirs.claims, theirs.trouble)
             and (case.reading, case.pushed, case.session) == (theirs.reading, theirs.pushed, theirs.session)
+            and (case.asking is theirs.asking and case.asker is theirs.asker)
+            and (case.dialog, case.agents) == (theirs.dialog, theirs.agents)
             and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
             and self.server_findings == other.server_findings
             and self._has_same_surroundings(other)

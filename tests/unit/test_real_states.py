@@ -12,8 +12,10 @@ from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.rollout.calls import mcp_call
 from agentdash.agents.codex.rollout.records import McpCall
 from agentdash.model import events as e
+from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
 from tests.unit.story import (
+    PANE,
     T,
     asked,
     begun,
@@ -121,6 +123,67 @@ def test_input_that_has_ended() -> None:
     """It has a session then."""
     events = [*begun(source="exec"), process(60, agent="codex", once=True, rollouts=("/r",)), held(110, 60)]
     assert [w.state for w in snapshot_after(*events).workers] == [State.RUNNING]
+
+
+# ---------------------------------------------------------------- sub-agents of Claude Code
+
+KIDS = ("agent-a", "agent-b")
+
+
+def session(*commands: str) -> Story:
+    """A session of Claude Code in a pane, whose sub-agents have these calls open."""
+    story: Story = [
+        e.ThreadStarted(thread=T, at=100, line=1, agent="claude"),
+        e.TurnStarted(thread=T, at=100, line=2),
+        done("They work.", at=101),
+        pane(),
+        process(10, started=80.0),
+        process(11, 10, started=85.0, agent="claude"),
+    ]
+    for kid, command in zip(KIDS, commands, strict=True):
+        story += [
+            e.ChildSpawned(thread=T, at=101, line=3, child=kid),
+            e.ThreadStarted(thread=kid, at=101, line=1, agent="claude", parent=T),
+            e.TurnStarted(thread=kid, at=101, line=2),
+            replace(called(text=command, at=102), thread=kid),
+        ]
+    return story
+
+
+def of_session(status: str) -> e.Event:
+    key = ProcessKey(11, 85.0)
+    return e.SessionSeen(at=103, key=key, agent="claude", status=status, since=103, session=T)
+
+
+def dialog(quoted: str) -> e.Event:
+    rule = "claude.approval-command"
+    asks = e.ScreenRead(at=104, key=PANE, agent="claude", state="waiting-approval", rule=rule, text="Do?")
+    return replace(asks, object=quoted)
+
+
+MARK = {"CLAUDE_CODE_SESSION_ID": T}
+RUNS = process(77, 11, started=102.5, env=MARK)
+RAN_BEFORE = process(77, 11, started=90.5, env=MARK)
+
+
+@pytest.mark.parametrize(
+    ("story", "asking", "object_"),
+    [
+        ([of_session("waiting"), dialog("rm b"), RUNS], {"agent-b"}, "rm b -r c"),
+        ([of_session("waiting"), dialog("touch a"), RAN_BEFORE], {"agent-a", "agent-b"}, "touch a"),
+        ([of_session("waiting")], {"agent-a", "agent-b"}, "touch a"),
+        ([of_session("waiting"), dialog("curl"), RUNS], set(), "curl"),
+        ([of_session("busy")], set(), None),
+    ],
+)
+def test_which_sub_agent_asks(story: Story, asking: set[str], object_: str | None) -> None:
+    """The one whose command the dialog quotes, and those whose commands have no process while it waits."""
+    workers = {w.id: w for w in snapshot_after(session("touch a", "rm b -r c"), *story, polled(110)).workers}
+    waiting = {kid for kid in KIDS if workers[kid].state is State.WAITING_APPROVAL}
+    assert waiting == asking
+    fact = workers[T].assessment.fact
+    assert fact is not None
+    assert (fact.object if workers[T].state is State.WAITING_APPROVAL else None) == object_
 
 
 # ---------------------------------------------------------------- files without turn marks

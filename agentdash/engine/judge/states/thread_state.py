@@ -16,6 +16,7 @@ from agentdash.engine.judge.states.assessments import (
 )
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, stopping_denial
 from agentdash.engine.judge.states.thread_open import (
+    approval_in_pane_of_session,
     approval_of_sub_agent,
     beyond_the_record,
     escalation_without_process,
@@ -287,6 +288,7 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
     unreadable_rollout,
     waiting_by_feed,
     approval_of_sub_agent,
+    approval_in_pane_of_session,
     waiting_by_session_file,
     open_question_or_permission,
     prompt_or_end_on_screen,
