@@ -125,6 +125,61 @@ def test_input_that_has_ended() -> None:
     assert [w.state for w in snapshot_after(*events).workers] == [State.RUNNING]
 
 
+# ---------------------------------------------------------------- questions in the last message
+
+OWNER = process(50, agent="codex")
+EXEC_RUNS = process(50, agent="codex", once=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "question"),
+    [
+        ("Fixed.\n\nShall I *commit* it?", "Shall I *commit* it?"),
+        ("Which branch: **main or dev?**\n", "Which branch: **main or dev?**"),
+        ("どちらにしますか？", "どちらにしますか？"),
+        ('It says "ready (or not?)"', 'It says "ready (or not?)"'),
+        ("Is it done? Yes, it is.", None),
+        ("```\nselect ?\n```", None),
+        ("Tell me which one.", None),
+    ],
+)
+def test_last_message_that_asks(message: str, question: str | None) -> None:
+    found = worker(OWNER, begun(), done(message), held(110))
+    assert found.state is (State.WAITING_INPUT if question else State.COMPLETED)
+    unmarked = e.MessageLogged(thread=T, at=105, line=8, role="agent", text=message)
+    assert worker(OWNER, old(), unmarked, held(110)).state is found.state
+    if question:
+        assert found.assessment.fact is not None
+        assert (found.assessment.fact.what, found.assessment.fact.object) == ("asks", question)
+        assert found.assessment.evidence[0].rule == "asks-in-text"
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        [EXEC_RUNS, *begun(), done("Go on?"), *held(110)],
+        [OWNER, *begun(source="exec"), done("Go on?"), *held(110)],
+        [OWNER, *begun(source="subagent", parent="other"), done("Go on?"), *held(110)],
+        [*begun(), done("Go on?"), *polled(110)],
+    ],
+    ids=["codex exec", "exec by its record", "sub-agent", "left"],
+)
+def test_questions_that_nobody_can_answer(story: Story) -> None:
+    found = worker(*story)
+    assert found.state is State.COMPLETED
+    assert found.assessment.why.endswith("it ended with a question: Go on?")
+
+
+def test_what_outranks_a_question_in_the_text() -> None:
+    refused = [OWNER, *begun(), *tried("c1", USER), done("May I?")]
+    assert worker(*refused, held(110)).state is State.WAITING_INPUT
+    output = "touch: cannot touch '/home/dev/x': Read-only file system"
+    denied = [called(text="touch /home/dev/x"), ended(output=output, exit_code=1), done("May I?")]
+    assert worker(OWNER, begun(), *denied, held(110)).state is State.BLOCKED_SANDBOX
+    again = e.TurnStarted(thread=T, at=109, line=20, turn="turn-2")
+    assert worker(*refused, again, held(110)).state is State.RUNNING
+
+
 # ---------------------------------------------------------------- sub-agents of Claude Code
 
 KIDS = ("agent-a", "agent-b")

@@ -31,6 +31,8 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     owner: ThreadOwner | None = None
     orphaned: float | None = None
     """When its owner was seen to have ended (unix seconds)."""
+    runs_once: bool = False
+    """Whether its owner was given one task, with which it ends (`codex exec`)."""
     commands: tuple[Process, ...] = ()
     """Live processes of its commands."""
     claims: tuple[Process, ...] = ()
@@ -89,6 +91,13 @@ class ThreadFacts(msgspec.Struct, frozen=True):
         """When its owner ended; the time of its newest line where that is later or all that is known."""
         return max((at for at in (self.orphaned, self.thread.last_at) if at is not None), default=None)
 
+    @property
+    def can_be_answered(self) -> bool:
+        """Whether the user can reply to its last message: that of a sub-agent goes to its parent."""
+        thread = self.thread
+        is_run = self.runs_once or (thread.source or "").startswith(("exec", "sdk"))
+        return self.owner is not None and not is_run and thread.parent is None
+
     def open_call(self, kind: CallKind) -> Call | None:
         """Return the oldest open call of a kind."""
         return next((call for call in self.thread.open_calls if call.kind == kind), None)
@@ -113,6 +122,7 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         thread=thread,
         owner=links.owners.get(thread.id),
         orphaned=links.orphans.get(thread.id),
+        runs_once=_runs_once(fleet, links.owners.get(thread.id)),
         commands=links.commands.get(thread.id, ()),
         claims=links.claims.get(thread.id, ()),
         processes_at=fleet.processes_at,
@@ -126,6 +136,11 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         asking=next(_asking(fleet, thread, frozenset((thread.id,))), None),
         agents=_working_agents(fleet, thread),
     )
+
+
+def _runs_once(fleet: FleetView, owner: ThreadOwner | None) -> bool:
+    process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
+    return process is not None and process.once
 
 
 def _asking(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
