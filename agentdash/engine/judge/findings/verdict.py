@@ -40,7 +40,7 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
-from agentdash.model.policy import Filesystem
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import Requested
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread
@@ -152,6 +152,8 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
     if observation.recorded is not None and not _is_told(observation, thread):
         return False
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
+    if observation.effect == "reached" and was.network is not Network.ON:
+        return False
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
     return thread.agent == "codex" or now.filesystem is not Filesystem.UNKNOWN
