@@ -95,9 +95,10 @@ def judge_sandbox(
     worst_first = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
     launchers = [each.applied for each, _ in worst_first if each.applied]
     launcher, escalation = _first(launchers), _escalation(thread)
-    told = _first(each.quote for each, _ in worst_first if each.recorded is not None)
+    told = _first(each for each, _ in worst_first if each.recorded is not None)
     applied = [launcher_in_words(launcher)] if launcher else []
-    applied += [told] if told and not launcher and thread.agent == "codex" else []
+    if told is not None and launcher is None and thread.agent == "codex":
+        applied = [f"{'a' if told.recorded else 'no'} sandbox, by Codex's own words: {told.quote}"]
     applied += [escalation] if escalation else []
     newest = newest_request(thread, requests) if thread.agent == "codex" else _first(reversed(requests))
     return Sandbox(
@@ -309,7 +310,7 @@ def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator
             cannot_start,
             FindingKind.SANDBOX_CANNOT_START,
             "The sandbox itself could not be started: no command that needs it can run.",
-            startup_remedy(newest.quote) if thread.agent == "codex" else None,
+            startup_remedy(newest.quote, thread.policy, places) if thread.agent == "codex" else None,
         )
     free = [(call, denial) for call, denial in denied if _has_full_access(thread, call)]
     # without marks of a sandbox the same words could be those of a firewall
@@ -348,7 +349,7 @@ def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> F
     """Return the finding about the denial that a thread did not get past."""
     target = ""
     if denial.path:
-        target = f": {denial.path} may not be written"
+        target = f": {denial.path} may not be {'read' if denial.operation == 'read' else 'written'}"
     elif denial.target:
         target = f": {denial.target} cannot be reached"
     script, policy = call.script or call.text, thread.policy_of(call)
