@@ -27,7 +27,7 @@ from agentdash.sandbox.flags import Flags, read_flags
 MAX_OBSERVATIONS: Final = 64
 """Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""
 _MAX_VIOLATIONS: Final = 50
-"""Logged violations kept of a thread: each is matched with a call, of which no more are of interest at
+"""Logged violations kept of a thread: each is matched with a call, and no more calls matter at
 once."""
 _MAX_WHOLE_TAILS: Final = 20
 """Calls whose tails are kept whole, the newest ones."""
@@ -49,6 +49,7 @@ _T = TypeVar("_T")
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
+    thread = drop_calls_without_output(thread, event.at)
     call = Call(
         id=event.call,
         at=event.at,
@@ -154,6 +155,19 @@ def abort_open_calls(thread: Thread, at: float) -> Thread:
     return replace(thread, open_calls=(), calls=_append_calls(thread.calls, aborted))
 
 
+def drop_calls_without_output(thread: Thread, at: float) -> Thread:
+    """End the open calls that the model has not waited for, where it gives something new.
+
+    It goes on when all its parallel calls have ended; files without turn marks lack the output of some.
+    """
+    turn, newest = thread.turn, thread.calls[-1] if thread.calls else None
+    if turn is None or not turn.inferred or newest is None:
+        return thread
+    over = [c for c in thread.open_calls if c.line < newest.line or c.at < (newest.ended_at or 0.0)]
+    kept = tuple(call for call in thread.open_calls if call not in over)
+    return replace(abort_open_calls(replace(thread, open_calls=tuple(over)), at), open_calls=kept)
+
+
 def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
     """Add a logged violation; the log is later than the end of the call, which gets the denial unless it has
     one."""
@@ -178,7 +192,7 @@ def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
 
 
 def bounded(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
-    """Return the observations without the oldest of those of which there are too many: flags are what a
+    """Return the observations without the oldest of the commonest, where there are too many: flags are what a
     worker makes of them, and a flood of these must not push out what the kernel showed of another command."""
     kept = list(observations)
     while len(kept) > MAX_OBSERVATIONS:

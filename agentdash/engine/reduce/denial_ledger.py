@@ -74,7 +74,7 @@ def _longest_word(script: str) -> str:
 def _enter(
     entries: tuple[LedgerEntry, ...], denial: Denial, call: Call, *, at: float, policy: int
 ) -> tuple[LedgerEntry, ...]:
-    """Add a denial; one of the same operation and target, but for random names, is counted, and moves to the
+    """Add a denial; one of the same operation and target, random names apart, is counted, and moves to the
     end."""
     for index, old in enumerate(entries):
         if old.operation != denial.operation or not _is_same(old, denial):

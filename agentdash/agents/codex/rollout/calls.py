@@ -67,6 +67,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"approval policy is \w+; reject command|approval required by policy|This action was rejected"
+            r"|MCP tool call (?:requires approval, but|cancelled(?:: interactive| before) approval)"
             r"|patch rejected: [^\n]{0,200}rejected by user approval settings"
         ),
         "refused-by-approval",
@@ -78,7 +79,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"`.{1,500}?` rejected: |(?:patch )?rejected: "
-            r"|Network access to \"[^\"]*\" (?:was|is) blocked by policy",
+            r"|Network access to \"[^\"]*\" (?:was|is) blocked by policy|MCP tool call blocked by app config",
             re.DOTALL,
         ),
         "refused-by-policy",
@@ -287,7 +288,6 @@ class _Spawned(msgspec.Struct):
     """The output of `spawn_agent`: v1 has the child's id, v2 (0.137+) only its path."""
 
     agent_id: str | None = None
-    nickname: str | None = None
 
 
 _spawned = JsonDecoder(_Spawned)
@@ -449,8 +449,7 @@ class CallTracker:
             return
         self._end(call, ending)
         if child.agent_id:
-            nickname = clean_line(child.nickname) if child.nickname else None
-            self._emit(ChildSpawned, child=clean_line(child.agent_id), nickname=nickname)
+            self._emit(ChildSpawned, child=clean_line(child.agent_id))
 
     def _end(self, call: str, ending: Ending, **more: Any) -> None:
         tool = self._open.pop(call, None)
@@ -522,6 +521,8 @@ def mcp_call(item: McpCall) -> Finished:
     printed = result.get("Ok", result)
     is_error = isinstance(printed, dict) and printed.get("isError") is True
     error = item.error or result.get("Err")
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        error = error["message"]  # of items; the event has the message alone
     output = error if isinstance(error, str) else tools.brief(error)
     if is_error:
         output = output or _text_of_result(printed.get("content"))

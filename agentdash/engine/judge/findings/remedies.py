@@ -56,7 +56,7 @@ _HIDDEN_HELPER: Final = re.compile(r"bwrap: execvp (?P<tmp>/\S*/tmp)/arg0\S*/cod
 _REPLACED: Final = "(deleted): No such file or directory"
 """Codex was updated while it ran (0.48)."""
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
-"""Programs of worker CLIs that `check --worker` does not know by this name."""
+"""Programs of worker CLIs that `preflight --worker` does not know by this name."""
 _SOCKET_PROGRAMS: Final = frozenset(
     ("tmux", "screen", "zellij", "docker", "podman", "docker-compose", "ssh-add", "ssh-agent", "gpg",
      "dbus-send", "systemctl", "xdg-open", "code", "cursor")
@@ -113,7 +113,7 @@ def remedy_for(
         return _network_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.nested not in (None, *_UNLISTED) and policy is not None:
         # its message names no file; what is known of the CLI does
-        reason = f"`agentdash check --worker {entry.nested}` lists the directories that it needs"
+        reason = f"`agentdash preflight --worker {entry.nested}` lists the directories that it needs"
         return _instead(reason, policy, facts)
     return startup_remedy(entry.quote, policy, facts) if entry.what == "sandbox" else None
 
