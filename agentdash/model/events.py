@@ -23,7 +23,7 @@ from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.pane import Pane, PaneKey, ScreenLabel, ScreenUsage
 from agentdash.model.policy import Grant, Policy
-from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
 from agentdash.model.reach import Reach
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, Mount, PathAccess
@@ -183,7 +183,12 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     session: str | None = None
     """The CLI's number for a command that goes on in the background (not an OS pid)."""
     sandboxed: bool | None = None
-    """Whether the CLI states that it ran the command in its sandbox (Claude Code, `sandboxed`, 2.1.330)."""
+    """Whether the CLI states that it ran the command in its sandbox (Claude Code, `sandboxed`, 2.1.330; Codex
+    where that refused something)."""
+    sandbox_words: str = ""
+    """The words in which Codex states it."""
+    launcher: Launcher | None = None
+    """The launcher of the command, where it has printed that."""
     allowed_by: AllowedBy | None = None
     """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
     changes: tuple[FileChange, ...] = ()

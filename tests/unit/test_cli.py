@@ -148,7 +148,7 @@ def test_status_document(home: Path) -> None:
                     **remedy,
                 }
             ],
-            "not_known": ["no command of it was seen alive, and none printed its flags"],
+            "not_known": ["no command of it was seen alive, and its session shows nothing of its sandbox"],
         },
         "pane": None,
         "ssh_connection": None,
