@@ -320,7 +320,7 @@ _decoder: Final = JsonDecoder(_Filesystem)
 def described_policy(content: str, cwd: str | None) -> Policy:
     """Return the policy that `sandbox_instructions` describe; `NO_SANDBOX` where they are empty.
 
-    Commands reach the network through Claude Code's own proxy alone. What cannot be read is unknown.
+    Commands reach the network through Claude Code's own proxy alone. Files that cannot be read are unknown.
 
     Args:
         content: of the attachment.
@@ -328,7 +328,7 @@ def described_policy(content: str, cwd: str | None) -> Policy:
     """
     if not content.strip():
         return NO_SANDBOX
-    unknown = Policy(enforced_by="agent")
+    unknown = Policy(network=Network.MEDIATED, enforced_by="agent")
     if (found := _FILESYSTEM.search(content)) is None:
         return unknown
     try:
