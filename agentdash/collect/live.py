@@ -49,7 +49,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     if config.tmux:
         from agentdash.collect.sources.workers import ScreenReadingSource
 
-        sources.append(ScreenReadingSource(clock, config.agents))
+        sources.append(ScreenReadingSource(clock))
     if config.hosts:
         from agentdash.collect.remote.carrier import carrier
         from agentdash.collect.remote.source import RemoteSource
