@@ -67,6 +67,8 @@ class Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     usage: tuple[_Pattern, ...] = ()
     """What the box and the lines below it state of model, context and cost: the groups are fields of
     `ScreenUsage`."""
+    front: _Pattern | None = None
+    """The title, with the name of the thread in front as its group; None: the screen shows no others."""
     bare: Layout | None = None
     """The layout with another box, where there is none of this one: as drawn without true colour."""
 

@@ -1,4 +1,4 @@
-"""`agentdash check`: audit session logs, or predict what a policy would deny a worker CLI."""
+"""`agentdash check`: audit session logs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
 from agentdash.files import file_size, read_bytes, write_file
 from agentdash.model.memory import ThreadMemory
-from agentdash.model.policy import SANDBOX_MODES
 from agentdash.model.sanitize import clean_line
-from agentdash.model.suggestions import suggest
 from agentdash.report.audit import audit, find_logs, thread_name
 from agentdash.report.check import CheckReport, print_check
 from agentdash.report.check_results import (
@@ -77,42 +75,9 @@ GATE_OPTIONS: Final = (
 )
 
 
-class _CheckCommand(click.Command):
-    """A command that leaves everything after `--config` to Codex."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; those after `--config` are Codex's, but for a `--json` that comes first: only
-        `codex exec` has one."""
-        if "--config" in args:
-            end = args.index("--config") + 1
-            end += args[end : end + 1] == ["--json"]
-            rest = args[end:]
-            args = [*args[:end], "--", *(rest[1:] if rest[:1] == ["--"] else rest)]
-        return super().parse_args(ctx, args)
-
-
-@click.command(cls=_CheckCommand)
+@click.command()
 @CODEX_HOME_OPTION
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...", callback=not_empty)
-@click.option(
-    "--worker",
-    metavar="NAME",
-    help="Predict what would be denied to this worker CLI instead.",
-)
-@click.option(
-    "--policy",
-    type=click.Choice(SANDBOX_MODES),
-    default="workspace-write",
-    show_default=True,
-    metavar="MODE",
-    help="With --worker: the sandbox mode of the Codex that starts it.",
-)
-@click.option(
-    "--config",
-    "of_config",
-    is_flag=True,
-    help="Predict which policy a Codex would get that is started here with the ARGS that follow.",
-)
 @click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
 @click.option(
     "--host",
@@ -125,12 +90,9 @@ class _CheckCommand(click.Command):
 @SSH_CONFIG_OPTION
 @options(GATE_OPTIONS)
 @NO_CACHE_OPTION
-@json_option("check/1", "check-denials/2", "check-worker/2", "check-config/1")
+@json_option("check/1", "check-denials/2")
 def check(
     targets: tuple[str, ...],
-    worker: str | None,
-    policy: str,
-    of_config: bool,
     denials: bool,
     host_names: tuple[str, ...],
     no_cache: bool,
@@ -138,12 +100,6 @@ def check(
     **given: Any,
 ) -> int:
     """Audit session logs: those of PATHs and THREADs, or all of Codex and Claude Code.
-
-    With --worker: predict which state directories of a worker CLI a Codex with the sandbox mode MODE would
-    deny it, if it were started here.
-
-    With --config: predict the policy of a Codex with these ARGS, by arguments, configuration files and
-    managed settings, before it runs. What follows --config is as for codex.
 
     Exit code 0: no findings, and a success after each denial. 1: findings, or denials without one. 2: a file
     cannot be read whole: --baseline does not change that. The last line may be torn: it is still written.
@@ -158,20 +114,11 @@ def check(
     agentdash check sessions/ --format sarif --fail-on wider --fail-on denied-network
     agentdash check --write-baseline known.json; agentdash check --baseline known.json
     agentdash check --denials              what sandboxes refused, by target
-    agentdash check --worker opencode --policy workspace-write
-    agentdash check --config exec -s read-only
     """
-    subject = "--config" if of_config else "--worker" if worker else "--denials" if denials else None
-    format_ = _chosen_format(given, as_json=as_json, subject=subject)
+    format_ = _chosen_format(given, as_json=as_json, denials=denials)
     as_json = format_ == "json"
     config = config_of(given)
     home = CodexHome(config.codex_home or default_home())
-    if host_names and (of_config or worker is not None):
-        raise click.UsageError(f"--host and {subject} exclude each other")
-    if of_config:
-        return _check_config(home, targets, as_json)
-    if worker is not None:
-        return _check_worker(worker, policy, as_json)
     gate = _gate_of(given)
     if host_names:
         from agentdash.cli.check_hosts import audit_hosts
@@ -197,13 +144,13 @@ def check(
     return _print_audit(report, format_, gate, given["write_baseline"])
 
 
-def _chosen_format(given: dict[str, Any], *, as_json: bool, subject: str | None) -> str:
+def _chosen_format(given: dict[str, Any], *, as_json: bool, denials: bool) -> str:
     """Return the format to print.
 
     Args:
         given: the options of `GATE_OPTIONS`.
         as_json: whether `--json` was given.
-        subject: the option by which no audit is printed (`--denials`), if any.
+        denials: whether denials are listed, and no findings.
 
     Raises:
         click.UsageError: options contradict each other.
@@ -213,11 +160,11 @@ def _chosen_format(given: dict[str, Any], *, as_json: bool, subject: str | None)
         raise click.UsageError(f"--json and --format {format_} contradict each other")
     if given["baseline"] is not None and given["write_baseline"] is not None:
         raise click.UsageError("--baseline and --write-baseline contradict each other: choose one")
-    if subject is not None:
+    if denials:
         gated = [name for name in ("fail_on", "baseline", "write_baseline") if given[name]]
         if format_ == "sarif" or gated:
             option = f"--format {format_}" if not gated else f"--{gated[0].replace('_', '-')}"
-            raise click.UsageError(f"{option} is about findings: it cannot be used with {subject}")
+            raise click.UsageError(f"{option} is about findings: it cannot be used with --denials")
     return format_
 
 
@@ -302,35 +249,3 @@ def _audit_here(
             recall=lambda thread: known.get(thread) or ThreadMemory(thread),
             digests=digests,
         )
-
-
-def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
-    from agentdash.agents.knowledge import installed_codex
-    from agentdash.report.predictions import check_config, default_version, print_check_config
-
-    found = installed_codex()
-    version = (found, "on PATH") if found else default_version()
-    try:
-        report = check_config(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
-    except ValueError as error:
-        raise click.UsageError(clean_line(str(error))) from error
-    if as_json:
-        print_document(report)
-    else:
-        print_check_config(report, console(soft_wrap=True))
-    return report.exit_code
-
-
-def _check_worker(worker: str, mode: str, as_json: bool) -> int:
-    from agentdash.agents.state_paths import state_paths
-    from agentdash.report.predictions import print_worker_paths, worker_paths_report
-
-    known = state_paths()
-    if worker not in known:
-        raise click.BadParameter(f"{worker!r}{suggest(worker, sorted(known))}", param_hint="--worker")
-    report = worker_paths_report(worker, known[worker], mode, Path.cwd())
-    if as_json:
-        print_document(report)
-    else:
-        print_worker_paths(report, console(soft_wrap=True))
-    return report.exit_code

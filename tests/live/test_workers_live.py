@@ -14,8 +14,9 @@ import pytest
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
+from tests.live.clis import install
 from tests.live.scripted_server import Script
-from tests.live.workers import WorkerLab, WorkerPane, program, watching
+from tests.live.workers import WorkerLab, WorkerPane, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc and bubblewrap are Linux's")
 
@@ -58,6 +59,11 @@ NAMES = dict.fromkeys(("gemini", "qwen", "copilot"), "[[think]] think") | dict.f
 
 EVERY_CLI = list(NAMES) if os.environ.get("AGENTDASH_MATRIX") == "all" else list(NAMES)[:-1]
 """Kilo is a fork of OpenCode."""
+FAILURES = {
+    "gemini": ("[[part]] part", State.FAILED_PROVIDER, "without a finish reason"),
+    "qwen": ("[[retry]] retry", State.RUNNING, "429"),
+}
+"""Failures that the screen hides or words differently."""
 
 
 @pytest.mark.parametrize("agent", EVERY_CLI)
@@ -87,8 +93,9 @@ async def test_states_and_session(workers: OpenLab, agent: str) -> None:
         )
         assert done.tokens.context == 1200
         assert any(link.to.startswith("session ") for link in done.links)
-        await pane.submit("[[fail]] fail")
-        await watched.until(of(pane, State.FAILED_PROVIDER))
+        prompt, state, why = FAILURES.get(agent, ("[[fail]] fail", State.FAILED_PROVIDER, ""))
+        await pane.submit(prompt)
+        await watched.until(lambda worker: of(pane, state)(worker) and why in worker.assessment.why)
 
 
 async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:
@@ -112,70 +119,30 @@ async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:
         )
 
 
-async def test_failures_that_the_screen_hides_or_words_differently(workers: OpenLab) -> None:
-    lab = workers(SCRIPT)
-    lab.configure("gemini")
-    lab.configure("qwen")
-    gemini, qwen = await lab.start("gemini"), await lab.start("qwen")
-    async with watching(lab) as watched:
-        await gemini.submit("[[part]] part")
-        await qwen.submit("[[retry]] retry")
-        for pane, state, why in (
-            (qwen, State.RUNNING, "429"),
-            (gemini, State.FAILED_PROVIDER, "without a finish reason"),
-        ):
-            await watched.until(
-                lambda worker, pane=pane, state=state, why=why: (
-                    of(pane, state)(worker) and why in worker.assessment.why
-                )
-            )
-
-
 # ---------------------------------------------------------------- sandboxes
 
-CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, str], str, str, list[FindingKind]]] = {
-    "nothing asked for": ({}, [], {}, "", "match", []),
-    "mark without a request": ({}, [], {"SANDBOX": "0"}, "", "match", []),
-    "argument and inherited mark": (
-        {},
-        ["-s"],
-        {"SANDBOX": "0"},
-        "",
-        "mismatch",
-        [FindingKind.SANDBOX_SILENTLY_OFF],
-    ),
-    "variable and inherited mark": (
-        {},
-        [],
-        {"SANDBOX": "yes", "{}_SANDBOX": "docker"},
-        "",
-        "mismatch",
-        [FindingKind.SANDBOX_SILENTLY_OFF],
-    ),
-    "settings and a mark in .env": (
-        {"tools": {"sandbox": True}},
-        [],
-        {},
-        "SANDBOX=true\n",
-        "mismatch",
-        [FindingKind.SANDBOX_SILENTLY_OFF],
-    ),
+CASES: dict[str, list[tuple[dict[str, Any], list[str], str, bool]]] = {
+    "gemini": [
+        ({}, [], "", False),
+        ({}, ["-s"], "", True),
+        ({"tools": {"sandbox": True}}, [], "SANDBOX=true\n", True),
+    ],
+    "qwen": [({}, ["-s"], "", True)],
 }
+"""Settings, arguments and `.env` beside `SANDBOX=0`, and whether a sandbox was asked for."""
 
 
-@pytest.mark.parametrize("agent", ["gemini", "qwen"])
+@pytest.mark.parametrize("agent", CASES)
 async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) -> None:
     lab = workers({})
-    cases = list(CASES.values())[: len(CASES) if agent == "gemini" else 3]  # of its fork the first ones
-    for number, (settings, arguments, env, dotenv, verdict, kinds) in enumerate(cases):
+    for number, (settings, arguments, dotenv, is_asked) in enumerate(CASES[agent]):
         lab.configure(agent, settings)
         lab.workspace = lab.root / f"workspace-{number}"
         lab.workspace.mkdir()
         if dotenv:
             (lab.workspace / ".env").write_text(dotenv, "utf-8")
-        variables = {name.format(agent.upper()): value for name, value in env.items()}
         async with watching(lab) as watched:  # its settings are read before it writes them itself
-            pane = await lab.start(agent, *arguments, env=variables)
+            pane = await lab.start(agent, *arguments, env={} if dotenv else {"SANDBOX": "0"})
             found = await watched.until(
                 lambda worker, pane=pane: (
                     worker.pane is not None
@@ -183,7 +150,9 @@ async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) ->
                     and worker.sandbox.requested is not None
                 )
             )
-        assert (found.sandbox.verdict, [f.kind for f in found.sandbox.findings]) == (verdict, kinds)
+        assert found.sandbox.verdict == ("mismatch" if is_asked else "match")
+        kinds = [finding.kind for finding in found.sandbox.findings]
+        assert kinds == [FindingKind.SANDBOX_SILENTLY_OFF] * is_asked
         lab.run_tmux("kill-pane", "-t", pane.id)
 
 
@@ -236,7 +205,7 @@ def _around(lab: WorkerLab) -> tuple[tuple[str, ...], dict[str, str]]:
         "network": {"allowedDomains": [], "deniedDomains": []},
     }
     (lab.root / "srt.json").write_text(json.dumps(settings), "utf-8")
-    command = (str(program("srt")), "--settings", str(lab.root / "srt.json"))
+    command = (str(install("srt")), "--settings", str(lab.root / "srt.json"))
     return command, {"PATH": f"{programs}:{os.environ['PATH']}"}
 
 

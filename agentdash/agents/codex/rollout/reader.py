@@ -294,7 +294,6 @@ class RolloutReader(LineEvents):
             origin=origin,
             cwd=stated.cwd,
             model=stated.model,
-            effort=stated.effort,
         )
 
     def _environment(self, text: str) -> None:
@@ -443,18 +442,17 @@ class RolloutReader(LineEvents):
 
     def _collab_call(self, item: records.CollabCall, _started_ms: int | None = None) -> None:
         if item.tool == "spawn_agent":
-            names = {agent.thread_id: agent.agent_nickname for agent in item.receiver_agents}
             for child in item.receiver_thread_ids:
-                self._child(child, names.get(child))
+                self._child(child)
         elif item.new_thread_id:
-            self._child(item.new_thread_id, item.new_agent_nickname)
+            self._child(item.new_thread_id)
 
     def _activity(self, item: records.Activity, _started_ms: int | None = None) -> None:
         if item.kind == "started" and item.agent_thread_id:
-            self._child(item.agent_thread_id, None)
+            self._child(item.agent_thread_id)
 
-    def _child(self, thread: str, nickname: str | None) -> None:
-        self._emit(ChildSpawned, child=clean_line(thread), nickname=text_or_none(nickname))
+    def _child(self, thread: str) -> None:
+        self._emit(ChildSpawned, child=clean_line(thread))
 
 
 def _block(value: str | None) -> str | None:
