@@ -314,20 +314,15 @@ def _menu(rule: ScreenRule, page: _Page) -> ScreenReading | None:
             frozen=rule.state is None,
         )
     if options and not question:
-        return ScreenReading(
-            None,
-            rule.id,
-            f"options without the question: {_without_decoration(_whole_lines(options))}",
-            partial=True,
-        )
+        return _half_menu(rule, "options without the question", options)
     if question and first is None and not any(others):
-        return ScreenReading(
-            None,
-            rule.id,
-            f"question without the options: {_without_decoration(_whole_lines(question))}",
-            partial=True,
-        )
+        return _half_menu(rule, "question without the options", question)
     return None
+
+
+def _half_menu(rule: ScreenRule, which: str, found: re.Match[str]) -> ScreenReading:
+    text = f"{which}: {_without_decoration(_whole_lines(found))}"
+    return ScreenReading(None, rule.id, text, partial=True)
 
 
 def _whole_lines(match: re.Match[str]) -> str:
