@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.collect.git import GitSource
 from agentdash.collect.processes.reach import ReachSource
@@ -32,7 +31,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     scheduler = PollScheduler(clock)
     home = CodexHome(config.codex_home or default_home())
     sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, known)]
-    claude_home = ClaudeHome(config.claude_home or default_claude_home())
+    claude_home = ClaudeHome(config.claude_home)
     if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
         from agentdash.collect.sources.session_logs import TranscriptSource
 
@@ -49,7 +48,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     if config.tmux:
         from agentdash.collect.sources.workers import ScreenReadingSource
 
-        sources.append(ScreenReadingSource(clock, config.agents))
+        sources.append(ScreenReadingSource(clock))
     if config.hosts:
         from agentdash.collect.remote.carrier import carrier
         from agentdash.collect.remote.source import RemoteSource
