@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from agentdash.store.journal import Recorder
     from agentdash.tui.app import AgentDash
     from agentdash.tui.notifier import Notifier
-    from agentdash.tui.options import OnSnapshot, OpenConversation
 
 _PANE_POLL_INTERVAL_S: Final = 0.5
 """Between two checks whether the pane to close with exists."""
@@ -53,10 +52,19 @@ def demo(speed: str, **given: Any) -> None:
     """
     config = config_of(given)
     with terminal():
-        from agentdash.demo.play import demo_conversations, demo_hub
+        from agentdash.cli.attention import UserAttention
+        from agentdash.demo.play import demo_conversations, demo_hub, demo_scenes
+        from agentdash.tui.app import DemoApp
 
-        hub, clock = demo_hub(SPEEDS[speed])
-        show(hub, clock, config, banner="DEMO", open_conversation=demo_conversations(clock).open)
+        is_wanted = True
+        while is_wanted:
+            hub, clock = demo_hub(SPEEDS[speed])
+            conversations = demo_conversations(clock)
+            options = screen_options(config, banner="DEMO", open_conversation=conversations.open)
+            user = UserAttention(hub, clock)
+            app = DemoApp(hub, clock, demo_scenes(), options=options, attention=user)
+            run_app(app, hub)
+            is_wanted = app.is_again
 
 
 def dashboard(config: Config, close_with: PaneKey | None = None) -> None:
@@ -96,15 +104,7 @@ def _show_live(config: Config, close_with: PaneKey | None) -> None:
     with ExitStack() as stack:
         for cleanup in cleanups:
             stack.enter_context(forced_cleanup(cleanup))
-        show(
-            hub,
-            clock,
-            config,
-            on_snapshot=_notifier(config.notices).on_snapshot if config.notices.wanted else None,
-            services=services,
-            close_with=close_with,
-            attention=live.attention,
-        )
+        _show(hub, clock, config, services, close_with, live.attention)
 
 
 def _recorder(folder: Path, clock: Clock) -> Recorder:
@@ -113,41 +113,25 @@ def _recorder(folder: Path, clock: Clock) -> Recorder:
     return Recorder(folder, clock, version=__version__, host=platform.node())
 
 
-def show(
+def _show(
     hub: Hub,
     clock: Clock,
     config: Config,
-    banner: str | None = None,
-    on_snapshot: OnSnapshot | None = None,
-    services: Sequence[Service] = (),
-    close_with: PaneKey | None = None,
-    attention: AttentionFile | None = None,
-    open_conversation: OpenConversation | None = None,
+    services: Sequence[Service],
+    close_with: PaneKey | None,
+    attention: AttentionFile,
 ) -> None:
-    """Open the screen over a hub and run both, with the services, until the screen is closed.
-
-    Args:
-        banner: a word in front of the header.
-        close_with: exit when this pane closes.
-        attention: where looks and acknowledgements are kept; None: only for as long as the hub runs.
-        open_conversation: reads conversations in place of the session files.
-    """
+    """Open the screen over a hub and run both, with the services, until the screen is closed."""
     from agentdash.cli.attention import UserAttention
     from agentdash.tui.app import AgentDash
 
-    options = screen_options(
-        config,
-        banner=banner,
-        attach_command=_attach_commands(config) if config.hosts else None,
-        open_conversation=open_conversation,
-    )
     user = UserAttention(hub, clock, attention)
     app = AgentDash(
         hub,
         clock,
-        options=options,
+        options=screen_options(config, attach_command=_attach_commands(config) if config.hosts else None),
         go_to_pane=_go_to_pane,
-        on_snapshot=on_snapshot,
+        on_snapshot=_notifier(config.notices).on_snapshot if config.notices.wanted else None,
         attention=user,
     )
     if close_with is not None:
@@ -190,8 +174,8 @@ async def _close_with(app: AgentDash, hub: Hub, pane: PaneKey) -> None:
             app.exit()
 
 
-async def _go_to_pane(key: PaneKey) -> str | None:
-    """Select a pane in tmux; return why it is not in sight: tmux refuses, or has no client here."""
+async def _go_to_pane(key: PaneKey) -> str:
+    """Select a pane in tmux; return what has become of it: tmux may refuse, or have no client here."""
     from agentdash.collect.tmux.actions import TmuxRefusedError, go_to_pane
 
     try:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import default_home
@@ -49,9 +50,8 @@ def live_hub(
         observer: called with each batch of reduced events.
         known: of earlier passes, where a single one is made; None: all rollouts are read.
     """
-    home = (config.codex_home or default_home()).expanduser().resolve()
-    memory = Memory(state_folder(), home)
-    attention = AttentionFile(state_folder(), home)
+    memory = Memory(state_folder(), _home(config))
+    attention = attention_file(config)
     digests = [] if known is None else [known]
 
     def sources() -> Iterator[Source]:
@@ -64,6 +64,15 @@ def live_hub(
 
     hub = Hub(_Sources(sources), clock, stalled_after=config.stalled_after, observer=observer)
     return LiveHub(hub, MemoryKeeper(memory, clock), attention)
+
+
+def attention_file(config: Config) -> AttentionFile:
+    """Return the file of what the user has looked at, acknowledged and knows of."""
+    return AttentionFile(state_folder(), _home(config))
+
+
+def _home(config: Config) -> Path:
+    return (config.codex_home or default_home()).expanduser().resolve()
 
 
 class _Sources:

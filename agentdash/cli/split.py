@@ -1,10 +1,12 @@
-"""`agentdash split`: open the dashboard in a tmux split."""
+"""`agentdash split`: open the dashboard in a tmux split; `agentdash back`: go to it from anywhere in tmux."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any, Final
 
 import click
@@ -75,3 +77,42 @@ def split(right: bool, size: str, close_with_pane: bool, **given: Any) -> None:
         open_split("right" if right else "below", size, command, env)
     except TmuxRefusedError as refusal:
         raise click.UsageError(str(refusal)) from refusal
+
+
+# ------------------------------------------------------------
+
+
+_NAMES: Final = ("agentdash", "agentdash.pyz")
+
+
+@click.command()
+def back() -> None:
+    """Go back to the dashboard that runs in this tmux server, also from another session.
+
+    To be bound to a key of tmux, here `prefix D`, in ~/.tmux.conf:
+
+    \b
+    bind-key D run-shell 'agentdash back'
+    """
+    from agentdash.collect.tmux.actions import TmuxRefusedError, go_back
+
+    try:
+        go_back(is_dashboard)
+    except TmuxRefusedError as refusal:
+        raise click.UsageError(str(refusal)) from refusal
+
+
+def is_dashboard(argv: Sequence[str]) -> bool:
+    """Return whether an argument vector is that of a dashboard: run as it is, or by a Python."""
+    from agentdash.cli import COMMANDS
+    from agentdash.tui.start_up import SCREENS
+
+    program, *rest = [*argv] or [""]
+    if PurePath(program).name.startswith("python"):
+        while rest and rest[0].startswith("-"):
+            rest.pop(0)  # its options, and `-m`
+        program, *rest = rest or [""]
+    if PurePath(program).name not in _NAMES:
+        return False
+    command = next((each for each in rest if each in COMMANDS), None)
+    return command is None or command in SCREENS

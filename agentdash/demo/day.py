@@ -53,6 +53,8 @@ _FIRST_PID: Final = 4_000
 """Pid of the first family's Codex; families are 100 apart."""
 _FIRST_SESSION_PID: Final = 9_000
 """Pid of the first Claude Code; these are 100 apart."""
+_SHELL_BEFORE_S: Final = 60.0
+"""For which the shell of a pane runs before a Codex is started in it."""
 _FIRST_PANE_PID: Final = 7_000
 """Pid of the first pane's shell; panes are 100 apart."""
 _HOME: Final = "/home/dev/.codex"
@@ -84,6 +86,8 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
         yield from events
         yield from _files(events, "codex")
         yield from _codex_processes(family, pid, events[0].at, end)
+        if "pane" in family:
+            yield from _pane_of_codex(family["pane"], events[0].at - _SHELL_BEFORE_S, start, pid)
         yield from _command_processes(events, pid, end, family)
         yield from _requests(family, events)
         yield from _label(family, events)
@@ -92,7 +96,9 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
     for unreadable in day["unreadable"]:
         yield _unreadable(unreadable["thread"], start + unreadable["at"])
     for number, pane in enumerate(day["pane"]):
-        yield from _pane(pane, start, _FIRST_PANE_PID + 100 * number)
+        begun, pid = start + min(map(float, pane["screens"])), _FIRST_PANE_PID + 100 * number
+        yield from _pane(pane, begun, pid)
+        yield from _screens(pane, start)
     for at in _poll_times(first, start, start + day["length"]):
         holders = {thread: pid for thread, (pid, since, until) in held.items() if since <= at < until}
         yield e.LocksSeen(at=at, holders=holders, readable=True)
@@ -236,7 +242,8 @@ def _launcher_argv(family: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _codex_processes(family: Mapping[str, Any], pid: int, begin: float, end: float) -> Iterator[e.Event]:
     """Yield the events of a family's Codex process and its launcher."""
-    codex = Process(ProcessKey(pid, begin), 1, "codex", ("codex",), agent="codex", kernel=_HOST)
+    parent = pid - 1 if "pane" in family else 1
+    codex = Process(ProcessKey(pid, begin), parent, "codex", ("codex",), agent="codex", kernel=_HOST)
     yield e.ProcessSeen(at=begin, process=codex)
     yield e.ProcessGone(at=end, key=codex.key)
     if argv := _launcher_argv(family):
@@ -307,9 +314,9 @@ def _environment(call: e.CallStarted, end: e.CallEnded | None, *, offline: bool)
 # ---------------------------------------------------------------- panes
 
 
-def _pane(pane: Mapping[str, Any], start: float, pid: int) -> Iterator[e.Event]:
-    key = PaneKey(pane.get("server", "default"), pane["id"])
-    begun = start + min(map(float, pane["screens"]))
+def _pane(pane: Mapping[str, Any], begun: float, pid: int) -> Iterator[e.Event]:
+    """Yield a pane with its tmux server, its shell and its agent, each the child of the one before."""
+    key = _key(pane)
     seen = Pane(
         key,
         session=pane["session"],
@@ -322,23 +329,9 @@ def _pane(pane: Mapping[str, Any], start: float, pid: int) -> Iterator[e.Event]:
         server_pid=pid - 1,
     )
     yield e.PaneSeen(at=begun, pane=seen)
-    yield from _pane_processes(pane, begun, pid)
-    for at, screen in pane["screens"].items():
-        lines = (_DATA / "screens" / f"{screen}.txt").read_text("utf-8").splitlines()
-        reading = read_screen(pane["agent"], lines, title=pane["title"], width=_COLUMNS, height=_LINES)
-        drawn_at = start + float(at)
-        yield e.PaneDrawn(at=drawn_at, key=key, screen=tuple(lines))
-        yield e.ScreenRead(at=drawn_at, key=key, agent=pane["agent"], **msgspec.structs.asdict(reading))
-
-
-def _pane_processes(pane: Mapping[str, Any], begun: float, pid: int) -> Iterator[e.Event]:
-    """Yield a tmux server, its shell and its agent, each the child of the one before."""
     kernel = _KERNELS[pane.get("kernel", "host")]
-    for number, name, agent in (
-        (pid - 1, "tmux: server", None),
-        (pid, "bash", None),
-        (pid + 1, pane["agent"], pane["agent"]),
-    ):
+    programs = ((pid - 1, "tmux: server", None), (pid, "bash", None), (pid + 1, pane["agent"], pane["agent"]))
+    for number, name, agent in programs:
         process = Process(
             ProcessKey(number, begun),
             ppid=1 if number < pid else number - 1,
@@ -349,6 +342,38 @@ def _pane_processes(pane: Mapping[str, Any], begun: float, pid: int) -> Iterator
             agent=agent,
         )
         yield e.ProcessSeen(at=begun, process=process)
+
+
+def _pane_of_codex(pane: Mapping[str, Any], begun: float, start: float, codex: int) -> Iterator[e.Event]:
+    """Yield the pane of a Codex, and its screens: its state is read from its rollout."""
+    number, _, _ = pane["window"].partition(":")
+    usual = {"id": f"%{100 + int(number)}", "session": "work", "title": "project", "cwd": _WORKSPACE}
+    whole = {**usual, **pane, "agent": "codex"}
+    for event in _pane(whole, begun, codex - 1):
+        if not isinstance(event, e.ProcessSeen) or event.process.pid != codex:
+            yield event
+    for at, screen in pane.get("screens", {}).items():
+        yield e.PaneDrawn(at=start + float(at), key=_key(whole), screen=tuple(_screen(screen)))
+
+
+def _screens(pane: Mapping[str, Any], start: float) -> Iterator[e.Event]:
+    """Yield the screens of a pane, and how they are read."""
+    for at, screen in pane["screens"].items():
+        lines = _screen(screen)
+        reading = read_screen(pane["agent"], lines, title=pane["title"], width=_COLUMNS, height=_LINES)
+        drawn_at = start + float(at)
+        yield e.PaneDrawn(at=drawn_at, key=_key(pane), screen=tuple(lines))
+        yield e.ScreenRead(
+            at=drawn_at, key=_key(pane), agent=pane["agent"], **msgspec.structs.asdict(reading)
+        )
+
+
+def _key(pane: Mapping[str, Any]) -> PaneKey:
+    return PaneKey(pane.get("server", "default"), pane["id"])
+
+
+def _screen(name: str) -> list[str]:
+    return (_DATA / "screens" / f"{name}.txt").read_text("utf-8").splitlines()
 
 
 # ------------------------------------------------------------

@@ -31,6 +31,12 @@ def demo_hub(speed: float = 1.0, at: float = 0.0) -> tuple[Hub, VirtualClock]:
     return Hub([ScriptedSource(_events, clock)], clock), clock
 
 
+def demo_scenes() -> list[tuple[float, str]]:
+    """Return what to look at, each from when on (unix seconds); the last one is the end."""
+    day = tomllib.loads(_DAY.read_text("utf-8"))
+    return [(day["start"].timestamp() + scene["at"], scene["says"]) for scene in day["scene"]]
+
+
 def demo_conversations(clock: Clock) -> DayConversations:
     """Return the conversations of the scripted day, as they are at the time of a clock."""
     return DayConversations(_events, clock)

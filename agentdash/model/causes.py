@@ -94,6 +94,8 @@ class Cause(NamedTuple):
     """The worst first."""
     blocks: bool = False
     """Whether the worker is blocked by it."""
+    is_known: bool = False
+    """Whether the user has marked all of it as known."""
 
     @property
     def worst(self) -> Finding:
@@ -111,9 +113,10 @@ class Cause(NamedTuple):
         return max(finding.last for finding in self.findings)
 
     @property
-    def rank(self) -> tuple[bool, int, float]:
-        """Return the sort key: what blocks, then the most severe, then the newest."""
-        return not self.blocks, SEVERITIES.index(self.worst.severity), -self.last
+    def rank(self) -> tuple[bool, bool, int, float]:
+        """Return the sort key: what is known comes last, what blocks first, then the most severe, then the
+        newest."""
+        return self.is_known, not self.blocks, SEVERITIES.index(self.worst.severity), -self.last
 
 
 def causes(worker: Worker) -> list[Cause]:
@@ -127,7 +130,10 @@ def causes(worker: Worker) -> list[Cause]:
             left = [finding for finding in left if finding not in group]
     found += [_cause(_words(finding), [finding]) for finding in left]
     blocker = _blocker(worker, found)
-    found = [cause._replace(blocks=cause is blocker) for cause in found]
+    known = frozenset(worker.known)
+    found = [
+        cause._replace(blocks=cause is blocker, is_known=known.issuperset(cause.kinds)) for cause in found
+    ]
     return sorted(found, key=lambda cause: cause.rank)
 
 

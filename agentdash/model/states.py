@@ -114,13 +114,30 @@ class Acknowledgement(msgspec.Struct, frozen=True, omit_defaults=True):
     """Digest of the fact: it may quote prompts and commands, which are not kept."""
 
 
+class KnownFinding(msgspec.Struct, frozen=True):
+    """A kind of finding that the user knows of in one directory, for as long as the policy stays the same."""
+
+    kind: str
+    """A value of `FindingKind`."""
+    directory: str
+    """That of the workers; of those of another host with its name in front."""
+    policy: str
+    """The policy configured there, in words."""
+    policy_digest: str
+    """The same whole, by which two can be compared."""
+    at: float
+    """When the user marked it (unix seconds)."""
+
+
 class Attention(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the user has looked at and acknowledged."""
+    """What the user has looked at, acknowledged, and knows of."""
 
     looked_at: float | None = None
     """When the user last looked (unix seconds), before the present look; None: never."""
     acknowledged: tuple[Acknowledgement, ...] = ()
     """At most one of a worker."""
+    known: tuple[KnownFinding, ...] = ()
+    """The newest last."""
 
     def added(self, new: Acknowledgement) -> Attention:
         """Return it with an acknowledgement, in place of that worker's last one."""

@@ -12,10 +12,11 @@ import msgspec
 from agentdash.model.activity import Activity
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
+from agentdash.model.events import SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import SourceHealth, StatePeriod
+from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import (
     HOST_NETWORK,
@@ -140,6 +141,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """States of workers below this one that need the user, worst first: `waiting-approval Pasteur`."""
     sandbox: Sandbox = Sandbox()
     pane: Pane | None = None
+    part: str = ""
+    """Of a pane with several threads: which of them it is, and whether it is in front."""
     pids: tuple[int, ...] = ()
     cwd: str | None = None
     tokens: Tokens = Tokens()
@@ -164,6 +167,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its group, as judged with what the user has looked at; None: by its state alone."""
     is_new: bool = False
     """Whether it has come to rest, or begun to wait, since the user last looked."""
+    known: tuple[str, ...] = ()
+    """The kinds of its findings that the user has marked as known."""
     started: float | None = None
     """When it began (unix seconds)."""
     git: Repository | None = None
@@ -205,8 +210,16 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def mismatch(self) -> bool:
-        """Return whether its sandbox differs from the configured one."""
-        return self.sandbox.verdict == "mismatch"
+        """Return whether its sandbox differs from the configured one in more than what the user knows of."""
+        if self.sandbox.verdict != "mismatch" or not self.known:
+            return self.sandbox.verdict == "mismatch"
+        counted = (finding for finding in self.sandbox.findings if finding.severity != "info")
+        return any(finding.kind not in self.known for finding in counted)
+
+    @property
+    def place(self) -> str:
+        """Return its directory, with its host in front if that is another one; empty if not known."""
+        return f"{self.host}:{self.cwd}" if self.host and self.cwd else self.cwd or ""
 
     def waited(self, since: float, now: float) -> float:
         """Return for how many seconds since a time its work has waited for the user (unix seconds)."""
@@ -246,7 +259,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     at: float
     workers: tuple[Worker, ...] = ()
-    sources: tuple[SourceHealth, ...] = ()
+    sources: tuple[SourceSeen, ...] = ()
     due: float | None = None
     """When the next snapshot differs even without events: a state settles, or a worker has been silent for
     too long."""
@@ -276,8 +289,8 @@ class Snapshot(msgspec.Struct, frozen=True):
         )
 
     @property
-    def failing_sources(self) -> tuple[SourceHealth, ...]:
-        """Return the sources that cannot be read; the default tmux server is none where another one runs."""
+    def failing_sources(self) -> tuple[SourceSeen, ...]:
+        """Return the sources that cannot be read: also the default tmux server, unless another one runs."""
         default = tmux_source("default")
         another = any(s.ok and s.name != default and s.name.startswith(default) for s in self.sources)
         return tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, cast
 
@@ -13,13 +13,16 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
+from agentdash.model.causes import causes
 from agentdash.model.fact import FactKind
-from agentdash.model.pane import Pane
+from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.worker import Worker
+from agentdash.replay.clock import VirtualClock
 from agentdash.tui.fleet.filter import Filter, matches
 from agentdash.tui.fleet.list import FleetList
+from agentdash.tui.fleet.screen import HINTS, FleetScreen
 from agentdash.tui.keys import HandledBy, bindings, ids
 from agentdash.tui.options import Feed, GoToPane, KeepsAttention, OnSnapshot, Options
 from agentdash.tui.primitives.footer import Footer
@@ -27,7 +30,7 @@ from agentdash.tui.primitives.spans import Tone
 from agentdash.tui.snapshot_app import SnapshotApp
 from agentdash.tui.theme import state_name
 from agentdash.tui.worker.overview import remedies
-from agentdash.tui.worker.panel import EVIDENCE, WorkerPanel
+from agentdash.tui.worker.panel import EVIDENCE, PANE, WorkerPanel
 from agentdash.tui.worker.screen import WorkerScreen
 
 # ------------------------------------------------------------
@@ -75,7 +78,7 @@ class AgentDash(SnapshotApp):
 
     TITLE = "agentdash"
     BINDINGS = bindings(*ids("app"), *ids("fleet"))
-    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "sandboxes", "textual")
+    HANDLES: ClassVar[tuple[HandledBy, ...]] = ("lines", "app", "fleet", "textual")
     """Which keys of the table it has."""
     COMMANDS = App.COMMANDS | {WorkerProvider}
 
@@ -159,6 +162,7 @@ class AgentDash(SnapshotApp):
 
     def action_past(self) -> None:
         """Show or hide past workers; with the cursor on the first of them, where it was on none."""
+        self._to_root()
         if all(row.id != self.selected_id for row in self.root.rows):
             self.selected_id = None
         self.root.toggle_past()
@@ -182,6 +186,26 @@ class AgentDash(SnapshotApp):
             self.show_message(problem or f"{worker.name} needs you again.")
         else:
             self.show_message(f"{worker.name} does not need you.")
+
+    def action_known(self) -> None:
+        """Mark the worst sandbox problem of the selected worker as known; if all are: withdraw that."""
+        if (worker := self._chosen()) is None:
+            return
+        wrong = [cause for cause in causes(worker) if cause.worst.severity != "info"]
+        left = [cause for cause in wrong if not cause.is_known]
+        if self.attention is None:
+            self.show_message("Nothing can be marked as known in a replay.")
+        elif not wrong:
+            self.show_message(f"{worker.name} has no sandbox problem.")
+        elif not left:
+            problem = self.attention.forget(worker)
+            self.show_message(problem or f"The sandbox problems of {worker.name} count again.")
+        elif not worker.place:
+            self.show_message(f"The directory of {worker.name} is not known, so nothing can be known in it.")
+        else:
+            problem = self.attention.know(worker, left[0].kinds)
+            known = f"{left[0].words} counts no more in {worker.place}, until the policy there changes"
+            self.show_message(problem or f"Known: {known}. `agentdash known` lists it.")
 
     # ---------------------------------------------------------------- look
 
@@ -294,7 +318,7 @@ class AgentDash(SnapshotApp):
         self._copied = (worker.id, number + 1)
         self.copy(found[number], f"{number + 1} of {len(found)}, ")
 
-    def action_go_to_pane(self) -> None:
+    async def action_go_to_pane(self) -> None:
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
@@ -304,15 +328,66 @@ class AgentDash(SnapshotApp):
         elif worker.pane is None:
             self.show_message(f"No tmux pane is linked to {worker.name}.")
         elif self._go_to_pane is None:
-            self.show_message(f"Cannot go to {worker.pane.key}: its tmux server is not available here.")
+            if not isinstance(self.screen, WorkerScreen):
+                await self.open_screen(WorkerScreen(self.glyphs, PANE))
+            self.action_tab_named(PANE)
+            self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane), group="go-to-pane", exclusive=True
+                self._switch_pane(self._go_to_pane, worker.pane.key, worker.part),
+                group="go-to-pane",
+                exclusive=True,
             )
 
-    async def _switch_pane(self, go_to_pane: GoToPane, pane: Pane) -> None:
+    async def _switch_pane(self, go_to_pane: GoToPane, pane: PaneKey, part: str) -> None:
         try:
-            problem = await go_to_pane(pane.key)
+            became = await go_to_pane(pane)
         except OSError as error:
-            problem = clean_line(str(error))
-        self.show_message(problem or f"Went to {pane.window}.")
+            self.show_message(clean_line(str(error)))
+        else:
+            self.show_message(f"{became} It is the {part}." if part else became)
+
+
+# ------------------------------------------------------------
+
+
+class DemoApp(AgentDash):
+    """The dashboard over a scripted day, with captions; it can be paused, and played again.
+
+    Args:
+        clock: that of the day.
+        scenes: what to look at, each from when on (unix seconds); the last one is the end.
+        attention: keeps acknowledgements while it runs.
+    """
+
+    BINDINGS = bindings("pause")
+
+    def __init__(
+        self,
+        feed: Feed,
+        clock: VirtualClock,
+        scenes: Sequence[tuple[float, str]],
+        *,
+        options: Options,
+        attention: KeepsAttention,
+    ) -> None:
+        super().__init__(feed, clock, options=options, attention=attention)
+        self.root = FleetScreen(self.glyphs, options.filters, ("pause", *HINTS))
+        self._day = clock
+        self._scenes = scenes
+        self.is_again = False
+        """Whether it was closed to be played again."""
+
+    def caption(self) -> str:
+        """Return what to look at now."""
+        begun = [says for at, says in self._scenes if at <= self._day.now()]
+        return begun[-1] if begun else ""
+
+    def action_pause(self) -> None:
+        """Pause or play; at the end, play from the beginning."""
+        if self._day.now() >= self._scenes[-1][0]:
+            self.is_again = True
+            self.exit()
+        else:
+            self._day.set(paused=not self._day.paused)
+            self.show_message("Paused; space plays on." if self._day.paused else "Playing.")

@@ -11,9 +11,9 @@ from textual.keys import Keys
 from agentdash.model.suggestions import suggest
 
 Group = Literal["Move", "Find", "Look", "Copy and go", "Time", "Past", "Program"]
-HandledBy = Literal["app", "fleet", "sandboxes", "player", "library", "lines", "textual"]
-"""What has the action: every app but the library, the dashboard, the screen of sandboxes, the replay, the
-library, the widget with the focus, Textual itself."""
+HandledBy = Literal["app", "fleet", "player", "library", "lines", "textual"]
+"""What has the action: every app but the library, the dashboard, the replay, the library, the widget with the
+focus, Textual itself."""
 _NEVER_TOGETHER: Final = ({"fleet", "library"}, {"player", "library"})
 """Handlers that are not in one app: they may have the same keys."""
 
@@ -89,6 +89,11 @@ KEYS: Final = (
         ("next-match", "n", "match", "next match",
          "To the next worker that matches the last filter; in a replay, to the next text found."),
         ("attention", "a", "attention", "next", "To the next worker that needs you."),
+        ("past", "x", "past", "all",
+         "Show also past workers, and the sandboxes that do not differ; again: hide them."),
+        ("known", "K", "known", "known",
+         "You know of its worst sandbox problem: this kind counts no more in this directory until the policy "
+         "changes. Again: the next one's, then undo."),
     ),
     *_group(
         "Find", "fleet",
@@ -96,7 +101,6 @@ KEYS: Final = (
          "Dismiss what the worker needs: it does not need you until it changes. Again: undo."),
         ("sort", "s", "sort", "sort", "Sort by attention, activity, age, tokens, cost, name in turn."),
         ("fold", "z", "fold", "fold", "Fold the worker's family, or unfold it."),
-        ("past", "x", "past", "past", "Show or hide past workers."),
     ),
     *_group(
         "Look", "app",
@@ -114,11 +118,6 @@ KEYS: Final = (
         ("copy-id", "y", "copy_id", "copy id", "Copy the worker's id."),
         ("copy-remedy", "Y", "copy_remedy", "copy remedy",
          "Copy the remedy of its worst finding for one run; once more: for good; then the next one's."),
-    ),
-    *_group(
-        "Look", "sandboxes",
-        ("all-sandboxes", "A", "all", "all",
-         "All sandboxes, also those as configured; again: those that differ."),
     ),
     *_group(
         "Time", "player",

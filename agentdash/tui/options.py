@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -13,8 +13,8 @@ from agentdash.model.worker import Snapshot, Worker
 
 OnSnapshot = Callable[[Snapshot], None]
 """Called with every snapshot, to notify a user away from the screen."""
-GoToPane = Callable[[PaneKey], Awaitable[str | None]]
-"""Makes the tmux client show a pane; returns None, or on one line why it could not."""
+GoToPane = Callable[[PaneKey], Awaitable[str]]
+"""Makes the tmux client show a pane; returns on one line what has become of it, and the way back."""
 
 
 OpenConversation = Callable[[Path], Callable[[float], Conversation]]
@@ -24,13 +24,20 @@ CopyToTmux = Callable[[str], Awaitable[str | None]]
 
 
 class KeepsAttention(Protocol):
-    """Keeps what the user has looked at and acknowledged; each method returns an error message, or None."""
+    """Keeps what the user has looked at, acknowledged and knows of; each method returns an error message, or
+    None."""
 
     def acknowledge(self, worker: Worker) -> str | None:
         """Acknowledge the present state of a worker."""
 
     def withdraw(self, worker: Worker) -> str | None:
         """Withdraw the acknowledgement of a worker."""
+
+    def know(self, worker: Worker, kinds: Sequence[str]) -> str | None:
+        """Mark these kinds of findings as known in the directory of a worker, until its policy changes."""
+
+    def forget(self, worker: Worker) -> str | None:
+        """Withdraw what is known of the findings of a worker."""
 
     def look(self, at: float) -> str | None:
         """Keep when the user last looked (unix seconds)."""

@@ -31,7 +31,7 @@ from agentdash.tui.worker.screen import WorkerScreen
 if TYPE_CHECKING:
     from agentdash.tui.snapshot_app import SnapshotApp
 
-HINTS: Final = ("back", "open", "copy-remedy", "all-sandboxes", "jump", "why", "help")
+HINTS: Final = ("back", "open", "copy-remedy", "known", "past", "jump", "why", "help")
 _CARDS_BELOW_CELLS: Final = 70
 """In a narrower list a worker takes two lines."""
 _WHY_FROM_CELLS: Final = 100
@@ -56,7 +56,12 @@ class SandboxRow(NamedTuple):
 
     worker: Worker
     causes: tuple[Cause, ...] = ()
-    """Those that are more than information, the worst first; empty: nothing is wrong."""
+    """Those that are more than information, the worst first, the known ones last; empty: nothing is wrong."""
+
+    @property
+    def differs(self) -> bool:
+        """Return whether anything is wrong that the user does not know of."""
+        return any(not cause.is_known for cause in self.causes)
 
     @property
     def configured(self) -> str:
@@ -81,7 +86,8 @@ class SandboxRow(NamedTuple):
     def why(self) -> str:
         """Return the causes in words."""
         more = _ALSO.format(len(self.causes) - 1) if len(self.causes) > 1 else ""
-        return self.causes[0].words + more if self.causes else ""
+        known = "" if self.differs else "known: "
+        return known + self.causes[0].words + more if self.causes else ""
 
     @property
     def has_fix(self) -> bool:
@@ -90,12 +96,13 @@ class SandboxRow(NamedTuple):
 
 
 def sandbox_rows(workers: Iterable[Worker]) -> list[SandboxRow]:
-    """Return a row for each worker: what blocks one first, then the most severe, those as configured last."""
+    """Return a row for each worker: what blocks one first, then the most severe, then what is known, those as
+    configured last."""
     found = (
         SandboxRow(worker, tuple(cause for cause in causes(worker) if cause.worst.severity != "info"))
         for worker in workers
     )
-    return sorted(found, key=lambda row: (not row.causes, row.causes[0].rank[:2] if row.causes else ()))
+    return sorted(found, key=lambda row: (not row.causes, row.causes[0].rank[:3] if row.causes else ()))
 
 
 def _actual(worker: Worker, cause: Cause) -> str:
@@ -210,7 +217,7 @@ class SandboxList(Choices):
         gutter = self.gutter_span(index, part, look.glyphs)
         fix = Span("Y  ", "key") if row.has_fix else Span(f"{look.glyphs.rule}  ", "rule")
         worst = row.causes[0].worst if row.causes else None
-        tone = SEVERITY_TONES[worst.severity] if worst else "muted"
+        tone = SEVERITY_TONES[worst.severity] if worst and row.differs else "muted"
         sign = f" {look.glyphs.directions[worst.direction]}" if worst else ""
         if self.item_height > 1 and part == 0:
             return (gutter, *justify((Span(row.worker.name),), (fix,), cells, mark))
@@ -247,7 +254,7 @@ class SandboxScreen(Page):
     """The workers whose sandboxes differ; on demand all."""
 
     AUTO_FOCUS = "#sandboxes"
-    BINDINGS = bindings("all-sandboxes")
+    BINDINGS = bindings("past")
 
     heading = getters.query_one("#heading", Lines)
     titles = getters.query_one("#sandbox-titles", Lines)
@@ -286,9 +293,9 @@ class SandboxScreen(Page):
             self._snapshot = view.snapshot
             self._rows = sandbox_rows(view.snapshot.workers) if view.snapshot else []
         present = [row for row in self._rows if row.worker.group is not Group.PAST]
-        shown = self._rows if self._shows_all else [row for row in present if row.causes]
+        shown = self._rows if self._shows_all else [row for row in present if row.differs]
         self.heading.show(self._heading(present, view))
-        empty = "No workers yet." if not self._rows else "No sandbox differs. A shows all."
+        empty = "No workers yet." if not self._rows else "No sandbox differs. x shows all."
         self.sandboxes.show_rows(shown, view.selected_id, view.look, empty)
         self.titles.display = bool(shown) and self.sandboxes.item_height == 1
         self.titles.show([self.sandboxes.titles()])
@@ -296,15 +303,16 @@ class SandboxScreen(Page):
 
     def _heading(self, present: Iterable[SandboxRow], view: View) -> list[Line]:
         """Return how many sandboxes differ, and why what is shown may be out of date."""
-        numbers = {"differ": 0, "as configured": 0, "unverified": 0}
+        numbers = {"differ": 0, "known": 0, "as configured": 0, "unverified": 0}
         for row in present:
             is_match = row.worker.sandbox.verdict == "match"
-            numbers["differ" if row.causes else "as configured" if is_match else "unverified"] += 1
+            rest = "known" if row.causes else "as configured" if is_match else "unverified"
+            numbers["differ" if row.differs else rest] += 1
         parts = [f"{number} {words}" for words, number in numbers.items() if number]
         banner = (Span(f" {view.banner} ", "marked"),) if view.banner else ()
         left = (*banner, Span(" SANDBOX  ", "strong"), Span(_GAP.join(parts)))
-        words = "A shows those that differ" if self._shows_all else "A shows all"
-        right = (Span(f"{words} ", "muted", "screen.all"),)
+        words = "x shows those that differ" if self._shows_all else "x shows all"
+        right = (Span(f"{words} ", "muted", "screen.past"),)
         lines = [justify(left, right, self.size.width, view.look.glyphs.ellipsis)]
         return [*lines, (Span(f" {view.feed_error}", "stuck"),)] if view.feed_error else lines
 
@@ -325,7 +333,7 @@ class SandboxScreen(Page):
         self.detail.display = bool(lines)
         self.detail.show(lines[1:])
 
-    def action_all(self) -> None:
+    def action_past(self) -> None:
         """Show all workers, or only those that differ."""
         self._shows_all = not self._shows_all
         if self._view is not None:

@@ -142,6 +142,7 @@ class SnapshotApp(BaseApp[None]):
             selected_id=self.selected_id,
             is_at_rest=self.is_at_rest,
             banner=self.options.banner,
+            caption=self.caption(),
             feed_error=self._problem(),
             conversation=self._conversation.found(self.worker),
         )
@@ -151,6 +152,10 @@ class SnapshotApp(BaseApp[None]):
                 screen.draw(view)
         if view.is_at_rest:
             self._read_session()
+
+    def caption(self) -> str:
+        """Return a sentence for the line below the header: none; a hook for subclasses."""
+        return ""
 
     def read_until(self) -> float:
         """Return the time up to which a session is shown (unix seconds); infinite: to its end."""

@@ -32,6 +32,7 @@ class View:
     is_at_rest: bool = True
     """Whether the cursor rests: while it moves on, what shows the selected worker is not drawn again."""
     banner: str | None = None
+    caption: str = ""
     feed_error: str | None = None
     """Why the snapshot may be out of date."""
     conversation: Conversation | None = None

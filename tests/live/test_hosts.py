@@ -17,7 +17,7 @@ from agentdash.config import Config, HostSettings
 from agentdash.documents.worker import worker_report
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
-from tests.live.codex import Lab, Pane
+from tests.live.codex import MENU, Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 from tests.live.ssh_hosts import Container, SshHost, agentdash_for
@@ -105,7 +105,7 @@ async def test_states_and_verdicts_are_those_of_the_hosts(
     build1, gpu2 = ssh_host("build1", asking), ssh_host("gpu2", flagged)
     pane = await asking.tui()
     pane.submit("[[ask]] go")
-    await pane.shows("Would you like to run the following command?")
+    await pane.shows(MENU)
     # over before anybody looks: who sees a command alive has more evidence than its output
     over = flagged.exec("[[work]] go", *FULL, *LEAKED)
     is_over = ("display-message", "-p", "-t", over.id, "#{pane_dead}")

@@ -175,12 +175,14 @@ async def test_jump(stage):
 
     async def go_to_pane(pane):
         visited.append(pane)
-        return "no such pane" if len(visited) == 2 else None
+        return "no such pane" if len(visited) == 2 else "Went to 1:agents."
 
     await stage.press("j", "o")
     assert "No tmux pane is linked to Lagrange" in stage.message
     await stage.press("g", "o")
-    assert "Cannot go to %1" in stage.message
+    assert "this is its screen" in stage.message
+    assert stage.app.screen.panel.open_tab == "Screen"
+    await stage.press("escape")
     stage.app._go_to_pane = go_to_pane
     await stage.press("o")
     assert (visited, stage.message) == ([PaneKey("default", "%1")], "Went to 1:agents.")

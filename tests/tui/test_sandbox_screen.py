@@ -3,6 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from agentdash.cli.attention import UserAttention
+from agentdash.demo.play import demo_hub
+from agentdash.model.causes import causes
 from agentdash.tui.app import AgentDash, Options
 from agentdash.tui.sandbox_screen import SandboxScreen, sandbox_rows
 from agentdash.tui.worker.overview import remedies
@@ -71,10 +74,10 @@ async def test_differences_only_then_all(size):
         assert "Compare the two parsers" in differ
         assert "Check the links in the docs" not in differ
         assert f"SANDBOX  {len(differ)} differ" in screen_text(app) or size[0] < 45
-        await pilot.press("A")
+        await pilot.press("x")
         await pilot.pause()
         assert app.screen.sandboxes.total == len(MINUTE.workers)
-        await pilot.press("A", "escape")
+        await pilot.press("x", "escape")
         assert app.screen is app.root
 
 
@@ -122,3 +125,28 @@ async def test_ascii_and_empty():
             await pilot.pause()
             assert words in screen_text(app)
             assert "\n".join(rows(app)).isascii()
+
+
+async def test_a_known_problem_leaves_the_list_and_comes_back():
+    hub, clock = demo_hub(at=60.0)
+    app = AgentDash(hub, clock, attention=UserAttention(hub, clock))
+    clock.set(paused=True)
+    async with app.run_test(size=(120, 36)) as pilot:
+        app.run_worker(hub.run())
+        while not app.snapshot or not app.snapshot.counts()["mismatch"]:
+            await pilot.pause(0.05)
+        await pilot.press("m")
+        await pilot.pause()
+        name, total = app.worker.name, app.screen.sandboxes.total
+        presses = sum(cause.worst.severity != "info" for cause in causes(app.worker))
+        for _ in range(presses):
+            await pilot.press("K")
+        while app.screen.sandboxes.total != total - 1:
+            await pilot.pause(0.05)
+        assert "1 known" in screen_text(app)
+        await pilot.press("x")
+        app.select_worker(next(w.id for w in app.snapshot.workers if w.name == name))
+        await pilot.pause()
+        await pilot.press("K")
+        while app.screen.heading.size and "known" in rows(app)[0]:
+            await pilot.pause(0.05)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from stat import S_IWUSR
+from stat import S_ISFIFO, S_ISSOCK, S_IWUSR
 from typing import Final
 
 import msgspec
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from agentdash import procfs
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.model.process import Kernel
+from agentdash.model.process import AwaitedInput, Kernel
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import Mount
 
@@ -34,6 +34,12 @@ from agentdash.model.state_paths import Mount
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BOOT_TIME_SAMPLES: Final = 5
 """Of which the best is taken."""
+_READING: Final[dict[AwaitedInput, tuple[str, ...]]] = {
+    "pipe": ("pipe_read", "pipe_wait"),
+    "socket": ("unix_stream_read_generic", "unix_stream_data_wait"),
+    "terminal": ("n_tty_read", "wait_woken"),
+}
+"""Ends of the kernel functions in which a thread waits for what it reads (`/proc/PID/task/TID/wchan`)."""
 _DELETED: Final = " (deleted)"
 _PTS_MAJOR: Final = 136
 """Device number of the terminals below `/dev/pts` (`Documentation/admin-guide/devices.txt`)."""
@@ -134,8 +140,18 @@ def exe(pid: int) -> str | None:
 
 
 def cwd(pid: int) -> str | None:
-    """Return the current directory."""
-    return _read_link(f"/proc/{pid}/cwd")
+    """Return the current directory, even if that was removed since."""
+    link = f"/proc/{pid}/cwd"
+    path = _read_link(link)
+    return path.removesuffix(_DELETED) if path and path.endswith(_DELETED) and _is_removed(link) else path
+
+
+def _is_removed(link: str) -> bool:
+    """Return whether the directory behind a link of `/proc` has no name any more."""
+    try:
+        return os.stat(link).st_nlink == 0
+    except OSError:
+        return True
 
 
 def terminal(pid: int) -> str | None:
@@ -166,6 +182,26 @@ def _is_written(descriptor: os.DirEntry[str]) -> bool:
         return bool(descriptor.stat(follow_symlinks=False).st_mode & S_IWUSR)
     except OSError:
         return False
+
+
+def awaited_input(pid: int) -> AwaitedInput | None:
+    """Return what the standard input of a process is, if one of its threads waits in `read` for it."""
+    try:
+        mode = os.stat(f"/proc/{pid}/fd/0").st_mode
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return None
+    kind: AwaitedInput = "pipe" if S_ISFIFO(mode) else "socket" if S_ISSOCK(mode) else "terminal"
+    return kind if any(_reads_input(f"/proc/{pid}/task/{thread}", kind) for thread in threads) else None
+
+
+def _reads_input(task: str, kind: AwaitedInput) -> bool:
+    """Return whether a thread waits in `read` for descriptor 0. Not every kernel lets others read which
+    descriptor that is (Yama)."""
+    if not _read(f"{task}/wchan").decode("ascii", "replace").endswith(_READING[kind]):
+        return False
+    call = _read(f"{task}/syscall").split()
+    return len(call) < 2 or call[1] == b"0x0"
 
 
 def io(pid: int) -> int:

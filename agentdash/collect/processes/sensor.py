@@ -35,7 +35,7 @@ from agentdash.model.events import (
     StatePathsSeen,
 )
 from agentdash.model.fleet import Fleet
-from agentdash.model.process import THREAD_VARIABLES, Kernel, Process, ProcessKey
+from agentdash.model.process import THREAD_VARIABLES, AwaitedInput, Kernel, Process, ProcessKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.state_paths import Mount, PathAccess
@@ -54,7 +54,8 @@ _SLOW_FACTS_EVERY_POLLS: Final = 4
 _WRITE_ACCESS_EVERY_POLLS: Final = 64
 """How often it is determined again whether a worker may write its state."""
 _YOUNG_S: Final = 3.0
-"""A process that is not followed is read in every poll for so long: it may yet exec something of interest."""
+"""A process that is not followed is read in every poll for so long: it may yet exec something of interest. A
+worker that reads its input for so long waits for it."""
 _UNFOLLOWED_PER_POLL: Final = 16
 """Older processes that are not followed, read in turn: finds a late exec, and reused pids."""
 _FORK_S: Final = 1.0
@@ -256,8 +257,9 @@ class ProcessSensor:
             return None
         cwd = _clean_path(system.cwd(pid)) or old.cwd
         rollouts = self._rollouts(pid, tracked)
+        awaited_input = None if rollouts else self._awaited_input(pid, tracked)
         connection = old.connection or _connection(pid, tracked)
-        changed |= connection != old.connection
+        changed |= connection != old.connection or awaited_input != old.awaited_input
         io = system.io(pid) if slow_due and tracked.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
         if not changed:
@@ -271,6 +273,7 @@ class ProcessSensor:
             io=io,
             cwd=cwd,
             rollouts=rollouts,
+            awaited_input=awaited_input,
             connection=connection,
         )
 
@@ -278,6 +281,7 @@ class ProcessSensor:
         stat = tracked.stat
         agent = tracked.agent
         argv = clean_arguments(tracked.argv)
+        rollouts = self._rollouts(pid, tracked)
         return Process(
             key=ProcessKey(pid, self._boot_time + stat.started),
             ppid=stat.ppid,
@@ -290,7 +294,8 @@ class ProcessSensor:
             kernel=system.kernel(pid),
             agent=agent.agent if agent is not None and agent.role == "worker" else None,
             once=agent is not None and agent.once,
-            rollouts=self._rollouts(pid, tracked),
+            rollouts=rollouts,
+            awaited_input=None if rollouts else self._awaited_input(pid, tracked),
             zombie=stat.zombie,
             cpu=stat.cpu,
             connection=_connection(pid, tracked),
@@ -342,6 +347,13 @@ class ProcessSensor:
             return ()
         logs = {clean_line(path) for path in system.open_files(pid) if adapter.is_session_log(path)}
         return tuple(sorted(logs))
+
+    def _awaited_input(self, pid: int, tracked: TrackedProcess) -> AwaitedInput | None:
+        """Return what a `codex exec` waits to read to its end before it begins."""
+        agent, stat = tracked.agent, tracked.stat
+        if agent is None or agent.agent != "codex" or not agent.once or stat.zombie:
+            return None
+        return system.awaited_input(pid) if self._since_boot - stat.started >= _YOUNG_S else None
 
     def _host_seen(self, at: float, *, is_readable: bool) -> HostSeen:
         kernel = system.kernel(os.getpid()) if is_readable else None

@@ -1,16 +1,20 @@
-"""What a user may request of tmux: open a split beside a pane, go to a pane, copy, read the scrollback."""
+"""What a user may request of tmux: open a split beside a pane, go to a pane and back, copy, read the
+scrollback."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Literal
 
 from agentdash.collect.tmux.command import NoAnswerError, ask
 from agentdash.collect.tmux.servers import current_pane, own_server, server_of
 from agentdash.model.pane import PaneKey
-from agentdash.model.sanitize import clean_block
+from agentdash.model.sanitize import clean_block, clean_line
 
 _SPLIT_OPTIONS: Final = {"right": "-h", "below": "-v"}
 
@@ -40,25 +44,95 @@ def split(
     _run(here.server, "split-window", *place, *variables, shlex.join(command))
 
 
-def go_to_pane(key: PaneKey) -> str | None:
+def go_to_pane(key: PaneKey) -> str:
     """Select a pane in its window and session, and switch the client that agentdash runs in to that session.
 
     Returns:
-        What is left to do where agentdash runs in no client of tmux, or None if the pane is in sight.
+        Where the client is now, and the way back, which that client shows too; or what is left to do where
+        agentdash runs in no client of tmux.
 
     Raises:
         TmuxRefusedError: the pane is gone, or on another server than the one agentdash runs in.
     """
-    here = current_pane()
-    if here is not None and here.server != key.server:
+    server = own_server()
+    if server is not None and server != key.server:
         raise TmuxRefusedError(f"{key} is on another tmux server: attach to that one to see it")
-    _run(key.server, "select-window", "-t", key.id)
-    _run(key.server, "select-pane", "-t", key.id)
-    if here is None:
+    select = ("select-window", "-t", key.id, ";", "select-pane", "-t", key.id)
+    if server is None:
+        _run(key.server, *select)
         attach = f"tmux{_server_option(key.server)} attach -t '{key.id}'"
         return f"{key} is selected, but this is no tmux client: {attach} shows it."
-    _run(key.server, "switch-client", "-t", key.id)
-    return None
+    here = current_pane()
+    origin = ("-t", here.id) if here is not None else ()
+    before = _run(server, "display-message", "-p", *origin, _PLACE).strip("\n").split("\t")
+    there = _run(server, "display-message", "-p", "-t", key.id, _PLACE).strip("\n").split("\t")
+    client = ("-c", before[3]) if before[3] else ()
+    _run(server, *select, ";", "switch-client", *client, "-t", key.id)
+    way = _way_back(before, there, _run(server, "list-keys", "-T", "prefix"))
+    with suppress(NoAnswerError):  # tmux before 3.2 shows no message for so long
+        ask(server_of(server), "display-message", *client, "-d", _MESSAGE_MS, f"{way} to agentdash")
+    return f"Went to {clean_line(there[2])}; {way} here."
+
+
+_PLACE: Final = "#{session_id}\t#{window_id}\t#{window_index}:#{window_name}\t#{client_name}\t#{prefix}"
+_MESSAGE_MS: Final = "4000"
+_BINDING: Final = re.compile(r"bind-key +(?:-r +)?-T prefix +(\S+) +(.*)")
+_BACK: Final = re.compile(r"\bagentdash.* back\b")
+
+
+def _way_back(before: Sequence[str], there: Sequence[str], keys: str) -> str:
+    """Return how to come back from a place, `C-b L goes back`: by a key that runs `agentdash back`, else by
+    the one of tmux.
+
+    Args:
+        before: where the client was, as `_PLACE` has it.
+        there: where it is now.
+        keys: the output of `list-keys -T prefix`.
+    """
+    if before[0] != there[0]:
+        usual = "switch-client -l"
+    else:
+        usual = "last-window" if before[1] != there[1] else "last-pane"
+    bound = {command.strip(): key.removeprefix("\\") for key, command in _BINDING.findall(keys)}
+    own = next((key for command, key in bound.items() if _BACK.search(command)), None)
+    key = own or bound.get(usual)
+    return f"{before[4]} {key} goes back" if key else "`agentdash back` goes back"
+
+
+def go_back(is_dashboard: Callable[[Sequence[str]], bool]) -> str:
+    """Go to the pane of this tmux server in which a dashboard runs: of several, the one started last.
+
+    Args:
+        is_dashboard: whether the program of an argument vector is one.
+
+    Returns:
+        As `go_to_pane`.
+
+    Raises:
+        TmuxRefusedError: not inside tmux, or no dashboard runs in this server.
+    """
+    if sys.platform == "linux":
+        from agentdash.collect.processes import linux as system  # noqa: PLC0415 - `o` does without
+    else:
+        from agentdash.collect.processes import portable as system  # noqa: PLC0415 - likewise
+
+    if (server := own_server()) is None:
+        raise TmuxRefusedError("not inside tmux: there is no pane to go back to")
+    listed = _run(server, "list-panes", "-a", "-F", "#{pane_pid} #{pane_id}").split()
+    panes = dict(zip(map(int, listed[::2]), listed[1::2], strict=True))
+    found: list[tuple[float, str]] = []
+    for pid in system.pids():
+        if not is_dashboard(system.argv(pid)) or (stat := system.stat(pid)) is None:
+            continue
+        ancestor, started = pid, stat.started
+        while ancestor not in panes and stat is not None and stat.ppid > 0:
+            ancestor = stat.ppid
+            stat = system.stat(ancestor)
+        if ancestor in panes:
+            found.append((started, panes[ancestor]))
+    if not found:
+        raise TmuxRefusedError("no dashboard runs in this tmux server")
+    return go_to_pane(PaneKey(server, max(found)[1]))
 
 
 def _server_option(label: str) -> str:
@@ -68,9 +142,9 @@ def _server_option(label: str) -> str:
     return f" {label}" if label.startswith("-L ") else f" -S {label}"
 
 
-def _run(server: str, *command: str) -> None:
+def _run(server: str, *command: str) -> str:
     try:
-        ask(server_of(server), *command)
+        return ask(server_of(server), *command)
     except NoAnswerError as error:
         raise TmuxRefusedError(str(error)) from error
 

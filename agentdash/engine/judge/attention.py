@@ -7,11 +7,24 @@ does not need the user until it changes.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import msgspec
+
 from agentdash.model.fact import Fact, FactKind
-from agentdash.model.states import NEEDS_YOU, Acknowledgement, Group, State, fact_digest, group_of_state
-from agentdash.model.worker import Assessment
+from agentdash.model.policy import Policy
+from agentdash.model.states import (
+    NEEDS_YOU,
+    Acknowledgement,
+    Group,
+    KnownFinding,
+    State,
+    fact_digest,
+    group_of_state,
+)
+from agentdash.model.worker import Assessment, Worker
 
 _NEVER_LOOKED_S: Final = 3_600.0
 """Without any earlier look: what ended within so long is not past yet. A meeting, a lunch break."""
@@ -73,3 +86,32 @@ def _is_acknowledged(assessment: Assessment, known: Acknowledgement | None) -> b
     if known is None or known.state is not assessment.state or (assessment.since or 0.0) > known.at:
         return False
     return assessment.fact is None or not known.fact or known.fact == fact_digest(assessment.fact)
+
+
+# ------------------------------------------------------------
+# Findings that the user knows of
+
+
+def known_findings(worker: Worker, kinds: Iterable[str], at: float) -> list[KnownFinding]:
+    """Return these kinds of findings as known in the directory of a worker, under its policy.
+
+    Args:
+        at: when the user marked them (unix seconds).
+    """
+    policy = worker.sandbox.configured
+    words, digest = policy.brief() if policy else "", _policy_digest(policy)
+    return [KnownFinding(kind, worker.place, words, digest, at) for kind in dict.fromkeys(kinds)]
+
+
+def known_kinds(worker: Worker, known: Iterable[KnownFinding]) -> tuple[str, ...]:
+    """Return the kinds of a worker's findings that the user knows of."""
+    if not worker.sandbox.findings or not worker.place:
+        return ()
+    here = [each for each in known if each.directory == worker.place]
+    digest = _policy_digest(worker.sandbox.configured) if here else ""
+    kinds = {each.kind for each in here if each.policy_digest == digest}
+    return tuple(dict.fromkeys(each.kind for each in worker.sandbox.findings if each.kind in kinds))
+
+
+def _policy_digest(policy: Policy | None) -> str:
+    return hashlib.blake2b(msgspec.json.encode(policy), digest_size=6).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from msgspec.structs import replace
@@ -238,7 +239,8 @@ def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str
 def link_nested_workers(
     fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
 ) -> dict[ProcessKey, str]:
-    """Return the thread that each nested worker CLI belongs to.
+    """Return the thread that each nested worker CLI belongs to; empty for one that waits for its standard
+    input, wherever it was started.
 
     One that runs a thread of its own is left out: that thread is a worker already.
     """
@@ -246,7 +248,8 @@ def link_nested_workers(
         occupant.key for occupant in fleet.occupants.values() if occupant.gone_at is None
     }
     for runs in owners.values():
-        busy |= {wrapper.key for wrapper in _wrappers(fleet, tree, runs)}
+        process = fleet.processes.get(runs.key) if runs.key else None
+        busy |= {wrapper.key for wrapper in _wrappers(process, tree)} if process is not None else set()
     found: dict[ProcessKey, str] = {}
     for process in fleet.processes.values():
         env = process.env or {}
@@ -259,16 +262,17 @@ def link_nested_workers(
             continue
         if is_below(process, thread, owners.get(thread), tree) and _is_outermost(process, thread, tree):
             found[process.key] = thread
+    for process in fleet.processes.values():
+        if process.awaited_input is not None and not process.zombie:
+            whole = [process.key, *(wrapper.key for wrapper in _wrappers(process, tree))]
+            if busy.isdisjoint(whole) and found.keys().isdisjoint(whole):
+                found[whole[-1]] = ""
     return found
 
 
-def _wrappers(fleet: FleetView, tree: ProcessTree, owner: ThreadOwner) -> Iterator[Process]:
-    """Yield the processes of the same worker CLI above the owner of a thread: Node runs Codex' program."""
-    process = fleet.processes.get(owner.key) if owner.key else None
-    for parent in tree.above(process) if process is not None else ():
-        if process is None or parent.agent != process.agent:
-            return
-        yield parent
+def _wrappers(process: Process, tree: ProcessTree) -> Iterator[Process]:
+    """Yield the processes of the same worker CLI above one: Node runs Codex' program."""
+    return takewhile(lambda parent: parent.agent == process.agent, tree.above(process))
 
 
 def link_nested_threads(

@@ -175,7 +175,7 @@ _NETWORK_WORDS: Final = {Network.ON: "+net", Network.MEDIATED: "+proxy"}
 def sandbox_words(worker: Worker) -> str:
     """Return what is wrong with a sandbox in a few words; if nothing is, the configured policy."""
     if worker.mismatch:
-        found = causes(worker)
+        found = [cause for cause in causes(worker) if not cause.is_known]
         differing = (cause for cause in found if cause.worst.kind not in DENIAL_KINDS)
         cause = next(differing, found[0] if found else None)
         return cause.words if cause else "differs"

@@ -135,6 +135,8 @@ class Header(Lines):
                 view.snapshot, view.look, cells, numbers=self._numbers, banner=view.banner, spent=self._spent
             )
         ]
+        if view.caption:
+            lines += paragraph(view.caption, cells - 1, "strong", indent=1, cap=3)
         if view.feed_error:
             lines += paragraph(view.feed_error, cells - 1, "stuck", indent=1, cap=2)
         self.show(lines)

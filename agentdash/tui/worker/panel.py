@@ -21,8 +21,9 @@ from agentdash.tui.worker.conversation import READING_TABS, absent_lines, conver
 from agentdash.tui.worker.evidence import evidence_tab
 from agentdash.tui.worker.overview import overview
 
+PANE: Final = "Screen"
 EVIDENCE: Final = "Evidence"
-TABS: Final = ("Overview", "Talk", "Commands", "Changes", "Screen", EVIDENCE)
+TABS: Final = ("Overview", "Talk", "Commands", "Changes", PANE, EVIDENCE)
 _BRIEF_BELOW_LINES: Final = 16
 """In a lower panel a sandbox as configured is a sentence, and no table."""
 _MARK_CELLS: Final = 2

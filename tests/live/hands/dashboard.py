@@ -19,7 +19,7 @@ UNCOVERED = lacks("╭")
 ON_WORKER = shows("d dismiss  y copy id")
 WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
-SANDBOXES = shows("  A shows ")
+SANDBOXES = shows("  x shows ")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
 """The newest line of a timeline."""
@@ -230,8 +230,8 @@ IN_SANDBOXES: Walk = (
     ("g", on_sandbox("[[denied]] go")),
     ("j", lambda hands: not on_sandbox("[[denied]] go")(hands)),
     ("k", on_sandbox("[[denied]] go")),
-    ("A", shows("A shows those that differ", "as configured")),
-    ("A", shows("A shows all")),
+    ("x", shows("x shows those that differ", "as configured")),
+    ("x", shows("x shows all")),
     *opened("enter", WHY, SANDBOXES),
     *opened("w", WHY, SANDBOXES),
     *opened("?", HELP, UNCOVERED),

@@ -1,0 +1,46 @@
+"""The demo tells who needs you, whose sandbox is wrong, and what to do; then it says that it has ended."""
+
+import asyncio
+
+from agentdash.cli.attention import UserAttention
+from agentdash.demo.play import demo_hub, demo_scenes
+from agentdash.tui.app import DemoApp
+from agentdash.tui.fleet.rows import Order, arrange
+from agentdash.tui.options import Options
+from agentdash.tui.theme import UNICODE
+from agentdash.tui.worker.overview import remedies
+
+from .rendering import screen_text
+
+
+def demo(at):
+    hub, clock = demo_hub(at=at)
+    user = UserAttention(hub, clock)
+    return hub, clock, DemoApp(hub, clock, demo_scenes(), options=Options(banner="DEMO"), attention=user)
+
+
+def test_for_half_a_minute_the_first_worker_has_a_pane_a_finding_and_a_remedy():
+    for second in range(1, 30, 4):
+        hub, _ = demo_hub(at=second)
+        snapshot = asyncio.run(hub.once())
+        first = arrange(snapshot.workers, Order(), UNICODE.tree)[0]
+        worker = next(each for each in snapshot.workers if each.id == first.id)
+        assert worker.name.startswith("Run the smoke check")
+        assert worker.needs_you
+        assert worker.pane.window == "1:smoke"
+        assert "denied-filesystem" in {finding.kind for finding in worker.sandbox.findings}
+        assert remedies(worker)[0].startswith("codex -c")
+        assert any("kanban" in line for line in worker.pane.screen)
+
+
+async def test_each_scene_has_its_caption_and_the_end_can_be_played_again():
+    begin = demo_scenes()[0][0]
+    for at, says in demo_scenes():
+        hub, clock, app = demo(at - begin + 1)
+        async with app.run_test(size=(120, 36)) as pilot:
+            app.run_worker(hub.run())
+            await pilot.pause()
+            assert says in screen_text(app)
+            await pilot.press("space")
+            assert app.is_again or clock.paused
+    assert app.is_again

@@ -1,0 +1,97 @@
+"""Sandbox problems that the user knows of: in one directory, until the policy there changes."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+
+from agentdash.cli import app as command_line
+from agentdash.cli.attention import UserAttention
+from agentdash.demo.play import demo_hub
+from agentdash.engine.judge.attention import known_findings, known_kinds
+from agentdash.model.causes import causes
+from agentdash.model.policy import Network
+from agentdash.model.worker import Sandbox, Worker
+from agentdash.store.attention import AttentionFile, AttentionSource
+from agentdash.tui.sandbox_screen import sandbox_rows
+
+AT = 1_795_204_860.0
+
+
+def worker_of(name: str, second: float = 60.0) -> Worker:
+    hub, _ = demo_hub(at=second)
+    return next(each for each in asyncio.run(hub.once()).workers if each.name.startswith(name))
+
+
+@pytest.mark.parametrize(
+    ("change", "is_known"),
+    [
+        ({}, True),
+        ({"id": "another", "name": "another"}, True),
+        ({"cwd": "/home/dev/other"}, False),
+        ({"cwd": "/home/dev/project/below"}, False),
+        ({"cwd": None}, False),
+        ({"host": "build"}, False),
+    ],
+)
+def test_what_is_known_counts_for_all_workers_of_one_directory(change: dict, is_known: bool) -> None:
+    worker = worker_of("Compare")
+    known = known_findings(worker, causes(worker)[0].kinds, AT)
+    assert bool(known_kinds(replace(worker, **change), known)) is is_known
+
+
+def test_another_policy_or_another_kind_is_not_known() -> None:
+    worker = worker_of("Compare")
+    kinds = causes(worker)[0].kinds
+    known = known_findings(worker, kinds, AT)
+    assert known_kinds(worker, known_findings(worker, ["tmux-escape"], AT)) == ()
+    policy = worker.sandbox.configured
+    for changed in (replace(policy, network=Network.ON), replace(policy, approval="untrusted"), None):
+        sandbox: Sandbox = replace(worker.sandbox, configured=changed)
+        assert known_kinds(replace(worker, sandbox=sandbox), known) == ()
+
+
+def test_known_problems_do_not_count_until_they_are_withdrawn(tmp_path: Path) -> None:
+    """In the header, on the screen of sandboxes and in the hub of another dashboard; the verdict stays."""
+    file = AttentionFile(tmp_path, Path("/home"))
+    hub, clock = demo_hub(at=60.0)
+    before = asyncio.run(hub.once())
+    worker = next(each for each in before.workers if each.name.startswith("Compare"))
+    user = UserAttention(hub, clock, file)
+    for cause in causes(worker):
+        assert user.know(worker, cause.kinds) is None
+    other, _ = demo_hub(at=60.0)
+    other.take(asyncio.run(AttentionSource(file, clock).poll(other.fleet)))
+    after = asyncio.run(other.once())
+    now = next(each for each in after.workers if each.id == worker.id)
+    assert (now.mismatch, now.sandbox.verdict) == (False, "mismatch")
+    assert after.counts()["mismatch"] < before.counts()["mismatch"]
+    row = next(row for row in sandbox_rows([now]))
+    assert (row.differs, row.why.partition(" ")[0]) == (False, "known:")
+    assert user.forget(now) is None
+    assert file.read().known == ()
+
+
+def test_the_command_lists_and_undoes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    file = AttentionFile(tmp_path / "state" / "agentdash", tmp_path)
+    worker = worker_of("Compare")
+    file.change(
+        lambda now: replace(now, known=tuple(known_findings(worker, ["tmux-escape", "label-wrong"], AT)))
+    )
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(command_line, ["known", *arguments])
+        return done.exit_code, done.output
+
+    code, listed = run()
+    assert code == 0
+    assert "1  tmux-escape in /home/dev/project under workspace, no network, since" in listed
+    assert run("--undo", "3")[0] == 2
+    assert "label-wrong in /home/dev/project" in run("--undo", "2")[1]
+    assert [each.kind for each in file.read().known] == ["tmux-escape"]
+    assert "counts again" in run("--undo", "1")[1]
+    assert "Nothing is marked" in run()[1]
