@@ -15,8 +15,7 @@ import pytest
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote import link as link_module
 from agentdash.collect.remote.carrier import CarrierError, carrier, destination, engine_of
-from agentdash.collect.remote.link import Link
-from agentdash.collect.remote.source import RemoteSource
+from agentdash.collect.remote.link import Link, RemoteSource
 from agentdash.config import HostSettings
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
