@@ -192,12 +192,13 @@ class LogFollower:
         hidden = tuple(f"{folder}/" for folder in self.unreadable)
         for key in self._logs.keys() - found.keys():
             if not self._logs[key].path.startswith(hidden):
-                log = self._logs.pop(key)
-                if log.emitted:
-                    yield FileVanished(Path(log.path))
+                gone = self._logs.pop(key)
+                if gone.emitted:
+                    yield FileVanished(Path(gone.path))
         for key, (path, stat) in found.items():
-            log = self._logs.setdefault(key, LogFile(path, self._limits))
-            if log.path != path:
+            if (log := self._logs.get(key)) is None:
+                self._logs[key] = LogFile(path, self._limits)
+            elif log.path != path:
                 if not log.is_same_file(path, stat):
                     log.restart()
                 log.path = path
