@@ -51,7 +51,7 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
         sources.append(ScreenReadingSource(clock))
     if config.hosts:
         from agentdash.collect.remote.carrier import carrier
-        from agentdash.collect.remote.source import RemoteSource
+        from agentdash.collect.remote.link import RemoteSource
 
         carriers = [carrier(name, each, config.ssh_config) for name, each in config.hosts.items()]
         sources.append(RemoteSource(carriers, clock))

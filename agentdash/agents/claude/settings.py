@@ -38,6 +38,8 @@ _MANAGED: Final = (
 )
 _PLATFORM: Final = "macos" if sys.platform == "darwin" else "linux"
 """Its name in `sandbox.enabledPlatforms`."""
+_SCRUB: Final = "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"
+"""A variable that puts commands into a sandbox whatever the settings say (2.1.197 to 2.1.332)."""
 _SKIP_PERMISSIONS: Final = "--dangerously-skip-permissions"
 _BYPASS: Final = "bypassPermissions"
 
@@ -105,6 +107,8 @@ class ClaudeRequests:
         if home is None or not cwd:
             return None
         found = read_request(parse_arguments(process.argv), home, cwd, root)
+        if (process.env or {}).get(_SCRUB, "").lower() in ("1", "true", "yes", "on"):
+            found = _scrubbed(found)
         version = thread.version if thread is not None else None
         found = msgspec.structs.replace(found, rules_of=stand_in(version, LAST_VERSION))
         # it may write its settings itself as it starts (2.1.197), before the session begins
@@ -198,6 +202,20 @@ def requested(arguments: Arguments, files: Sequence[_File], *, home: str, cwd: s
         ),
         is_fixed=arguments.is_printing,
     )
+
+
+def _scrubbed(found: Requested) -> Requested:
+    """Return a request in an environment that turns the sandbox on: which one is not known, if the settings
+    ask for none."""
+    if found.policy.filesystem is not Filesystem.UNRESTRICTED:
+        return found
+    words = f"{_SCRUB} puts commands into a sandbox"
+    origins = [origin for origin in found.origins if origin.field is not RequestField.FILESYSTEM]
+    over = [o.text for o in found.origins if o not in origins and o.layer is not RequestLayer.DEFAULT]
+    words = f"{words}, over {over[0]}" if over else words
+    origin = RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.ENVIRONMENT, text=words)
+    policy = Policy(approval=found.policy.approval)
+    return msgspec.structs.replace(found, policy=policy, origins=(*origins, origin))
 
 
 # ---------------------------------------------------------------- files

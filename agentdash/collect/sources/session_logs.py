@@ -169,7 +169,7 @@ class SessionLogSource:
 
     def _events(self, change: Change) -> list[Event]:
         now = self._clock.now()
-        path = change.new if isinstance(change, FileMoved) else change.path
+        path = change.path
         thread = self._thread_id(path)
         if thread is None:  # a directory that cannot be listed
             return [self._health()]

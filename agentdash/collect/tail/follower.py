@@ -68,10 +68,9 @@ _FILL_AFTER_S: Final = 2.0
 
 
 class FileMoved(msgspec.Struct, frozen=True):
-    """The log has another path. If it is read from another file now, a `FileGrown` with `reset` follows."""
+    """The log has this path now. If it is read from another file, a `FileGrown` with `reset` follows."""
 
-    old: Path
-    new: Path
+    path: Path
 
 
 class FileVanished(msgspec.Struct, frozen=True):
@@ -193,17 +192,18 @@ class LogFollower:
         hidden = tuple(f"{folder}/" for folder in self.unreadable)
         for key in self._logs.keys() - found.keys():
             if not self._logs[key].path.startswith(hidden):
-                log = self._logs.pop(key)
-                if log.emitted:
-                    yield FileVanished(Path(log.path))
+                gone = self._logs.pop(key)
+                if gone.emitted:
+                    yield FileVanished(Path(gone.path))
         for key, (path, stat) in found.items():
-            log = self._logs.setdefault(key, LogFile(path, self._limits))
-            if log.path != path:
+            if (log := self._logs.get(key)) is None:
+                self._logs[key] = LogFile(path, self._limits)
+            elif log.path != path:
                 if not log.is_same_file(path, stat):
                     log.restart()
-                old, log.path = log.path, path
+                log.path = path
                 if log.emitted:
-                    yield FileMoved(Path(old), Path(path))
+                    yield FileMoved(Path(path))
 
     def _known_paths(self, paths: list[str]) -> set[str]:
         """Return those of the files to read that need not be read; after the first sweep none."""
