@@ -31,7 +31,7 @@ def main(version: str) -> None:
     if re.fullmatch(r"\d+\.\d+\.\d+", version) is None:
         raise SystemExit(f"invalid version {version!r}: use MAJOR.MINOR.PATCH")
     today = datetime.now(UTC).date().isoformat()
-    replace_once(ROOT / "CHANGELOG.md", r"^## Unreleased$", rf"## Unreleased\n\n## {version}, {today}")
+    replace_once(ROOT / "CHANGELOG.md", rf"^## {re.escape(version)}, unreleased$", f"## {version}, {today}")
     replace_once(ROOT / "agentdash" / "__init__.py", r'^__version__ = ".*"$', f'__version__ = "{version}"')
 
 

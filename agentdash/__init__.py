@@ -1,3 +1,3 @@
-"""agentdash: what every coding agent is doing, why, and in which sandbox."""
+"""agentdash: what each coding agent is doing, whether it needs you, and in which sandbox."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

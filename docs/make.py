@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
+from agentdash.agents.knowledge import knowledge_table
 from agentdash.cli import app
 from agentdash.config import default_text
 from agentdash.report.schemas import DOCUMENTS, schema
@@ -20,16 +21,28 @@ from agentdash.tui.keys import GROUPS, KEYS
 from man.make import commands_of
 
 PAGES = Path(__file__).parent / "pages" / "reference"
+_SHARED = {
+    "fleet": ("codex_home", "socket_names", "socket_paths", "no_tmux", "everything"),
+    "host": ("hosts", "containers", "carriers", "ssh_config", "no_hosts"),
+}
+"""Options that many commands have: the page has them once."""
 
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
     return {
+        "agents.md": agents(),
         "commands.md": commands(),
         "keys.md": keys(),
         "options.md": options(),
         "documents.md": documents(),
     }
+
+
+def agents() -> str:
+    """Return the page of the agents, and how well each is known."""
+    about = "What is read of each agent, and the versions that this was tested on."
+    return f"# Agents\n\n{about}\n\n{knowledge_table()}\n"
 
 
 def commands() -> str:
@@ -38,6 +51,11 @@ def commands() -> str:
     parts = [
         "# Commands\n\n`agentdash COMMAND --help` prints the same. Exit codes are those of the"
         " [table](../headless.md#exit-codes), where a command names no others.",
+        *(
+            f"## {group.capitalize()} options\n\n"
+            + _table(_options([each for each in app.params if each.name in names], context))
+            for group, names in _SHARED.items()
+        ),
         _command("agentdash", app, context),
     ]
     for name, command in commands_of(app, context):
@@ -52,9 +70,18 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
     parts = [f"## `{name}`", f"```text\n{name} {usage}\n```", text]
     if examples:
         parts.append("```text\n" + examples + "\n```")
-    if rows := list(_options(command, context)):
-        parts.append("\n".join(["| option | |", "|---|---|", *rows]))
+    own = command.params
+    for group, names in _SHARED.items():
+        if set(names) <= {each.name for each in own}:
+            parts.append(f"With the [{group} options](#{group}-options).")
+            own = [each for each in own if each.name not in names]
+    if rows := list(_options(own, context)):
+        parts.append(_table(rows))
     return "\n\n".join(parts)
+
+
+def _table(rows: Iterable[str]) -> str:
+    return "\n".join(["| option | does |", "|---|---|", *rows])
 
 
 def _help(command: click.Command) -> tuple[str, str]:
@@ -64,8 +91,8 @@ def _help(command: click.Command) -> tuple[str, str]:
     return "\n\n".join(_escaped(block) for block in paragraphs), examples.strip("\n")
 
 
-def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    for parameter in command.params:
+def _options(parameters: Iterable[click.Parameter], context: click.Context) -> Iterator[str]:
+    for parameter in parameters:
         record = parameter.get_help_record(context)
         if record is not None:
             yield f"| `{record[0].replace('|', chr(92) + '|')}` | {_escaped(' '.join(record[1].split()))} |"

@@ -45,6 +45,9 @@ class IdentifyTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Subcommands that make it neither."""
     once: frozenset[str] = frozenset()
     """Arguments that give it one task, with which it ends."""
+    tools: frozenset[str] = frozenset()
+    """The names under which its program is another one. Where they are known, it is recognized under any
+    other name (a symbolic link)."""
 
     def role(self, args: Sequence[str]) -> Role:
         """Return the role that the first known subcommand among the arguments sets; without any it is a

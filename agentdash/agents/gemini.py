@@ -8,17 +8,16 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.chat_files import ChatFacts, ChatFiles, token_counts
+from agentdash.agents.chats import ChatFacts, ChatFiles, token_counts
 from agentdash.agents.gemini_settings import GEMINI, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
-from agentdash.model.sanitize import clean_line
-from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from agentdash.model.times import parse_iso
+from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_REGISTRY_BYTES: Final = 1 << 20
 _CANCELLED: Final = "Request cancelled."
-_any: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class _Registry(msgspec.Struct):
@@ -28,8 +27,8 @@ class _Registry(msgspec.Struct):
 _registry: Final = JsonDecoder(_Registry)
 
 
-class GeminiChatParser(ChatFacts):
-    """Parses a chat of Gemini CLI."""
+class GeminiFacts(ChatFacts):
+    """The facts of a chat of Gemini CLI."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,41 +36,36 @@ class GeminiChatParser(ChatFacts):
         """Tokens without those of the newest answer, which may be repeated."""
         self._last = ""
 
-    def feed(self, line: bytes) -> None:
+    def add(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages are ignored."""
-        try:
-            record = _any.decode(line)
-        except (msgspec.DecodeError, RecursionError):
-            return
+        at = parse_iso(str(record.get("timestamp")))
         match record.get("type"):
             case "user":
-                prompt = prompt_text(record.get("content"))
-                if prompt is not None:
-                    self.begin(prompt, record)
+                if (prompt := prompt_text(record.get("content"))) is not None:
+                    self.begin(prompt, at)
             case "gemini":
+                self.set_turn(None, at)
                 self._answer(record)
             case "error":
-                self.set_turn("failed", record, str(record.get("content") or ""))
-            case "info":
-                if record.get("content") == _CANCELLED:
-                    self.set_turn("interrupted", record)
+                self.set_turn("failed", at, record.get("content") or "")
+            case "info" if record.get("content") == _CANCELLED:
+                self.set_turn("interrupted", at)
 
     def _answer(self, record: dict[str, Any]) -> None:
-        self.set_turn(None, record)
-        self.model = clean_line(str(record.get("model") or "")) or self.model
+        self.set_model(record.get("model"))
         tools = record.get("toolCalls")
         for call in tools if isinstance(tools, list) else ():
             if isinstance(call, dict):
-                self.add_tool(call.get("name"), call.get("args"))
-        if (usage := _gemini_usage(record.get("tokens"))) is None:
+                self.set_tool(call.get("name"), call.get("args"))
+        if (usage := _usage(record.get("tokens"))) is None:
             return
         ident = str(record.get("id"))
-        if ident != self._last:
-            self._before = self.usages
-            self._last = ident
+        if ident == self._last:
+            self.usages = self._before
+        self._before = self.usages
+        self._last = ident
         self.context = usage.prompt
-        new = ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt)
-        self.usages = merged_usage((*self._before, new))
+        self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
 
 
 def prompt_text(content: object) -> str | None:
@@ -84,7 +78,7 @@ def prompt_text(content: object) -> str | None:
     return " ".join(texts) if texts else None
 
 
-def _gemini_usage(tokens: object) -> TokenUsage | None:
+def _usage(tokens: object) -> TokenUsage | None:
     if not isinstance(tokens, dict):
         return None
     counts = token_counts(tokens)
@@ -95,9 +89,6 @@ def _gemini_usage(tokens: object) -> TokenUsage | None:
         output=counts.get("output", 0) + counts.get("thoughts", 0),
         reasoning=counts.get("thoughts", 0),
     )
-
-
-# ---------------------------------------------------------------- places
 
 
 def gemini_chats(process: Process) -> Path | None:
@@ -113,13 +104,10 @@ def gemini_chats(process: Process) -> Path | None:
     return Path(home, "tmp", name, "chats") if name and "/" not in name and name != ".." else None
 
 
-GEMINI_CHATS: Final = ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
-
-
 class GeminiAdapter(Adapter):
     """Gemini CLI."""
 
-    session_files = GEMINI_CHATS
+    session_files = ChatFiles(gemini_chats, "session-*.jsonl", GeminiFacts)
     request_reader = GeminiRequests(GEMINI)
 
 

@@ -1,7 +1,7 @@
 """Identify the worker CLI that a process is, by its argument vector and the `[identify]` tables of
 `agents/*.toml`.
 
-The first argument decides, not the executable: Codex's sandbox helper is the `codex` binary under another
+The first argument decides before the executable: Codex's sandbox helper is the `codex` binary under another
 name. Programs run by an interpreter (`node .../bin/codex`, `python -m aider`, a shell script) are looked up
 by their script, or by the npm package it lies in.
 
@@ -38,11 +38,12 @@ def identify(argv: Sequence[str], exe: str | None = None) -> Identity | None:
 
     Args:
         argv: its argument vector; empty (a zombie, another user's process) identifies nothing.
-        exe: the path of its executable, which counts only as an interpreter's.
+        exe: the path of its executable: an interpreter's, or that of a CLI that was started under another
+            name (a symbolic link), where all names are known under which it is another program.
     """
     if not argv:
         return None
-    if (agent := _lookup(argv[0])) is not None:
+    if (agent := _lookup(argv[0]) or _renamed(argv[0], exe or "")) is not None:
         return _identity(agent, argv[1:])
     if (interpreter := _interpreter(argv[0]) or _interpreter(exe or "")) is None:
         return None
@@ -99,6 +100,13 @@ def _lookup(path: str) -> str | None:
     if package and (agent := by_package.get("/".join(package[: 2 if package[0].startswith("@") else 1]))):
         return agent
     return next((agent for place, agent in by_place if place in path), None)
+
+
+def _renamed(name: str, exe: str) -> str | None:
+    """Return the agent whose program runs under a name that is not its own, and not that of another tool."""
+    agent = _index()[0].get(exe.rpartition("/")[2])
+    tools = identify_table(agent).tools if agent is not None else ()
+    return agent if tools and name.rpartition("/")[2] not in tools else None
 
 
 @cache

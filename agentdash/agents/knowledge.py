@@ -1,6 +1,6 @@
 """How well each worker CLI is known: the `[known]` tables of `agents/*.toml`, and which version is installed.
 
-The README's table and `agentdash doctor` are made from these.
+The documentation's table and `agentdash doctor` are made from these.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def screen_versions(agent: str) -> tuple[str, ...]:
 
 
 def knowledge_table() -> str:
-    """Return the table of the README (Markdown): the CLIs that are known best first."""
+    """Return the documentation's table (Markdown): the CLIs that are known best first."""
     rows = [
         f"| {known.name} | {_screens(agent, known)} | {known.sessions} | {known.sandbox} |"
         for agent, known in sorted(knowledge().items(), key=_rank)

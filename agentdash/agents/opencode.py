@@ -1,67 +1,47 @@
-"""The adapter of OpenCode: its sessions, and its permission rules."""
+"""The adapter of OpenCode: its sessions. It has no sandbox: its permissions are questions."""
 
 from __future__ import annotations
 
 import os
-import posixpath
+import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from agentdash.agents.adapter import Adapter, RequestReader, UnreadableSessionError
-from agentdash.agents.chat_files import is_same_place
-from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated
-from agentdash.agents.sqlite_files import FileStamp, database_stamp, open_database
-from agentdash.model.chat import Chat
+from agentdash.agents.chats import ChatFacts, Chats, Followed, clean_text, decoded, is_same_place, seen_chat
+from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.model.events import SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
-from agentdash.model.process import Process, ProcessKey
+from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
-from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
 from agentdash.model.times import possible_time
 from agentdash.model.tokens import ModelUsage, TokenUsage
 
-_INTERVAL_S: Final = 0.5
-"""Between two readings for one process."""
-_MAX_TEXT_CHARS: Final = 200
 _CLOCK_TOLERANCE_MS: Final = 1_000
-_NEWEST: Final = 12
-"""Messages that are read, in which the newest tool is looked for."""
 _BY_ID: Final = "SELECT * FROM session WHERE id = ?"
 _BY_DIRECTORY: Final = (
     "SELECT * FROM session WHERE directory = ? AND parent_id IS NULL AND time_updated >= ? LIMIT 2"
 )
 _MESSAGES: Final = (
-    "SELECT id, substr(data, 1, 100000) FROM message WHERE session_id = ?"
+    "SELECT id, substr(data, 1, 100000) AS data FROM message WHERE session_id = ?"
     " ORDER BY time_created DESC, id DESC LIMIT 12"
 )
-_PARTS: Final = (
-    f"SELECT substr(data, 1, 100000) FROM part WHERE message_id IN ({', '.join('?' * _NEWEST)})"  # noqa: S608
-    " ORDER BY id DESC LIMIT 60"
+_PROMPT: Final = (
+    "SELECT substr(data, 1, 100000) AS data FROM part WHERE message_id ="
+    " (SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT 1) ORDER BY id LIMIT 10"
 )
-_OBJECTS: Final = ("command", "filePath", "path", "pattern", "url", "description")
-"""Arguments of tools that say what they are called for, the most telling first."""
-_any: Final = msgspec.json.Decoder(dict[str, Any])
+_PARTS: Final = (
+    "SELECT substr(data, 1, 100000) AS data FROM part WHERE message_id = ? ORDER BY id DESC LIMIT 60"
+)
+_NEW_TITLE: Final = re.compile(r"(?:New|Child) session - \d")
+"""Begins the title of a session that has no other one yet."""
 
 
-class _Followed:
-    """The session of one process, as read last."""
-
-    def __init__(self) -> None:
-        self.read_at = 0.0
-        self.stamp = (FileStamp(), FileStamp())
-        self.seen: SessionSeen | None = None
-        self.failure: str | None = None
-        """Why it cannot be read."""
-
-
-class OpencodeSessions:
+class OpencodeSessions(Chats):
     """Reads the sessions of running OpenCodes.
 
     Args:
@@ -69,44 +49,24 @@ class OpencodeSessions:
     """
 
     def __init__(self, place: str = "$XDG_DATA_HOME/opencode/opencode.db") -> None:
+        super().__init__()
         self._place = place
-        self._followed: dict[ProcessKey, _Followed] = {}
 
-    def read(self, process: Process, at: float, *, is_alone: bool = True) -> SessionSeen | None:
-        """Return what the database has of a process's session; None where none is certainly its own.
-
-        Raises:
-            UnreadableSessionError: the database is locked, torn, or of another schema.
-        """
-        if not is_alone:
+    def _look(self, followed: Followed, process: Process, at: float, *, is_alone: bool) -> SessionSeen | None:
+        file = _database(process, self._place) if is_alone else None
+        if file is None:
+            followed.stamp = None
             return None
-        followed = self._followed.setdefault(process.key, _Followed())
-        if not 0.0 <= at - followed.read_at < _INTERVAL_S:
-            followed.read_at = at
-            self._update(followed, process, at)
-            self._forget(at)
-        if followed.failure is not None:
-            raise UnreadableSessionError(followed.failure)
-        return followed.seen
-
-    def _update(self, followed: _Followed, process: Process, at: float) -> None:
-        """Read the session of a process where the database has changed."""
-        file = _database(process, self._place)
-        stamp = (FileStamp(), FileStamp()) if file is None else database_stamp(file)
+        stamp = database_stamp(file)
         if stamp == followed.stamp:
-            return
-        followed.failure = None
+            return followed.seen
         try:
-            followed.seen = None if file is None else _read(file, process, at)
+            with closing(open_database(file)) as database:
+                found = _session(database, process, at)
         except (sqlite3.Error, ValueError, LookupError) as error:
-            followed.failure = f"{file}: {error}"
-        else:
-            followed.stamp = stamp
-
-    def _forget(self, at: float) -> None:
-        old = [key for key, each in self._followed.items() if at - each.read_at > 60 * _INTERVAL_S]
-        for key in old:
-            del self._followed[key]
+            raise UnreadableSessionError(f"{file}: {error}") from error
+        followed.stamp = stamp
+        return found
 
 
 def _database(process: Process, place: str) -> Path | None:
@@ -117,11 +77,6 @@ def _database(process: Process, place: str) -> Path | None:
     if not os.path.exists(where):  # noqa: PTH110 - never raises
         return None
     return Path(where) if is_same_place(process, Path(where)) else None
-
-
-def _read(file: Path, process: Process, at: float) -> SessionSeen | None:
-    with closing(open_database(file)) as database:
-        return _session(database, process, at)
 
 
 def _session(database: sqlite3.Connection, process: Process, at: float) -> SessionSeen | None:
@@ -136,21 +91,23 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
     row, by = _row(database, process)
     if row is None:
         return None
-    ident = clean_line(str(row["id"]), 80)
-    found = database.execute(_MESSAGES, (row["id"],)).fetchall()
-    idents = [each[0] for each in found]
-    parts = database.execute(_PARTS, (*idents, *[""] * (_NEWEST - len(idents)))).fetchall()
-    tools = (part for each in parts if (part := _decoded(each[0])).get("type") == "tool")
-    chat = _chat(row, by, [_decoded(each[1]) for each in found], next(tools, {}))
-    return SessionSeen(
-        at=at,
-        key=process.key,
-        agent=process.agent or "",
-        status=None,
-        since=chat.since or process.key.started,
-        session=ident,
-        chat=chat,
-    )
+    facts = OpencodeFacts()
+    messages = database.execute(_MESSAGES, (row["id"],)).fetchall()
+    for each in reversed(messages):
+        facts.add(decoded(each["data"]))
+    for each in messages:
+        parts = [decoded(part["data"]) for part in database.execute(_PARTS, (each["id"],))]
+        if (part := next((part for part in parts if part.get("type") == "tool"), None)) is not None:
+            state = part.get("state")
+            facts.set_tool(part.get("tool"), state.get("input") if isinstance(state, dict) else None)
+            break
+    title = str(row["title"] or "")
+    if _NEW_TITLE.match(title):
+        parts = [decoded(part["data"]) for part in database.execute(_PROMPT, (row["id"],))]
+        title = next((str(part.get("text")) for part in parts if part.get("type") == "text"), title)
+    facts.name = clean_text(title) or None
+    facts.count(row)
+    return seen_chat(process, at, str(row["id"]), facts.chat(by))
 
 
 def _row(database: sqlite3.Connection, process: Process) -> tuple[sqlite3.Row | None, str]:
@@ -165,29 +122,50 @@ def _row(database: sqlite3.Connection, process: Process) -> tuple[sqlite3.Row | 
     return (rows[0] if len(rows) == 1 else None), by
 
 
-def _chat(row: sqlite3.Row, by: str, messages: list[dict[str, Any]], tool: dict[str, Any]) -> Chat:
-    answer = next((each for each in messages if each.get("role") == "assistant"), {})
-    model = clean_line(str(answer.get("modelID") or "")) or None
-    turn, since, why = _turn(messages)
-    usage = TokenUsage(
-        input=_count(row, "tokens_input"),
-        cached=_count(row, "tokens_cache_read"),
-        cache_writes=_count(row, "tokens_cache_write"),
-        output=_count(row, "tokens_output") + _count(row, "tokens_reasoning"),
-        reasoning=_count(row, "tokens_reasoning"),
-    )
-    return Chat(
-        by=by,
-        name=clean_line(str(row["title"] or ""), _MAX_TEXT_CHARS) or None,
-        model=model,
-        total=usage.total or None,
-        by_model=(ModelUsage(model=model, usage=usage),) if usage.total else (),
-        context=_context(messages),
-        tool=_tool_words(tool),
-        turn=turn,
-        since=since,
-        why=why,
-    )
+class OpencodeFacts(ChatFacts):
+    """The facts of a session, by its newest messages."""
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Add a message. The user's begin turns."""
+        times = record.get("time")
+        times = times if isinstance(times, dict) else {}
+        created, completed = _seconds(times.get("created")), _seconds(times.get("completed"))
+        error = record.get("error")
+        if record.get("role") != "assistant":
+            self.begin("", created)
+            return
+        self.turn = None
+        self.set_model(record.get("modelID"))
+        self._set_context(record.get("tokens"))
+        if isinstance(error, dict) and error.get("name") == "MessageAbortedError":
+            self.set_turn("interrupted", completed or created)
+        elif isinstance(error, dict):
+            data = error.get("data")
+            text = data.get("message") if isinstance(data, dict) else None
+            self.set_turn("failed", completed or created, text or error.get("name") or "an error")
+        elif completed is None or record.get("finish") in (None, "tool-calls", "unknown"):
+            self.set_turn("open", created)
+        else:
+            self.set_turn("ended", completed)
+
+    def _set_context(self, tokens: object) -> None:
+        given = tokens.get("input") if isinstance(tokens, dict) else None
+        if isinstance(tokens, dict) and isinstance(given, int) and given > 0:
+            cache = tokens.get("cache")
+            cached = cache.values() if isinstance(cache, dict) else ()
+            self.context = given + sum(value for value in cached if isinstance(value, int))
+
+    def count(self, row: sqlite3.Row) -> None:
+        """Set the tokens of a session by its row."""
+        usage = TokenUsage(
+            input=_count(row, "tokens_input"),
+            cached=_count(row, "tokens_cache_read"),
+            cache_writes=_count(row, "tokens_cache_write"),
+            output=_count(row, "tokens_output") + _count(row, "tokens_reasoning"),
+            reasoning=_count(row, "tokens_reasoning"),
+        )
+        if usage.total:
+            self.add_usage(ModelUsage(model=self.model, usage=usage))
 
 
 def _count(row: sqlite3.Row, column: str) -> int:
@@ -195,197 +173,33 @@ def _count(row: sqlite3.Row, column: str) -> int:
     return value if isinstance(value, int) and value >= 0 else 0
 
 
-def _turn(messages: list[dict[str, Any]]) -> tuple[Any, float | None, str]:
-    """Return where the newest turn is, since when, and the error of a failed one."""
-    if not messages:
-        return None, None, ""
-    newest = messages[0]
-    times = newest.get("time")
-    times = times if isinstance(times, dict) else {}
-    created = _seconds(times.get("created"))
-    error = newest.get("error")
-    if newest.get("role") != "assistant":
-        return "open", created, ""
-    if isinstance(error, dict):
-        if error.get("name") == "MessageAbortedError":
-            return "interrupted", _seconds(times.get("completed")) or created, ""
-        data = error.get("data")
-        text = (data.get("message") if isinstance(data, dict) else None) or error.get("name") or "an error"
-        return "failed", _seconds(times.get("completed")) or created, clean_line(str(text), _MAX_TEXT_CHARS)
-    if times.get("completed") is None or newest.get("finish") in (None, "tool-calls", "unknown"):
-        return "open", created, ""
-    return "ended", _seconds(times.get("completed")), ""
-
-
-def _context(messages: list[dict[str, Any]]) -> int | None:
-    """Return the tokens that the newest request was given."""
-    for each in messages:
-        tokens = each.get("tokens")
-        if isinstance(tokens, dict) and isinstance(tokens.get("input"), int) and tokens["input"] > 0:
-            cache = tokens.get("cache")
-            cached = cache.values() if isinstance(cache, dict) else ()
-            return int(tokens["input"]) + sum(value for value in cached if isinstance(value, int))
-    return None
-
-
-def _tool_words(part: dict[str, Any]) -> str | None:
-    if not part:
-        return None
-    state = part.get("state")
-    given = state.get("input") if isinstance(state, dict) else None
-    values = given if isinstance(given, dict) else {}
-    object_ = next((values[key] for key in _OBJECTS if isinstance(values.get(key), str)), "")
-    return clean_line(f"{part.get('tool')}: {object_}" if object_ else str(part.get("tool")), _MAX_TEXT_CHARS)
-
-
-def _decoded(text: object) -> dict[str, Any]:
-    """Parse a record; one that was cut off is empty."""
-    try:
-        return _any.decode(text if isinstance(text, str) else "{}")
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-
-
 def _seconds(value: object) -> float | None:
     return possible_time(value / 1000) if isinstance(value, (int, float)) else None
 
 
-_MAX_PARENTS: Final = 40
-_CLOCK_TOLERANCE_S: Final = 1.0
-"""A file that was written so shortly after a process began was read by it, too."""
-_GLOBAL_NAMES: Final = ("config.json", "opencode.json", "opencode.jsonc")
-_PROJECT_NAMES: Final = ("opencode.json", "opencode.jsonc")
-_ACTIONS: Final = ("allow", "ask", "deny")
 _AUTO: Final = "--auto"
 """Allows what no rule denies."""
-
-
-class _Config(msgspec.Struct):
-    permission: Any = None
-
-
-_CONFIG: Final = SettingsReader(_Config, allows_comments=True)
-_File = SettingsFile[_Config]
-
-
-def _rules(file: _File) -> dict[str, Any]:
-    """Return the rules in a file: `{"bash": "ask"}`, `{"bash": {"git *": "allow"}}`."""
-    permission = file.settings.permission
-    if isinstance(permission, str):
-        return {"*": permission}
-    return dict(permission) if isinstance(permission, dict) else {}
 
 
 class OpencodeRequests(RequestReader):
     """What an `opencode` process was asked for."""
 
     def read(self, process: Process, thread: Thread | None, root: Path, at: float) -> Requested | None:
-        """Return the rules in force for a process; None where its environment cannot be read."""
-        del thread
-        if process.env is None or not process.cwd:
-            return None
-        sources = list(rules_sources(process.env, process.cwd, root))
-        found = requested(process.argv, sources)
-        started = process.key.started
-        found = dated(found, started, at, started + _CLOCK_TOLERANCE_S)
-        return msgspec.structs.replace(found, is_fixed=process.once)
-
-
-def requested(argv: Sequence[str], sources: Sequence[_File]) -> Requested:
-    """Return what arguments and rules ask for.
-
-    Args:
-        sources: the places that set rules, the weakest first.
-    """
-    text = "OpenCode has no sandbox: permissions are questions, no walls"
-    origins = [RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text=text)]
-    approval: str | None = None
-    if not any(source.problem for source in sources):
-        approval = rules_in_words(merged(sources))
-        for source in reversed(sources):
-            if rules := _rules(source):
-                words = f'"permission": {msgspec.json.encode(rules).decode()}'
-                origins.append(source.origin(RequestField.APPROVAL, words, "permission"))
-    if _AUTO in argv[: argv.index("--")] if "--" in argv else _AUTO in argv:
-        approval = f"{_AUTO}, {approval}" if approval else _AUTO
-        typed = RequestOrigin(field=RequestField.APPROVAL, layer=RequestLayer.ARGV, text=_AUTO)
-        origins.insert(1, typed)
-    policy = Policy(Filesystem.UNRESTRICTED, Network.ON, approval=approval, enforced_by="nobody")
-    return Requested(
-        policy=policy,
-        origins=tuple(origins),
-        files_written=max((source.modified for source in sources), default=None),
-        scope="worker",
-    )
-
-
-def merged(sources: Sequence[_File]) -> dict[str, Any]:
-    """Return the rules of all places: of the same key the later one counts, patterns are joined."""
-    rules: dict[str, Any] = {}
-    for source in sources:
-        for name, value in _rules(source).items():
-            before = rules.get(name)
-            if isinstance(before, dict) and isinstance(value, dict):
-                rules[name] = before | value
-            else:
-                rules[name] = value
-    return rules
-
-
-def rules_in_words(rules: Mapping[str, Any]) -> str | None:
-    """Return rules on one line: `bash ask, edit deny`; those with patterns by their number. None without
-    rules."""
-    words = []
-    for name, value in sorted(rules.items()):
-        if value in _ACTIONS:
-            words.append(f"{clean_line(name, 40)} {value}")
-        elif isinstance(value, dict):
-            words.append(f"{clean_line(name, 40)} by {len(value)} pattern{'s' * (len(value) != 1)}")
-    return ", ".join(words) or None
-
-
-# ---------------------------------------------------------------- places
-
-
-def rules_sources(env: Mapping[str, str], cwd: str, root: Path) -> Iterator[_File]:
-    """Yield the places that are there, the weakest first.
-
-    Args:
-        root: where its file system is mounted.
-    """
-    config = env.get("XDG_CONFIG_HOME") or posixpath.join(env.get("HOME", "/"), ".config")
-    for name in _GLOBAL_NAMES:
-        yield from _CONFIG.read(RequestLayer.USER, posixpath.join(config, "opencode", name), root)
-    if named := env.get("OPENCODE_CONFIG"):
-        yield from _CONFIG.read(RequestLayer.ENVIRONMENT, posixpath.join(cwd, named), root)
-    directories = _project_directories(cwd, root)
-    for directory in directories:
-        for name in _PROJECT_NAMES:
-            yield from _CONFIG.read(RequestLayer.PROJECT, posixpath.join(directory, name), root)
-    for directory in directories:
-        for name in _PROJECT_NAMES:
-            yield from _CONFIG.read(RequestLayer.PROJECT, posixpath.join(directory, ".opencode", name), root)
-    if content := env.get("OPENCODE_CONFIG_CONTENT"):
-        yield _CONFIG.parse(RequestLayer.ENVIRONMENT, content)
-    if content := env.get("OPENCODE_PERMISSION"):
-        yield _CONFIG.parse(RequestLayer.ENVIRONMENT, f'{{"permission": {content}}}')
-
-
-def _project_directories(cwd: str, root: Path) -> list[str]:
-    """Return the directories from the root of the repository down to the working directory."""
-    found: list[str] = []
-    directory = cwd
-    for _ in range(_MAX_PARENTS):
-        found.insert(0, directory)
-        try:
-            is_top = (root / directory.lstrip("/") / ".git").exists()
-        except (OSError, ValueError):
-            is_top = True
-        above = posixpath.dirname(directory)
-        if is_top or above == directory:
-            return found
-        directory = above
-    return found
+        """Return that nothing keeps it from anything, and whether it is to ask."""
+        del thread, root, at
+        text = "OpenCode has no sandbox: permissions are questions, no walls"
+        origins = [RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text=text)]
+        options = process.argv[: process.argv.index("--")] if "--" in process.argv else process.argv
+        approval = _AUTO if _AUTO in options else None
+        if approval:
+            origins.append(RequestOrigin(field=RequestField.APPROVAL, layer=RequestLayer.ARGV, text=approval))
+        return Requested(
+            policy=Policy(Filesystem.UNRESTRICTED, Network.ON, approval=approval, enforced_by="nobody"),
+            origins=tuple(origins),
+            since=process.key.started,
+            scope="worker",
+            is_fixed=process.once,
+        )
 
 
 class OpencodeAdapter(Adapter):

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from agentdash.agents.adapter import Adapter
-from agentdash.agents.chat_files import (
+from agentdash.agents.chats import (
     Candidate,
     ChatFacts,
     ChatFiles,
@@ -24,13 +24,12 @@ from agentdash.agents.gemini_settings import QWEN, GeminiRequests
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.process import Process
-from agentdash.model.sanitize import clean_line
-from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from agentdash.model.times import parse_iso
+from agentdash.model.tokens import ModelUsage, TokenUsage
 
 _MAX_STATUS_BYTES: Final = 1 << 14
 """Size above which an `ID.runtime.json` is malformed; one of 0.24.4 has 250 bytes."""
 _STATUS_SUFFIX: Final = ".runtime.json"
-_any: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class _RuntimeStatus(msgspec.Struct):
@@ -41,52 +40,45 @@ class _RuntimeStatus(msgspec.Struct):
 _status: Final = JsonDecoder(_RuntimeStatus)
 
 
-class QwenChatParser(ChatFacts):
-    """Parses a chat of Qwen Code."""
+class QwenFacts(ChatFacts):
+    """The facts of a chat of Qwen Code."""
 
-    def feed(self, line: bytes) -> None:
+    def add(self, record: dict[str, Any]) -> None:
         """Add a record; others than messages and requests are ignored."""
-        try:
-            record = _any.decode(line)
-        except (msgspec.DecodeError, RecursionError):
-            return
         message = record.get("message")
         parts = message.get("parts") if isinstance(message, dict) else None
+        at = parse_iso(str(record.get("timestamp")))
         match record.get("type"):
             case "user":
-                prompt = prompt_text(parts)
-                if prompt is not None:
-                    self.begin(prompt, record)
+                if (prompt := prompt_text(parts)) is not None:
+                    self.begin(prompt, at)
             case "assistant":
-                self._answer(record, parts)
+                self._answer(record, parts if isinstance(parts, list) else [], at)
             case "system" if record.get("subtype") == "ui_telemetry":
-                self._request(record)
+                payload = record.get("systemPayload")
+                event = payload.get("uiEvent") if isinstance(payload, dict) else None
+                if isinstance(event, dict):
+                    self._request(event)
 
-    def _answer(self, record: dict[str, Any], parts: object) -> None:
+    def _answer(self, record: dict[str, Any], parts: list[Any], at: float | None) -> None:
         self.trouble = None
-        self.model = clean_line(str(record.get("model") or "")) or self.model
+        self.set_model(record.get("model"))
         calls = [
             part["functionCall"]
-            for part in (parts if isinstance(parts, list) else ())
+            for part in parts
             if isinstance(part, dict) and isinstance(part.get("functionCall"), dict)
         ]
         for call in calls:
-            self.add_tool(call.get("name"), call.get("args"))
-        self.set_turn("open" if calls else "ended", record)
+            self.set_tool(call.get("name"), call.get("args"))
+        self.set_turn("open" if calls else "ended", at)
         if (usage := _usage(record.get("usageMetadata"))) is not None:
             self.context = usage.prompt
-            new = ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt)
-            self.usages = merged_usage((*self.usages, new))
+            self.add_usage(ModelUsage(model=self.model, usage=usage, longest_prompt=usage.prompt))
 
-    def _request(self, record: dict[str, Any]) -> None:
-        payload = record.get("systemPayload")
-        event = payload.get("uiEvent") if isinstance(payload, dict) else None
-        if not isinstance(event, dict):
-            return
+    def _request(self, event: dict[str, Any]) -> None:
         if event.get("event.name") == "qwen-code.api_error":
             texts = (event.get(name) for name in ("error_message", "error.message", "error"))
-            text = next(filter(None, texts), "a request failed")
-            self.trouble = clean_text(text)
+            self.trouble = clean_text(next(filter(None, texts), "a request failed"))
         elif event.get("event.name") == "qwen-code.api_response":
             self.trouble = None
 
@@ -105,9 +97,6 @@ def _usage(metadata: object) -> TokenUsage | None:
     )
 
 
-# ---------------------------------------------------------------- places
-
-
 def qwen_chats(process: Process) -> Path | None:
     """Return the directory with the chats of a Qwen Code's project."""
     if process.env is None or process.cwd is None:
@@ -123,7 +112,7 @@ class QwenChats(ChatFiles):
     """Reads the chats of running Qwen Codes."""
 
     def __init__(self) -> None:
-        super().__init__(qwen_chats, "*.jsonl", QwenChatParser)
+        super().__init__(qwen_chats, "*.jsonl", QwenFacts)
 
     def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
         """Return the chat that names a process; where it can have named none, those that may be its own.
@@ -158,13 +147,10 @@ def _pid_since(path: Path, process: Process) -> int | None:
         return None
 
 
-QWEN_CHATS: Final = QwenChats()
-
-
 class QwenAdapter(Adapter):
     """Qwen Code."""
 
-    session_files = QWEN_CHATS
+    session_files = QwenChats()
     request_reader = GeminiRequests(QWEN)
 
 

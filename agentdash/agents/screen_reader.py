@@ -26,7 +26,7 @@ from agentdash.agents.screen_rules import (
 )
 from agentdash.agents.user_patterns import Pattern
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.pane import ScreenUsage
+from agentdash.model.pane import ScreenUsage, columns
 
 _MAX_LINES: Final = 200
 """Of a screen, from the bottom: more than a terminal shows."""
@@ -63,6 +63,8 @@ class ScreenReading(msgspec.Struct, frozen=True):
     """Where the words stand: `screen` or `title`."""
     usage: ScreenUsage | None = None
     """What it states of model, context and cost; None: the line that does is out of sight."""
+    front: str = ""
+    """The name of the thread in front, of which it is the reading, where the title states that."""
 
 
 NO_READING: Final = ScreenReading(None, None, "")
@@ -95,8 +97,25 @@ def read_screen(
     known = (package_rules() if rules is None else rules).get(agent)
     if known is None:
         return NO_READING
+    front = _front(known.layout, title)
+    parts = columns(tuple(screen)) if known.layout.front is not None else (screen,)
+    if len(parts) > 1:  # of one without focus nothing is certain: its dialog may not be drawn (Codex 0.171)
+        shown = [part for part in parts if front and _has_name(part, front)]
+        screen, title, front = (shown[0], title, front) if len(shown) == 1 else (parts[0], "", "")
     page = _Page(screen, title, known.layout, width, height)
-    return msgspec.structs.replace(_read(page, known, cursor_visible), usage=page.usage)
+    reading = _read(page, known, cursor_visible)
+    return msgspec.structs.replace(reading, usage=page.usage, front=front)
+
+
+def _front(layout: Layout, title: str) -> str:
+    """Return the name of the thread in front, with `...` where the title cuts it; empty if it has none."""
+    found = layout.front.search(title.strip()) if layout.front is not None else None
+    return found[1] if found else ""
+
+
+def _has_name(part: Sequence[str], name: str) -> bool:
+    """Return whether a column shows a name, which may be wrapped."""
+    return "".join(name.removesuffix("...").split()) in "".join("".join(part).split())
 
 
 def _read(page: _Page, known: AgentRules, cursor_visible: bool | None) -> ScreenReading:

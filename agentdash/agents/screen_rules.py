@@ -67,6 +67,7 @@ class _ScreenTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scrollbar: str = _NEVER
     clip: bool = False
     usage: tuple[str, ...] = ()
+    front: str = ""
     bare: _BareTable | None = None
 
 
@@ -114,6 +115,8 @@ class Layout(msgspec.Struct, frozen=True):
     """Whether text to the right of the box belongs to a sidebar."""
     usage: tuple[Pattern, ...] = ()
     """What the box and the lines below it state of model, context and cost (`screen_usage`)."""
+    front: Pattern | None = None
+    """The title, with the name of the thread in front as its group; None: the screen shows no others."""
     bare: Layout | None = None
     """The layout with another box, where there is none of this one: as drawn without true colour."""
 
@@ -288,6 +291,7 @@ def _parse_layout(screen: _ScreenTable, where: str, *, of_user: bool) -> Layout:
         scrollbar=pattern("scrollbar"),
         clip=screen.clip,
         usage=tuple(_usage(text, f"{where}: usage", of_user=of_user) for text in screen.usage),
+        front=pattern("front") if screen.front else None,
     )
 
 

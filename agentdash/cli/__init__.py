@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-from agentdash import __version__
 from agentdash.cli import debug_log, termination
 from agentdash.cli.options import (
     APPEARANCE_OPTIONS,
@@ -31,6 +30,7 @@ from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.sanitize import clean_line
 from agentdash.model.suggestions import suggest
 from agentdash.tui import start_up
+from agentdash.version import described_version
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +61,7 @@ COMMANDS: Final = {
     "publish": _Entry("publish", "Script", "Write what sandboxed agents read"),
     "mcp": _Entry("mcp", "Script", "Answer agents over MCP"),
     "check": _Entry("check", "Audit", "Findings and denials of past sessions"),
+    "preflight": _Entry("preflight", "Audit", "What a Codex started here would get"),
     "sessions": _Entry("sessions", "Audit", "The sessions that there are"),
     "doctor": _Entry("doctor", "Set up", "What can be observed on this machine"),
     "config": _Entry("config", "Set up", "Print the defaults, and check the file"),
@@ -134,7 +135,7 @@ class _Commands(click.Group):
     hidden=True,
     help="Exit when this pane of the same tmux server closes.",
 )
-@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+@click.version_option(described_version(), "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context
 def app(context: click.Context, /, close_with: str | None, **given: Any) -> None:
     """Show what coding agents are doing, why, and their sandboxes: configured and observed.

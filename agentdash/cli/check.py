@@ -1,4 +1,4 @@
-"""`agentdash check`: audit rollout files, or predict what a policy would deny a worker CLI."""
+"""`agentdash check`: audit session logs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Final
 import click
 
 from agentdash import __version__
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.cli.family import recalled
 from agentdash.cli.options import (
@@ -28,10 +30,8 @@ from agentdash.cli.stdin import STDIN, STDIN_NAME, without_stdin
 from agentdash.config import state_folder
 from agentdash.files import file_size, read_bytes, write_file
 from agentdash.model.memory import ThreadMemory
-from agentdash.model.policy import SANDBOX_MODES
 from agentdash.model.sanitize import clean_line
-from agentdash.model.suggestions import suggest
-from agentdash.report.audit import audit, find_rollouts, thread_name
+from agentdash.report.audit import audit, find_logs, thread_name
 from agentdash.report.check import CheckReport, print_check
 from agentdash.report.check_results import (
     ANY,
@@ -75,42 +75,9 @@ GATE_OPTIONS: Final = (
 )
 
 
-class _CheckCommand(click.Command):
-    """A command that leaves everything after `--config` to Codex."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; those after `--config` are Codex's, but for a `--json` that comes first: only
-        `codex exec` has one."""
-        if "--config" in args:
-            end = args.index("--config") + 1
-            end += args[end : end + 1] == ["--json"]
-            rest = args[end:]
-            args = [*args[:end], "--", *(rest[1:] if rest[:1] == ["--"] else rest)]
-        return super().parse_args(ctx, args)
-
-
-@click.command(cls=_CheckCommand)
+@click.command()
 @CODEX_HOME_OPTION
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...", callback=not_empty)
-@click.option(
-    "--worker",
-    metavar="NAME",
-    help="Predict what would be denied to this worker CLI instead.",
-)
-@click.option(
-    "--policy",
-    type=click.Choice(SANDBOX_MODES),
-    default="workspace-write",
-    show_default=True,
-    metavar="MODE",
-    help="With --worker: the sandbox mode of the Codex that starts it.",
-)
-@click.option(
-    "--config",
-    "of_config",
-    is_flag=True,
-    help="Predict which policy a Codex would get that is started here with the ARGS that follow.",
-)
 @click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
 @click.option(
     "--host",
@@ -123,25 +90,16 @@ class _CheckCommand(click.Command):
 @SSH_CONFIG_OPTION
 @options(GATE_OPTIONS)
 @NO_CACHE_OPTION
-@json_option("check/1", "check-denials/2", "check-worker/2", "check-config/1")
+@json_option("check/1", "check-denials/2")
 def check(
     targets: tuple[str, ...],
-    worker: str | None,
-    policy: str,
-    of_config: bool,
     denials: bool,
     host_names: tuple[str, ...],
     no_cache: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Audit rollout files: those of PATHs and THREADs, or all of a Codex home.
-
-    With --worker: predict which state directories of a worker CLI a Codex with the sandbox mode MODE would
-    deny it, if it were started here.
-
-    With --config: predict the policy of a Codex with these ARGS, by arguments, configuration files and
-    managed settings, before it runs. What follows --config is as for codex.
+    """Audit session logs: those of PATHs and THREADs, or all of Codex and Claude Code.
 
     Exit code 0: no findings, and a success after each denial. 1: findings, or denials without one. 2: a file
     cannot be read whole: --baseline does not change that. The last line may be torn: it is still written.
@@ -151,25 +109,16 @@ def check(
     With --baseline: findings that FILE has do not fail. An entry of FILE without a thread is known in all.
 
     \b
-    agentdash check                        all of the Codex home
+    agentdash check                        all sessions
     agentdash check 01a1fa8b session.jsonl --json; zstdcat x.zst | agentdash check -
     agentdash check sessions/ --format sarif --fail-on wider --fail-on denied-network
     agentdash check --write-baseline known.json; agentdash check --baseline known.json
     agentdash check --denials              what sandboxes refused, by target
-    agentdash check --worker opencode --policy workspace-write
-    agentdash check --config exec -s read-only
     """
-    subject = "--config" if of_config else "--worker" if worker else "--denials" if denials else None
-    format_ = _chosen_format(given, as_json=as_json, subject=subject)
+    format_ = _chosen_format(given, as_json=as_json, denials=denials)
     as_json = format_ == "json"
     config = config_of(given)
     home = CodexHome(config.codex_home or default_home())
-    if host_names and (of_config or worker is not None):
-        raise click.UsageError(f"--host and {subject} exclude each other")
-    if of_config:
-        return _check_config(home, targets, as_json)
-    if worker is not None:
-        return _check_worker(worker, policy, as_json)
     gate = _gate_of(given)
     if host_names:
         from agentdash.cli.check_hosts import audit_hosts
@@ -178,7 +127,7 @@ def check(
     else:
         digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
         with without_stdin(targets) as files:
-            report = _audit_here(home, files, digests)
+            report = _audit_here(home, config.claude_home, files, digests)
         copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
         for thread in report.threads:
             thread.file = STDIN_NAME if thread.file in copies else thread.file
@@ -195,13 +144,13 @@ def check(
     return _print_audit(report, format_, gate, given["write_baseline"])
 
 
-def _chosen_format(given: dict[str, Any], *, as_json: bool, subject: str | None) -> str:
+def _chosen_format(given: dict[str, Any], *, as_json: bool, denials: bool) -> str:
     """Return the format to print.
 
     Args:
         given: the options of `GATE_OPTIONS`.
         as_json: whether `--json` was given.
-        subject: the option by which no audit is printed (`--denials`), if any.
+        denials: whether denials are listed, and no findings.
 
     Raises:
         click.UsageError: options contradict each other.
@@ -211,11 +160,11 @@ def _chosen_format(given: dict[str, Any], *, as_json: bool, subject: str | None)
         raise click.UsageError(f"--json and --format {format_} contradict each other")
     if given["baseline"] is not None and given["write_baseline"] is not None:
         raise click.UsageError("--baseline and --write-baseline contradict each other: choose one")
-    if subject is not None:
+    if denials:
         gated = [name for name in ("fail_on", "baseline", "write_baseline") if given[name]]
         if format_ == "sarif" or gated:
             option = f"--format {format_}" if not gated else f"--{gated[0].replace('_', '-')}"
-            raise click.UsageError(f"{option} is about findings: it cannot be used with {subject}")
+            raise click.UsageError(f"{option} is about findings: it cannot be used with --denials")
     return format_
 
 
@@ -281,13 +230,15 @@ def _print_audit(report: CheckReport, format_: str, gate: Gate | None, written: 
     return report.exit_code
 
 
-def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | None) -> CheckReport:
-    if not targets and (trouble := problem(home)) is not None:
-        raise click.UsageError(trouble)
+def _audit_here(
+    home: CodexHome, claude_home: Path | None, targets: Sequence[str], digests: DigestStore | None
+) -> CheckReport:
     try:
-        paths, unreadable = find_rollouts(home, targets)
+        paths, unreadable = find_logs(home, ClaudeHome(claude_home or default_claude_home()), targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
+    if not paths and not targets and (trouble := problem(home)) is not None:
+        raise click.UsageError(trouble)
     known = recalled(home, map(thread_name, paths))
     sizes = {path: file_size(path) for path in paths} if sys.stderr.isatty() else dict.fromkeys(paths, 0)
     with Progress(sum(sizes.values())) as progress:
@@ -298,35 +249,3 @@ def _audit_here(home: CodexHome, targets: Sequence[str], digests: DigestStore | 
             recall=lambda thread: known.get(thread) or ThreadMemory(thread),
             digests=digests,
         )
-
-
-def _check_config(home: CodexHome, args: tuple[str, ...], as_json: bool) -> int:
-    from agentdash.agents.knowledge import installed_codex
-    from agentdash.report.predictions import check_config, default_version, print_check_config
-
-    found = installed_codex()
-    version = (found, "on PATH") if found else default_version()
-    try:
-        report = check_config(args, home=home.root.expanduser().absolute(), cwd=Path.cwd(), version=version)
-    except ValueError as error:
-        raise click.UsageError(clean_line(str(error))) from error
-    if as_json:
-        print_document(report)
-    else:
-        print_check_config(report, console(soft_wrap=True))
-    return report.exit_code
-
-
-def _check_worker(worker: str, mode: str, as_json: bool) -> int:
-    from agentdash.agents.state_paths import state_paths
-    from agentdash.report.predictions import print_worker_paths, worker_paths_report
-
-    known = state_paths()
-    if worker not in known:
-        raise click.BadParameter(f"{worker!r}{suggest(worker, sorted(known))}", param_hint="--worker")
-    report = worker_paths_report(worker, known[worker], mode, Path.cwd())
-    if as_json:
-        print_document(report)
-    else:
-        print_worker_paths(report, console(soft_wrap=True))
-    return report.exit_code

@@ -14,7 +14,7 @@ import msgspec
 from agentdash.cli import termination
 from agentdash.cli.hosts import carrier_named
 from agentdash.collect.remote.carrier import Carrier
-from agentdash.collect.remote.command import CommandFailedError, Done, run_there
+from agentdash.collect.remote.child import CommandFailedError, Done, run_there
 from agentdash.collect.remote.documents import clean_document
 from agentdash.config import Config
 from agentdash.model.sanitize import clean_line

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,22 +13,34 @@ from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
+from agentdash.report.redact import Scrubber, map_texts
 
 
 @click.command()
 @options(FLEET_OPTIONS)
+@click.option(
+    "--report",
+    "for_others",
+    is_flag=True,
+    help="Leave out the names of homes, users and hosts, for a bug report. Nothing is sent.",
+)
 @json_option("doctor/1")
-def doctor(as_json: bool, **given: Any) -> int:
+def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
     """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events, the terminal.
 
     Each check is ok, warn or fail, with advice. Exit code 0: nothing failed. 1: something failed.
 
     \b
     agentdash doctor
+    agentdash doctor --report > doctor.txt
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """
     config = config_of(given)
     report = diagnose(config, [carrier_named(name, config) for name in config.hosts])
+    if for_others:
+        scrubber = Scrubber([str(Path("~").expanduser())], [platform.node(), *config.hosts])
+        scrubber.learn(report)
+        report = map_texts(report, scrubber.text)
     if as_json:
         print_document(report)
     else:

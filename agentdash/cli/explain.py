@@ -74,7 +74,7 @@ def explain(target: str | None, screen: TextIO | None, agent: str | None, as_jso
         print_document(explain_report(snapshot, via))
     else:
         print_explained(snapshot, console(soft_wrap=True))
-    return exit_code(snapshot)
+    return exit_code(snapshot, given)
 
 
 def _screenshot(text: str, agent: str | None) -> ScreenshotReport:

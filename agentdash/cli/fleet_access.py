@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 from msgspec.structs import replace
@@ -20,16 +20,16 @@ from msgspec.structs import replace
 from agentdash.agents.codex.home import default_home
 from agentdash.cli import debug_log
 from agentdash.cli.live_hub import live_hub
+from agentdash.cli.options import flags_in_force
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.collect.sources.first_look import FirstLookSource
-from agentdash.collect.tmux.servers import own_server, server_of
+from agentdash.collect.tmux.servers import own_server, server_of, servers
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub, running, sound, sound_snapshots
 from agentdash.engine.link.linker import session_line
 from agentdash.model.engine_failure import EngineFailedError
-from agentdash.model.events import PaneSessionRead, ProcessesCounted
-from agentdash.model.fleet import SourceHealth
+from agentdash.model.events import PaneSessionRead, ProcessesCounted, SourceSeen
 from agentdash.model.pane import REFUSED, PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -122,9 +122,19 @@ async def follow_fleet(config: Config, target: str | None = None) -> AsyncGenera
         await hub.close()
 
 
-def exit_code(snapshot: Snapshot) -> int:
-    """Return 2 where the engine failed and the snapshot is incomplete, else 0."""
-    return 0 if snapshot.failure is None else 2
+def exit_code(snapshot: Snapshot, given: dict[str, Any]) -> int:
+    """Return 2 where the engine failed, or a source cannot be read that the command line names; else 0.
+
+    Args:
+        given: the options of the command.
+    """
+    flags = flags_in_force(given)
+    named = servers(flags.get("socket_names", ()), flags.get("socket_paths", ()), default=False)
+    carriers = (each.partition("=")[0] for each in flags.get("carriers", ()))
+    hosts = (*flags.get("hosts", ()), *flags.get("containers", ()), *carriers)
+    wanted = {*(server.source for server in named), *(f"host {clean_line(host)}" for host in hosts)}
+    failed = any(not source.ok and source.name in wanted for source in snapshot.sources)
+    return 2 if failed or snapshot.failure is not None else 0
 
 
 def select_workers(snapshot: Snapshot, target: str | None) -> Snapshot | None:
@@ -180,7 +190,7 @@ def _poll(config: Config, target: str | None, *, no_cache: bool) -> Snapshot:
     live = live_hub(config, clock, known=known)
     snapshot = _with_session_of(config, live.hub, _once(live.hub), target)
     if (failure := live.keeper.save(live.hub.fleet, snapshot)) is not None:
-        health = SourceHealth(MEMORY, False, failure, snapshot.at)
+        health = SourceSeen(at=snapshot.at, name=MEMORY, ok=False, detail=failure)
         others = tuple(source for source in snapshot.sources if source.name != MEMORY)
         snapshot = replace(snapshot, sources=(*others, health))
     if known is not None:
@@ -309,7 +319,8 @@ def _unreachable_view(snapshot: Snapshot, via: ViaReport, why: str) -> FleetView
 
 def _view(snapshot: Snapshot, via: ViaReport, why: str, detail: str) -> FleetView:
     ok = via.problem is None
-    health = SourceHealth("status file", ok, f"inside a sandbox ({why}): {detail}", snapshot.at)
+    detail = f"inside a sandbox ({why}): {detail}"
+    health = SourceSeen(at=snapshot.at, name="status file", ok=ok, detail=detail)
     return FleetView(replace(snapshot, sources=(*snapshot.sources, health)), via)
 
 

@@ -7,6 +7,7 @@ import gc
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import click
@@ -15,6 +16,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 from rich.console import Console
 
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.fleet_access import FleetView, read_fleet, with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
@@ -27,7 +30,7 @@ from agentdash.model.secrets import mask_fields, mask_secrets
 from agentdash.model.states import Group, State
 from agentdash.model.times import iso
 from agentdash.model.worker import Snapshot, Worker
-from agentdash.report.audit import audit, find_rollouts
+from agentdash.report.audit import audit, find_logs
 from agentdash.report.check import ThreadReport
 from agentdash.report.elements import denial_line
 from agentdash.report.explain import print_explained
@@ -123,7 +126,7 @@ class Tools:
         return await _in_thread(lambda: _short(self._check(thread, newest)))
 
     async def sessions(self, limit: Annotated[int, Field(ge=1, le=_MAX_SESSIONS)] = 10) -> str:
-        """The newest Codex sessions: id, begin, directory and first prompt. JSON."""
+        """The newest sessions: id, begin, directory and first prompt. JSON."""
         return await _in_thread(lambda: _short(self._sessions(limit)))
 
     def _read(self, target: str | None) -> FleetView:
@@ -146,11 +149,14 @@ class Tools:
 
     def _check(self, thread: str | None, newest: int) -> str:
         home = CodexHome(self._config.codex_home or default_home())
+        claude = ClaudeHome(self._config.claude_home or default_claude_home())
         try:  # a tool of a model audits sessions, not any file
-            found = find_rollouts(home, () if thread is None else [thread], are_paths=False)
+            found = find_logs(home, claude, () if thread is None else [thread], are_paths=False)
         except LookupError as error:
             raise ToolError(f"{error}: see the tool sessions") from error
-        paths = found.paths[:newest] if thread is None else found.paths
+        paths = found.paths
+        if thread is None:
+            paths = sorted(paths, key=_modified_at, reverse=True)[:newest]
         report = audit(paths, unreadable=found.unreadable, digests=DigestStore(state_folder()))
         lines = [line for each in report.threads for line in _thread_lines(each)]
         totals = report.totals
@@ -218,6 +224,13 @@ def _worker_fields(worker: Worker) -> dict[str, Any]:
         "verdict": worker.sandbox.verdict,
         "findings": [finding.kind for finding in worker.sandbox.findings],
     }
+
+
+def _modified_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _thread_lines(thread: ThreadReport) -> list[str]:

@@ -35,14 +35,14 @@ class _Sample(NamedTuple):
 def metrics(**given: Any) -> int:
     """Print the fleet in Prometheus's text format: workers by state, findings by kind, seconds waiting.
 
-    Exit code 2: the engine failed.
+    Exit code 2: the engine failed, or a server or host that was named cannot be read.
 
     \b
     agentdash metrics > /var/lib/node_exporter/agentdash.prom    for the textfile collector
     """
     snapshot, _ = read_fleet(config_of(given), None)
     print_text(metrics_text(snapshot, time.time()), nl=False)
-    return exit_code(snapshot)
+    return exit_code(snapshot, given)
 
 
 def metrics_text(snapshot: Snapshot, now: float) -> str:

@@ -204,15 +204,19 @@ def given_flags(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 
+def flags_in_force(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given before and after the name of the command; the latter count."""
+    return {**(click.get_current_context().find_object(dict) or {}), **given_flags(given)}
+
+
 def config_of(given: dict[str, Any]) -> Config:
     """Return the configuration in force; an option after the subcommand overrides the same one before it.
 
     Raises:
         click.UsageError: the configuration is invalid.
     """
-    context = click.get_current_context()
-    flags = {**(context.find_object(dict) or {}), **given_flags(given)}
-    values = {
+    flags = flags_in_force(given)
+    values: dict[str, Any] = {
         name: flags[name]
         for name in ("codex_home", "socket_names", "socket_paths", "ascii", "theme", "ssh_config")
         if name in flags
@@ -220,7 +224,7 @@ def config_of(given: dict[str, Any]) -> Config:
     values |= {"tmux": False} if flags.get("no_tmux") else {}
     values |= {"sessions": None} if flags.get("everything") else {}
     values |= {"record": _folder(flags["record"])} if "record" in flags else {}
-    values |= debug_log.given(context)
+    values |= debug_log.given(click.get_current_context())
     try:
         config = load(values)
     except ConfigError as problem:

@@ -45,4 +45,4 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
     else:
         print_reach(report, console(soft_wrap=True))
     is_unknown = target is not None and all(worker.by is None for worker in report.workers)
-    return 2 if is_unknown else exit_code(snapshot)
+    return 2 if is_unknown else exit_code(snapshot, given)

@@ -20,7 +20,7 @@ from agentdash.cli.options import SSH_CONFIG_OPTION, config_of, json_option
 from agentdash.cli.output import console, print_document
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote.carrier import Carrier
-from agentdash.collect.remote.command import CommandFailedError, run_there
+from agentdash.collect.remote.child import CommandFailedError, run_there
 from agentdash.collect.remote.link import START_LIMIT_S, Link
 from agentdash.model.remote import LinkState
 from agentdash.report.doctor import DoctorCheck, DoctorReport, RemoteCheckReport, print_doctor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -32,6 +33,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.tui import start_up
 
 if TYPE_CHECKING:
+    from agentdash.cli.family import Playable
     from agentdash.collect.remote.carrier import Carrier
 
 
@@ -158,8 +160,11 @@ def replay(
             raise click.UsageError(f"{option} needs --export FILE")
     play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
     if target is not None:
-        with without_stdin([target]) as (file,), terminal("try --export FILE"):
-            play_from(file, at=at)
+        with without_stdin([target]) as (file,):
+            if not (sys.stdin.isatty() and sys.stdout.isatty()):  # a wrong target is told first
+                _family(file, config, journal)
+            with terminal("try --export FILE"):
+                play_from(file, at=at)
         return 0
     if at is not None:
         raise click.UsageError("--at needs a THREAD or FILE")
@@ -216,6 +221,18 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
             play_from(str(picked.path), at=picked.at)
 
 
+def _family(target: str, config: Config, journal: Path | None) -> Playable:
+    """Return what is to be played.
+
+    Raises:
+        click.UsageError: no thread matches.
+    """
+    from agentdash.cli.family import playable
+    from agentdash.collect.clock import SystemClock
+
+    return playable(target, config, journal or journal_folder(), SystemClock().now())
+
+
 def _play(
     target: str,
     config: Config,
@@ -238,14 +255,12 @@ def _play(
         click.UsageError: no thread matches, or `at` is invalid.
     """
     from agentdash.cli.export import exported
-    from agentdash.cli.family import playable
     from agentdash.cli.output import warn_unreadable
-    from agentdash.collect.clock import SystemClock
     from agentdash.engine.hub import Hub
     from agentdash.replay.clock import VirtualClock
     from agentdash.replay.player import Player
 
-    family, recorded = playable(target, config, journal or journal_folder(), SystemClock().now())
+    family, recorded = _family(target, config, journal)
     warn_unreadable(family.unreadable)
     clock = VirtualClock(0.0)
     player = Player(family, clock, gap=gap, speed=speed, open_extra=recorded)

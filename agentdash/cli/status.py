@@ -102,18 +102,18 @@ def status(
         from agentdash.report.status import status_fields_report
 
         print_document(status_fields_report(snapshot, chosen, via))
-        return exit_code(snapshot)
+        return exit_code(snapshot, given)
     if as_json:
         from agentdash.cli.output import print_document
         from agentdash.report.status import status_report
 
         print_document(status_report(snapshot, via))
-        return exit_code(snapshot)
+        return exit_code(snapshot, given)
     from agentdash.cli.output import console, notes_console
     from agentdash.report.status import print_status
 
     print_status(snapshot, console(), notes_console())
-    return exit_code(snapshot)
+    return exit_code(snapshot, given)
 
 
 def _chosen_fields(text: str) -> tuple[str, ...]:

@@ -165,7 +165,7 @@ def _announce(target: str, limit: float | None) -> None:
 
 
 def _single(found: Found, target: str) -> Worker:
-    """Return the only worker; of several in the named pane, the one that was active last.
+    """Return the only worker; of several in the named pane, one that needs the user, or was active last.
 
     Raises:
         click.UsageError: several workers match, and not by their pane.
@@ -174,4 +174,4 @@ def _single(found: Found, target: str) -> Worker:
     if len(workers) > 1 and found.pane is None:
         ids = ", ".join(worker.id for worker in workers[:3])
         raise click.UsageError(f"ambiguous target {target!r}: {len(workers)} workers match: {ids} ...")
-    return max(workers, key=lambda worker: worker.last_activity or 0)
+    return max(workers, key=lambda worker: (worker.needs_you, worker.last_activity or 0.0))

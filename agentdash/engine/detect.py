@@ -49,7 +49,7 @@ def granted(thread: Thread, call: Call) -> Granted | None:
 
 
 def rule_of(thread: Thread, call: Call) -> str:
-    """Return the rule that may have let a call run outside of the sandbox: `FILE:LINE`, or the `prefix_rule`
+    """Return the rule that may have let a call run outside the sandbox: `FILE:LINE`, or the `prefix_rule`
     that an earlier call asked for. Empty: none, also where a policy hides paths from reading, which keeps all
     commands inside (0.171)."""
     if call.escalation is not None or call.kind != "command":

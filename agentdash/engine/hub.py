@@ -31,7 +31,7 @@ from agentdash.model.events import (
     ThreadEvent,
     TurnEnded,
 )
-from agentdash.model.fleet import Fleet, FleetReplaced, SourceHealth
+from agentdash.model.fleet import Fleet, FleetReplaced
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock, ClosableSource, Source
@@ -146,7 +146,7 @@ class Hub:
                 events = await source.poll(self.fleet)
             except Exception as error:  # a broken source must not take the others' facts away
                 log.exception("source %s failed", source.name)
-                events = [_failed_source(source, error, self._clock.now())]
+                events = [_failed_source(source.name, error, self._clock.now())]
             self._reduce(events)
         return self._next_snapshot(settles=settles)
 
@@ -185,7 +185,7 @@ class Hub:
         """Yield snapshots as they are published; a slow reader gets the newest and misses those between."""
         last: Snapshot | None = None
         while True:
-            if (last := await self._latest.wait_for_change(last)) is not None:
+            if (last := await self.wait_for_snapshot(last)) is not None:
                 yield last
 
     async def wait_for_snapshot(self, last: Snapshot | None) -> Snapshot | None:
@@ -242,7 +242,7 @@ class Hub:
         sources = tuple(source for source in snapshot.sources if source.name != ENGINE)
         if failure is None:
             return snapshot if len(sources) == len(snapshot.sources) else replace(snapshot, sources=sources)
-        health = SourceHealth(name=ENGINE, ok=False, detail=failure.text, at=failure.at)
+        health = SourceSeen(name=ENGINE, ok=False, detail=failure.text, at=failure.at)
         return replace(snapshot, sources=(health, *sources), failure=failure)
 
     def _failure(self, step: FailedStep, error: Exception, before: EngineFailure | None) -> EngineFailure:
@@ -269,7 +269,7 @@ class Hub:
             except Exception as error:  # shown as the source's health; the others go on
                 delay = _RETRY_DELAYS_S[min(attempt, len(_RETRY_DELAYS_S) - 1)]
                 log.exception("source %s failed; it starts again in %g s", source.name, delay)
-                self.emit([_failed_source(source, error, self._clock.now())])
+                self.emit([_failed_source(source.name, error, self._clock.now())])
                 await asyncio.sleep(delay)
                 log.info("source %s starts again", source.name)
             else:
@@ -351,8 +351,8 @@ def _error_text(error: Exception) -> str:
     return clean_line(f"{type(error).__name__}: {error}", _MAX_ERROR_CHARS)
 
 
-def _failed_source(source: Source, error: Exception, at: float) -> SourceSeen:
-    return SourceSeen(at=at, name=source.name, ok=False, detail=_error_text(error))
+def _failed_source(name: str, error: Exception, at: float) -> SourceSeen:
+    return SourceSeen(at=at, name=name, ok=False, detail=_error_text(error))
 
 
 @contextmanager
@@ -440,12 +440,16 @@ async def running(
         await after()
         await hub.run()
 
-    async def serve(service: Service) -> None:
+    async def serve(name: str, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
         await after()
-        await _serve(hub, *service)
+        try:
+            await start()
+        except Exception as error:
+            log.exception("%s failed", name)
+            hub.emit([_failed_source(name, error, hub.now())])
 
     tasks = [asyncio.create_task(run_hub(), name="hub")]
-    tasks += [asyncio.create_task(serve(service), name=service[0]) for service in services]
+    tasks += [asyncio.create_task(serve(*service), name=service[0]) for service in services]
     try:
         yield
     finally:
@@ -475,12 +479,3 @@ async def sound_snapshots(hub: Hub) -> AsyncIterator[Snapshot]:
     """
     async for snapshot in hub.snapshots():
         yield sound(snapshot)
-
-
-async def _serve(hub: Hub, name: str, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    try:
-        await start()
-    except Exception as error:
-        log.exception("%s failed", name)
-        detail = clean_line(f"{type(error).__name__}: {error}", 200)
-        hub.emit([SourceSeen(at=hub.now(), name=name, ok=False, detail=detail)])

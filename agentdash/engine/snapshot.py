@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import chain
-from typing import Any, Final, Generic, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,12 +18,13 @@ from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
 from agentdash.engine.judge.states.pane_state import past_panes
 from agentdash.engine.judge.states.state_history import settle, startup_grace_until
-from agentdash.engine.judge.states.thread_facts import thread_facts
+from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.process_tree import SshSessions
 from agentdash.engine.thread_worker import (
     RowInputs,
+    Surroundings,
     nested_worker,
     pane_worker,
     thread_sandbox,
@@ -33,144 +34,75 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, History, ThreadPane, awaits_request
-from agentdash.model.git import Repository
+from agentdash.model.fleet import Fleet, FleetLinks, History, ThreadPane, awaits_request
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
-from agentdash.model.policy import Policy
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.secrets import mask_fields
-from agentdash.model.state_paths import Installed
 from agentdash.model.states import URGENCY, Acknowledgement, Attention, Group, Liveness, State
 from agentdash.model.thread import Thread
 from agentdash.model.times import time_of_day
 from agentdash.model.worker import (
     Assessment,
     Link,
-    Sandbox,
     Snapshot,
     Worker,
 )
 
 # ------------------------------------------------------------
-# The workers of the snapshot before, reused while nothing that they are derived from has changed
+# What snapshots of one fleet share: values are made again only when what they are derived from has changed
 
 
 _T = TypeVar("_T")
+_B = TypeVar("_B")
+_VALUES_PER_WORKER: Final = 12
 _MAX_FORMER_WORKERS: Final = 20
 """Workers that are gone are forgotten when there are this many more of them than present ones."""
-
-
-class Memo(Generic[_T]):
-    """The newest value of each worker, kept while what it is made of stays the same."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Any, _T]] = {}
-
-    def value(
-        self, key: str, basis: Any, make: Callable[[], _T], is_same: Callable[[Any, Any], bool] = operator.eq
-    ) -> _T:
-        """Return the value of a worker: the identical object as before while its basis is the same."""
-        known = self._known.get(key)
-        if known is None or not is_same(known[0], basis):
-            known = self._known[key] = basis, make()
-        return known[1]
-
-    def forget_others(self, keys: Container[str], number: int) -> None:
-        """Forget all but these, where the others have become many."""
-        if len(self._known) > 2 * number + _MAX_FORMER_WORKERS:
-            self._known = {key: value for key, value in self._known.items() if key in keys}
+_FOREIGN_FIELDS: Final = ("name", "assessment", "sandbox", "line", "links", "notes")
+"""Fields of a worker that agentdash concludes or quotes."""
 
 
 class WorkerCache:
-    """What snapshots of one fleet share."""
+    """The newest values of each worker, by what they are."""
 
     def __init__(self) -> None:
-        self._judged: Memo[Worker] = Memo()
-        self._sandboxes: Memo[Sandbox] = Memo()
-        self._masked: dict[str, tuple[Worker, Worker]] = {}
-        self._shown: Memo[Worker] = Memo()
-        self._reaches: Memo[Reach] = Memo()
-        self._predictors: Memo[DenialPredictor] = Memo()
-        self._remote: Memo[Worker] = Memo()
-        self._tied: Memo[Worker] = Memo()
-        self._hosts: Memo[tuple[Worker, ...]] = Memo()
-        self.shared_homes = SharedHomes()
+        self._known: dict[tuple[str, str], tuple[Any, Any]] = {}
+        self.shared_homes: dict[str, Link] = {}
+        """The links of workers of hosts that are workers of this machine, by their id there."""
 
-    def forget_others(self, workers: Mapping[str, Worker]) -> None:
-        """Forget workers that are not among these any more, where they have become many."""
-        memos: tuple[Memo[Any], ...] = (self._judged, self._sandboxes, self._shown, self._reaches)
-        for memo in (*memos, self._remote, self._tied):
-            memo.forget_others(workers, len(workers))
-        if len(self._masked) > 2 * len(workers) + _MAX_FORMER_WORKERS:
-            self._masked = {key: known for key, known in self._masked.items() if key in workers}
+    def value(
+        self,
+        what: str,
+        worker: str,
+        basis: _B,
+        make: Callable[[], _T],
+        is_same: Callable[[_B, _B], bool] = operator.eq,
+    ) -> _T:
+        """Return a value of a worker: the identical object as before while its basis is the same."""
+        known = self._known.get((what, worker))
+        if known is None or not is_same(known[0], basis):
+            known = self._known[what, worker] = basis, make()
+        value: _T = known[1]
+        return value
 
-    def predictor(self, installed: Installed | None) -> DenialPredictor | None:
-        """Return the predictor for these worker CLIs."""
-        if installed is None:
-            return None
-        return self._predictors.value("", installed, lambda: DenialPredictor(installed))
-
-    def worker(self, inputs: RowInputs) -> Worker:
-        """Return the masked worker of these inputs."""
-
-        def judged() -> Worker:
-            assessment = judge_thread(inputs.case)
-            return self.masked(thread_worker(inputs, assessment, self._sandbox(inputs, assessment)))
-
-        return self._judged.value(inputs.case.thread.id, inputs, judged, RowInputs.is_same)
-
-    def _sandbox(self, inputs: RowInputs, assessment: Assessment) -> Sandbox:
-        """Return the sandbox of a thread: most lines of a session change nothing of it."""
-        return self._sandboxes.value(
-            inputs.case.thread.id,
-            (inputs, assessment.state),
-            lambda: thread_sandbox(inputs, assessment),
-            lambda old, new: old[1] is new[1] and old[0].has_same_sandbox(new[0]),
-        )
+    def forget_others(self, workers: Container[str], number: int) -> None:
+        """Forget all but these workers, where the others have become many."""
+        if len(self._known) > _VALUES_PER_WORKER * (2 * number + _MAX_FORMER_WORKERS):
+            self._known = {key: known for key, known in self._known.items() if key[1] in workers}
 
     def masked(self, worker: Worker) -> Worker:
         """Return a worker with secrets masked in its name and in what agentdash concludes and quotes.
 
-        Its moments, its calls and its screen stay as they are, for the eyes of its user. What is as before is
-        not masked again.
+        Its moments, its calls and its screen stay as they are, for the eyes of its user.
         """
-        before, masked = self._masked.get(worker.id, (None, None))
-        changes = {
-            name: getattr(masked, name)
-            if before is not None and getattr(before, name) == getattr(worker, name)
-            else mask_fields(getattr(worker, name))
-            for name in ("name", "assessment", "sandbox", "line", "links", "notes")
+        fields = {name: getattr(worker, name) for name in _FOREIGN_FIELDS}
+        masked = {
+            name: self.value(f"masked {name}", worker.id, field, partial(mask_fields, field))
+            for name, field in fields.items()
         }
-        known = replace(worker, **changes)
-        self._masked[worker.id] = (worker, known)
-        return known
-
-    def reach_by_policy(self, worker: str, own: Reach, policy: Policy) -> Reach:
-        """Return what a worker could reach by its policy."""
-        return self._reaches.value(worker, (own, policy), lambda: reach_by_policy(own, policy).compact())
-
-    def shown(self, worker: Worker, **fields: Any) -> Worker:
-        """Return the worker as it is shown, with these of its fields."""
-        return self._shown.value(worker.id, (worker, *fields.values()), lambda: replace(worker, **fields))
-
-    def rows(self, host: RemoteHost) -> tuple[Worker, ...]:
-        """Return the rows of another host."""
-        return self._hosts.value(host.link.name, host, lambda: tuple(rows_of(host)), operator.is_)
-
-    def tied(self, row: Worker, pane: Pane) -> Worker:
-        """Return a row of another host with the pane here that shows it."""
-        return self._tied.value(row.id, (row, pane), lambda: tied(row, pane))
-
-    def attended(
-        self, row: Worker, acknowledgement: Acknowledgement | None, looked_at: float | None, now: float
-    ) -> Worker:
-        """Return a row of another host with its standing here."""
-        # without any look, what is new depends on the time: that may be a minute late
-        basis = row, acknowledgement, now // 60 if looked_at is None else looked_at
-        return self._remote.value(row.id, basis, lambda: attended(row, acknowledgement, looked_at, now))
+        return replace(worker, **masked)
 
 
 # ------------------------------------------------------------
@@ -216,7 +148,12 @@ class _SnapshotBuilder:
         self._stalled_after = stalled_after
         # without passes over processes (replay of bare rollouts) the reducer never links
         self._links = link_fleet(fleet) if fleet.processes_at is None else fleet.links
-        self._predictor = cache.predictor(fleet.host.installed if fleet.host else None)
+        installed = fleet.host.installed if fleet.host else None
+        self._predictor = (
+            cache.value("predictor", "", installed, partial(DenialPredictor, installed))
+            if installed
+            else None
+        )
         self._attention = fleet.attention or Attention()
         self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
         self._sessions = SshSessions(fleet, self._links)
@@ -234,7 +171,11 @@ class _SnapshotBuilder:
 
     def add_panes(self) -> None:
         """Add the workers that are panes, except those of threads."""
-        linked = {worker.pane.key for worker in self._workers.values() if worker.pane}
+        linked = {
+            worker.pane.key
+            for worker in self._workers.values()
+            if worker.pane and not self._links.panes[worker.id].claimed
+        }
         self._occupied = linked | (self._fleet.occupants.keys() & self._fleet.panes.keys())
         for key, occupant in self._fleet.occupants.items():
             pane = self._fleet.panes.get(key)
@@ -252,34 +193,45 @@ class _SnapshotBuilder:
         """Add the worker CLIs that commands of threads have started."""
         for key, thread in self._links.nested.items():
             process = self._fleet.processes.get(key)
-            if process is not None and thread in self._workers:
+            if process is not None and (thread in self._workers or not thread):
                 last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
                 worker = self._cache.masked(nested_worker(self._fleet, process, thread))
                 self._add(worker, last_sign, None, is_held=True)
 
     def add_remote(self) -> None:
         """Add the workers of other hosts, as they were judged there."""
-        for received in chain.from_iterable(map(self._cache.rows, self._fleet.remotes.values())):
-            here = self._workers.get(received.id.removeprefix(f"{received.host}:"))
-            same = self._cache.shared_homes.link(received, here, self._fleet.processes) if here else None
-            if here is not None and same is not None:
-                self._workers[here.id] = replace(here, links=(*here.links, same))
-                continue
-            link = self._fleet.remotes[received.host or ""].link
-            key = self._sessions.pane(received.ssh_connection, link.address)
-            pane = self._fleet.panes.get(key) if key else None
-            row = self._cache.tied(received, pane) if pane else received
-            if pane:
-                self._occupied.add(pane.key)
-            row = self._cache.attended(
-                row, self._acknowledged.get(row.id), self._attention.looked_at, self._now
-            )
-            known = known_kinds(row, self._attention.known)
-            self._workers[row.id] = replace(row, known=known) if known else row
+        for host in self._fleet.remotes.values():
+            rows = self._cache.value("rows", host.link.name, host, partial(rows_of, host), operator.is_)
+            for row in rows:
+                self._add_remote_row(row)
+
+    def _add_remote_row(self, row: Worker) -> None:
+        here = self._workers.get(row.id.removeprefix(f"{row.host}:"))
+        if here is not None and (same := self._link_to_same(row, here)) is not None:
+            self._workers[here.id] = replace(here, links=(*here.links, same))
+            return
+        key = self._sessions.pane(row.ssh_connection)
+        if (pane := self._fleet.panes.get(key) if key else None) is not None:
+            row = self._cache.value("tied", row.id, (row, pane), partial(tied, row, pane))
+            self._occupied.add(pane.key)
+        acknowledgement, looked_at = self._acknowledged.get(row.id), self._attention.looked_at
+        # without any look, what is new depends on the time: that may be a minute late
+        basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
+        make = partial(attended, row, acknowledgement, looked_at, self._now)
+        row = self._cache.value("attended", row.id, basis, make)
+        known = known_kinds(row, self._attention.known)
+        self._workers[row.id] = replace(row, known=known) if known else row
+
+    def _link_to_same(self, there: Worker, here: Worker) -> Link | None:
+        """Return the link to a row of a host that is a worker of this machine; once shown it remains."""
+        links = self._cache.shared_homes
+        if there.id not in links and (link := same_worker_link(there, here, self._fleet.processes)):
+            links[there.id] = link
+        return links.get(there.id)
 
     def build(self) -> Snapshot:
         """Return the snapshot."""
-        self._cache.forget_others(self._workers)
+        self._cache.forget_others(self._workers, len(self._workers))
         host = self._fleet.host
         return Snapshot(
             at=self._now,
@@ -294,7 +246,9 @@ class _SnapshotBuilder:
 
     def _add_thread(self, thread: Thread, parent: str | None) -> None:
         inputs = self._inputs(thread, parent)
-        worker = self._cache.worker(inputs)
+        worker = self._cache.value(
+            "judged", thread.id, inputs, partial(self._judge_thread, inputs), RowInputs.is_same
+        )
         if self._fleet.processes_at is not None:
             starting_until = startup_grace_until(thread, worker.assessment, self._now)
             if starting_until is not None:
@@ -306,10 +260,23 @@ class _SnapshotBuilder:
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
         is_held = inputs.case.liveness is not Liveness.GONE
-        session = self._sessions.of_pane(inputs.pane) if inputs.pane else None
+        is_proven = inputs.link is not None and not inputs.link.claimed
+        session = self._sessions.of_pane(inputs.pane) if inputs.pane and is_proven else None
         if inputs.pane is None and (owner := inputs.case.owner) is not None and owner.key is not None:
             session = self._sessions.of_process(self._fleet.processes.get(owner.key))
         self._add(worker, last_sign, inputs.pane, is_held=is_held, session=session)
+
+    def _judge_thread(self, inputs: RowInputs) -> Worker:
+        assessment = judge_thread(inputs.case)
+        sandbox = self._cache.value(
+            "sandbox",
+            inputs.case.thread.id,
+            (inputs, assessment.state),
+            lambda: thread_sandbox(inputs, assessment),
+            # most lines of a session change nothing of it
+            lambda old, new: old[1] is new[1] and old[0].has_same_sandbox(new[0]),
+        )
+        return self._cache.masked(thread_worker(inputs, assessment, sandbox))
 
     def _inputs(self, thread: Thread, parent: str | None) -> RowInputs:
         fleet, links = self._fleet, self._links
@@ -321,14 +288,17 @@ class _SnapshotBuilder:
             parent=parent or links.outer.get(thread.id),
             link=link,
             pane=pane,
-            platform=fleet.host.platform if fleet.host else None,
-            parent_policy=parent_policy(fleet.threads.get(parent or "")),
+            part=_part(fleet, links, thread) if link else "",
             server_findings=self._server_findings(case.owner.key if case.owner else None),
-            predictor=self._predictor,
-            places=facts_of(fleet, thread, case.commands),
-            requests=fleet.requests.get(thread.id, ()),
-            awaits_request=awaits_request(fleet, thread),
-            label=_own_label(fleet.labels.get(thread.id), link),
+            surroundings=Surroundings(
+                platform=fleet.host.platform if fleet.host else None,
+                parent_policy=parent_policy(fleet.threads.get(parent or "")),
+                predictor=self._predictor,
+                places=facts_of(fleet, thread, case.commands),
+                requests=fleet.requests.get(thread.id, ()),
+                awaits_request=awaits_request(fleet, thread),
+                label=_own_label(fleet.labels.get(thread.id), link),
+            ),
         )
 
     def _server_findings(self, worker: ProcessKey | None) -> tuple[Finding, ...]:
@@ -373,22 +343,21 @@ class _SnapshotBuilder:
         )
         if standing.due is not None:
             self._dues.append(standing.due)
-        self._workers[worker.id] = self._cache.shown(
-            worker,
-            assessment=settled.assessment,
-            history=settled.periods,
-            stalled=stalled,
-            standing=standing.group,
-            is_new=standing.is_new,
-            known=known_kinds(worker, self._attention.known),
-            ssh_connection=session,
-            git=self._repository(worker, is_held=is_held),
-            reach=self._reach(worker, is_held=is_held),
+        shown: dict[str, Any] = {
+            "assessment": settled.assessment,
+            "history": settled.periods,
+            "stalled": stalled,
+            "standing": standing.group,
+            "is_new": standing.is_new,
+            "known": known_kinds(worker, self._attention.known),
+            "ssh_connection": session,
+            # of the directory of a past worker: others have changed it since
+            "git": self._fleet.repositories.get(worker.cwd or "") if is_held else None,
+            "reach": self._reach(worker, is_held=is_held),
+        }
+        self._workers[worker.id] = self._cache.value(
+            "shown", worker.id, (worker, shown), lambda: replace(worker, **shown)
         )
-
-    def _repository(self, worker: Worker, *, is_held: bool) -> Repository | None:
-        """Return the repository of a worker's directory; None of a past one: others have changed it since."""
-        return self._fleet.repositories.get(worker.cwd or "") if is_held else None
 
     def _reach(self, worker: Worker, *, is_held: bool) -> Reach | None:
         """Return what a worker could reach, by its processes or by its policy."""
@@ -396,7 +365,9 @@ class _SnapshotBuilder:
         own, policy = self._fleet.reaches.get(""), worker.sandbox.configured
         if observed is not None or own is None or policy is None or not is_held:
             return observed
-        return self._cache.reach_by_policy(worker.id, own, policy)
+        return self._cache.value(
+            "reach", worker.id, (own, policy), lambda: reach_by_policy(own, policy).compact()
+        )
 
 
 def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | None:
@@ -407,9 +378,20 @@ def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | 
     return label if link is not None and link.key == label.key else None
 
 
+def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
+    """Return which thread of its pane a thread is, and whether it is in front; empty if it is alone."""
+    key = links.panes[thread.id].key
+    if len(links.threads_in(key)) < 2:
+        return ""
+    is_in_front = thread.id in threads_in_front(fleet, links, key)
+    return (
+        f"{'side chat' if thread.side_chat else 'main conversation'}, {'' if is_in_front else 'not '}in front"
+    )
+
+
 def _is_shown(thread: Thread) -> bool:
-    """Return whether a thread is a worker: not one that Codex runs for itself, nor one of which nothing was
-    read."""
+    """Return whether a thread is a worker: not one that Codex runs for itself, nor one that nothing was
+    read of."""
     return not thread.helper and (thread.lines > 0 or thread.file is not None)
 
 
@@ -494,11 +476,12 @@ def _most_urgent(workers: Iterable[Worker]) -> list[Worker]:
 # The rows of workers of other hosts: with their standing here, and the panes that show them
 
 
-def rows_of(host: RemoteHost) -> Iterator[Worker]:
-    """Yield the rows of a host."""
-    is_connected = host.link.state is LinkState.CONNECTED
-    for row in host.workers.values():
-        yield row if is_connected else unreachable(row, host.link)
+def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
+    """Return the rows of a host."""
+    rows = host.workers.values()
+    if host.link.state is LinkState.CONNECTED:
+        return tuple(rows)
+    return tuple(unreachable(row, host.link) for row in rows)
 
 
 def tied(row: Worker, pane: Pane) -> Worker:
@@ -554,36 +537,23 @@ def unreachable(row: Worker, link: HostLink) -> Worker:
     )
 
 
-class SharedHomes:
-    """The workers of hosts that are workers of this machine: of containers that share its Codex home.
+def same_worker_link(there: Worker, here: Worker, processes: Mapping[ProcessKey, Process]) -> Link | None:
+    """Return the link between a row of a host and the worker of this machine that it is, or None.
 
-    Both sides read the same session file. That it is one worker, and no copy that was continued elsewhere, is
-    shown by a process of it: Linux gives the number of a process in each of its pid namespaces (`NSpid`), and
-    the document of the container has the number there.
+    The host is a container that shares this machine's Codex home: both sides read the same session file. That
+    it is one worker, and no copy that was continued elsewhere, is shown by a process of it: Linux gives the
+    number of a process in each of its pid namespaces (`NSpid`), and the document of the container has the
+    number there.
+
+    Args:
+        there: the row of a host.
+        here: the worker of this machine with the same thread.
+        processes: those of this machine.
     """
-
-    def __init__(self) -> None:
-        self._links: dict[str, Link] = {}
-
-    def link(self, there: Worker, here: Worker, processes: Mapping[ProcessKey, Process]) -> Link | None:
-        """Return the link between the same worker there and here, or None if nothing shows that.
-
-        It remains when the process has ended that showed it.
-
-        Args:
-            there: the row of a host.
-            here: the worker of this machine with the same thread.
-            processes: those of this machine.
-        """
-        if there.id not in self._links and there.pids and here.pids:
-            inner = {
-                number: process.pid
-                for process in processes.values()
-                if process.pid in here.pids and process.kernel is not None
-                for number in process.kernel.ns_pids[1:]
-            }
-            for number in there.pids:
-                if number in inner:
-                    by = f"process {inner[number]} has the number {number} there"
-                    self._links[there.id] = Link(f"host {there.host}", by)
-        return self._links.get(there.id)
+    own = (p for p in processes.values() if p.pid in here.pids and p.kernel is not None) if there.pids else ()
+    for process in own:
+        for number in process.kernel.ns_pids[1:] if process.kernel else ():
+            if number in there.pids:
+                by = f"process {process.pid} has the number {number} there"
+                return Link(f"host {there.host}", by)
+    return None

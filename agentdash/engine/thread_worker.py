@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentdash.engine.judge.findings.inheritance import ParentPolicy
 from agentdash.engine.judge.findings.pane_sandbox import judge_nested_sandbox, judge_pane_sandbox
@@ -53,6 +53,18 @@ that `file` lies in is among the places."""
 _FIELDS_OF_SANDBOX: Final = tuple(name for name in Thread.__struct_fields__ if name not in FIELDS_OF_TALK)
 
 
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a thread's sandbox is compared with, besides the thread itself: arguments of `judge_sandbox`."""
+
+    platform: str | None
+    parent_policy: ParentPolicy | None
+    predictor: DenialPredictor | None
+    places: PathFacts
+    requests: tuple[Requested, ...]
+    awaits_request: bool
+    label: LabelRead | None
+
+
 class RowInputs(msgspec.Struct, frozen=True):
     """Everything that the row of a thread is derived from."""
 
@@ -60,72 +72,35 @@ class RowInputs(msgspec.Struct, frozen=True):
     parent: str | None
     link: ThreadPane | None
     pane: Pane | None
-    platform: str | None
-    parent_policy: ParentPolicy | None
-    server_findings: tuple[Finding, ...] = ()
+    part: str
+    """Which part of its pane it is, where that has several threads."""
+    server_findings: tuple[Finding, ...]
     """Findings about the tmux server of its pane."""
-    predictor: DenialPredictor | None = None
-    """What policies would deny the worker CLIs of this machine."""
-    places: PathFacts = PathFacts()
-    """What is known of the places that its remedies name."""
-    requests: tuple[Requested, ...] = ()
-    awaits_request: bool = False
-    """What the processes that ran it were asked for."""
-    label: LabelRead | None = None
-    """What its screen states."""
+    surroundings: Surroundings
 
     def is_same(self, other: RowInputs) -> bool:
-        """Return whether judging again would give the same; large facts are frozen, so identity is enough for
-        them.
+        """Return whether judging again would give the same.
 
-        The time of the pass over processes matters only while the thread's turn is open.
+        At rest the time of the pass over processes matters only as far as it shows that the thread is left.
         """
         case, theirs = self.case, other.case
-        return (
-            case.thread is theirs.thread
-            and self.pane is other.pane
-            and (self.parent, self.link) == (other.parent, other.link)
-            and (case.owner, case.orphaned, case.commands, case.claims, case.trouble)
-            == (theirs.owner, theirs.orphaned, theirs.commands, theirs.claims, theirs.trouble)
-            and (case.reading, case.pushed, case.session) == (theirs.reading, theirs.pushed, theirs.session)
-            and (case.processes_at == theirs.processes_at or _is_at_rest(case.thread))
-            and self.server_findings == other.server_findings
-            and self._has_same_surroundings(other)
-        )
+        if _is_at_rest(case.thread) and case.liveness is theirs.liveness:
+            theirs = replace(theirs, processes_at=case.processes_at, files_at=case.files_at)
+            return self == replace(other, case=theirs)
+        return self == other
 
     def has_same_sandbox(self, other: RowInputs) -> bool:
         """Return whether judging the sandbox again, in the same state, would give the same: what the model
         writes, and when, does not matter."""
         thread, theirs = self.case.thread, other.case.thread
-        return self._has_same_surroundings(other) and all(
+        return self.surroundings == other.surroundings and all(
             getattr(thread, name) is getattr(theirs, name) for name in _FIELDS_OF_SANDBOX
-        )
-
-    def _has_same_surroundings(self, other: RowInputs) -> bool:
-        return (
-            self.platform == other.platform
-            and self.parent_policy == other.parent_policy
-            and self.predictor is other.predictor
-            and self.places.is_same(other.places)
-            and self.requests is other.requests
-            and self.awaits_request == other.awaits_request
-            and self.label is other.label
         )
 
 
 def thread_sandbox(inputs: RowInputs, assessment: Assessment) -> Sandbox:
     """Return the layers of a thread's sandbox, compared."""
-    return judge_sandbox(
-        inputs.case.thread,
-        assessment,
-        platform=inputs.platform,
-        parent_policy=inputs.parent_policy,
-        predictor=inputs.predictor,
-        places=inputs.places,
-        requests=inputs.requests,
-        awaits_request=inputs.awaits_request,
-        label=inputs.label,
-    )
+    return judge_sandbox(inputs.case.thread, assessment, **asdict(inputs.surroundings))
 
 
 def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -> Worker:
@@ -148,6 +123,7 @@ def thread_worker(inputs: RowInputs, assessment: Assessment, sandbox: Sandbox) -
         parent=inputs.parent,
         sandbox=add_findings(sandbox, inputs.server_findings),
         pane=inputs.pane,
+        part=inputs.part,
         pids=tuple(process.pid for process in case.commands),
         cwd=thread.cwd,
         started=thread.created_at,
@@ -176,7 +152,8 @@ def _thread_links(inputs: RowInputs) -> Iterator[Link]:
     if owner:
         yield Link(f"pid {owner.pid}", owner.by)
     if inputs.link:
-        yield Link(f"pane {inputs.link.key}", inputs.link.by)
+        part = f"; {inputs.part}" if inputs.part else ""
+        yield Link(f"pane {inputs.link.key}", f"{inputs.link.by}{part}")
     variable = THREAD_VARIABLES.get(inputs.case.thread.agent, "a variable")
     for process in inputs.case.commands:
         yield Link(f"pid {process.pid}", f"{variable} in its environment: {_command_line(process)}")
@@ -248,8 +225,9 @@ def _renamed(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 # Workers without a session of their own: occupants of panes, and worker CLIs that a command started
 
 
-_TERMINAL_QUERY: Final = re.compile(r"G[a-z]=[^,;]*(?:,[a-zA-Z]=[^,;]*)*;")
-"""What Claude Code (2.1.330) asks its terminal about graphics: tmux keeps it as the title."""
+TERMINAL_ANSWER: Final = re.compile(r"G[a-zA-Z]=\w+(?:,[a-zA-Z]=\w+)*(?:;[\w+/=:. -]*)?")
+"""What programs (Claude Code 2.1.330) ask terminals about graphics, and their answer: tmux keeps it as the
+title."""
 _NO_CHAT: Final = Chat(by="")
 
 
@@ -265,7 +243,7 @@ def pane_worker(
     main = fleet.processes.get(occupant.key)
     assessment = judge_pane(fleet, pane, occupant)
     sandbox = judge_pane_sandbox(fleet, pane, occupant, assessment)
-    is_named = bool(pane.title) and not _TERMINAL_QUERY.match(pane.title)
+    is_named = bool(pane.title) and not TERMINAL_ANSWER.fullmatch(pane.title)
     has_title = is_named and occupant.gone_at is None
     session = pane_session(fleet, pane, occupant)
     chat = session.chat if session is not None and session.chat is not None else _NO_CHAT
@@ -296,7 +274,7 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
 
     Args:
         process: the process of the CLI.
-        thread: the id of the thread.
+        thread: the id of the thread; empty: none is known.
     """
     agent = process.agent or process.name
     nested = PaneOccupant(
@@ -310,14 +288,14 @@ def nested_worker(fleet: Fleet, process: Process, thread: str) -> Worker:
         name=_nested_name(process),
         agent=Agent(agent),
         assessment=assessment,
-        parent=thread,
+        parent=thread or None,
         sandbox=judge_nested_sandbox(fleet, nested, assessment),
         pids=(process.pid,),
         cwd=process.cwd,
         started=process.key.started,
         last_activity=max(fleet.busy.get(process.key, 0.0), process.key.started),
         line=assessment.why,
-        links=(Link(f"thread {thread}", by),),
+        links=(Link(f"thread {thread}", by),) if thread else (),
     )
 
 

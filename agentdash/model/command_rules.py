@@ -1,6 +1,6 @@
 """Rules that decide on commands by their first words, and what they let out of Codex's sandbox.
 
-Measured on 0.171.0. A command that a rule allows runs outside of the sandbox under every sandbox mode and
+Measured on 0.171.0. A command that a rule allows runs outside the sandbox under every sandbox mode and
 approval policy, with no mark in the rollout; `CODEX_SANDBOX_NETWORK_DISABLED` stays set. A profile that hides
 paths from reading keeps it inside.
 """
@@ -53,7 +53,7 @@ class CommandRules(msgspec.Struct, frozen=True):
     """`host_executable`: names, and the only absolute paths for which rules of these names hold."""
 
     def letting_out(self, script: str) -> CommandRule | None:
-        """Return the rule that lets a script run outside of the sandbox, or None.
+        """Return the rule that lets a script run outside the sandbox, or None.
 
         All commands of the script have to be allowed. Only plain ones are looked at: words, also quoted
         ones, divided by `&&`, `||`, `;`, `|` and line breaks.

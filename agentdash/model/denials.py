@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Final, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.patterns import Pattern
@@ -87,10 +86,6 @@ class PathFacts(msgspec.Struct, frozen=True):
             self.kinds.get("/".join(parts[:count])) is PathKind.LINK for count in range(2, len(parts) + 1)
         )
 
-    def is_same(self, other: PathFacts) -> bool:
-        """Return whether both are the same; `kinds` is frozen and large, so identity is enough for it."""
-        return self.kinds is other.kinds and replace(self, kinds={}) == replace(other, kinds={})
-
 
 # ------------------------------------------------------------
 
@@ -120,8 +115,8 @@ _RANDOM_PARTS: Final = Pattern(
     r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*\d)[0-9a-f]{8,32}|\d{5,})(?=[._-][^/]*$|$)"
 )
 """What programs make up anew for each temporary file: rsync's suffix, mktemp's, mkdtemp's and Python's names,
-sed's; and hexadecimal, decimal and UUID parts that Node's packages append to a file's name. Dates are none,
-nor are SHA sums, nor whole names outside of `tmp`: these are of what is kept."""
+sed's; and hexadecimal, decimal and UUID parts that Node's packages append to a file's name. Excludes
+dates, SHA sums, and whole names outside `tmp`: those name what is kept."""
 
 
 def stable_target(target: str | None) -> str | None:
@@ -142,12 +137,12 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     quote: str
     """The line or lines that show it, at most `MAX_QUOTE_CHARACTERS`."""
     target: str | None = None
-    """An absolute path, a host name or address, or the path of a socket; None where neither output nor
-    script names it."""
+    """An absolute path, a host name or address, or the path of a socket; of an execution also the name of the
+    program. None where neither output nor script names it."""
     program: str | None = None
     """Base name of the program that printed it, where the line or the script shows which one it was."""
     nested: str | None = None
-    """Name of the coding agent's CLI which ran inside of the sandbox and failed there (`opencode`,
+    """Name of the coding agent's CLI which ran inside the sandbox and failed there (`opencode`,
     `codex`, …)."""
     source: EvidenceSource = EvidenceSource.OUTPUT
     """Where it was read: in what was printed, in the CLI's own log, or in the kernel's facts of a process."""
@@ -159,12 +154,15 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_aside(self) -> bool:
-        """Return whether the program goes on without: in a warning of its cache, or of its log."""
+        """Return whether what runs goes on without: in a warning of its cache, or of its log; a program that
+        only a start-up file of the shell was to run."""
+        if self.operation == "exec":
+            return not self.is_certain
         return self.what == "filesystem" and _ASIDE.search(self.quote) is not None
 
     @property
     def path(self) -> str | None:
-        """Return the path that was refused; None of other targets."""
+        """Return the path that was refused; None for other targets."""
         return self.target if self.what == "filesystem" else None
 
 
@@ -190,13 +188,13 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     got_past: bool = False
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None = None
-    """Name of the coding agent's CLI that ran inside of the sandbox and failed there."""
+    """Name of the coding agent's CLI that ran inside the sandbox and failed there."""
     policy: int = -1
     """Index into the thread's policies: the one in force when the newest of its calls was made; -1 before the
     first."""
     source: EvidenceSource = EvidenceSource.OUTPUT
     by_mcp: bool = False
     """Whether the newest of its calls is one of an MCP server: Codex (through 0.169) and Claude Code start
-    these outside of their sandbox, so that something else refused it."""
+    these outside their sandbox, so that something else refused it."""
     remedy: Remedy | None = None
     """What would have avoided it, as judged."""

@@ -83,7 +83,6 @@ class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"
     originator: str | None = None
     source: str | None = None
     """`source` flattened: `cli`, `exec`, `vscode`, `subagent`, `review`, `guardian` ..."""
-    provider: str | None = None
     parent: str | None = None
     """The spawning thread (`source.subagent.thread_spawn.parent_thread_id`, `parent_thread_id`)."""
     forked_from: str | None = None
@@ -91,6 +90,8 @@ class ThreadStarted(ThreadEvent, frozen=True, kw_only=True, tag="thread-started"
     role: str | None = None
     path: str | None = None
     """`agent_path`, e.g. `/root/build`, of multi-agent v2."""
+    side_chat: bool = False
+    """Whether a TUI shows it beside the thread that it was forked from (0.171)."""
     helper: bool = False
     """A thread that Codex runs for itself (review, compaction, guardian, titles): never judged."""
 
@@ -137,11 +138,10 @@ class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
     """The kind of line: the last two are Claude Code's."""
     cwd: str | None = None
     model: str | None = None
-    effort: str | None = None
 
 
 class Escalation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The request of a call to run outside of the sandbox, or with more than the policy grants."""
+    """The request of a call to run outside the sandbox, or with more than the policy grants."""
 
     kind: Literal["escalated", "additional"]
     """`with_escalated_permissions` / `require_escalated`, or `with_additional_permissions`."""
@@ -165,7 +165,7 @@ class CallStarted(ThreadEvent, frozen=True, kw_only=True, tag="call-started"):
     cwd: str | None = None
     escalation: Escalation | None = None
     let_out_by: str = ""
-    """`FILE:LINE` of the rule that lets it run outside of the sandbox, by the rules as they are now; empty:
+    """`FILE:LINE` of the rule that lets it run outside the sandbox, by the rules as they are now; empty:
     none does."""
     by_user: bool = False
     """The user's own `!cmd`: runs without a sandbox under any policy."""
@@ -215,7 +215,6 @@ class ChildSpawned(ThreadEvent, frozen=True, kw_only=True, tag="child-spawned"):
     """A child thread, as named in the parent's file; may be repeated for one child."""
 
     child: str
-    nickname: str | None = None
 
 
 class MessageLogged(ThreadEvent, frozen=True, kw_only=True, tag="said"):
@@ -319,7 +318,7 @@ class FileGone(ThreadEvent, frozen=True, kw_only=True, tag="file-gone"):
     """The file was deleted."""
 
 
-# ---------------------------------------------------------------- what is outside of session files
+# ---------------------------------------------------------------- what is outside session files
 
 _RETRY_RULES: Final = ("retrying", "reconnecting")
 _PROMPT_RULES: Final = (".fresh", ".idle")
@@ -384,6 +383,8 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     usage: ScreenUsage | None = None
     """What the screen states of model, context and cost; None: a dialog hides that, and what it stated before
     still holds."""
+    front: str = ""
+    """The name of the thread that it was read of, where the title states that."""
 
     @property
     def is_retrying(self) -> bool:

@@ -18,7 +18,7 @@ class FactKind(StrEnum):
     RUN = "run"
     """It wants to run a command."""
     LEAVE = "leave"
-    """It wants to run a command outside of the sandbox."""
+    """It wants to run a command outside the sandbox."""
     EDIT = "edit"
     """It wants to change a file."""
     APPROVE = "approve"

@@ -1,14 +1,13 @@
 """Everything known at one moment: the result of reducing events, the input of judging.
 
-All structs are frozen. The mappings of a `Fleet` are never changed in place either: `engine.reduce` changes a
-`FleetDraft`, which copies them.
+A fleet that was returned never changes, nor do its mappings: `engine.reduce` changes a copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, Sequence, ValuesView
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -18,8 +17,10 @@ from agentdash.model.events import (
     Event,
     HostSeen,
     LabelRead,
+    LocksSeen,
     ScreenRead,
     SessionSeen,
+    SourceSeen,
     StatusPushed,
     TroubleLogged,
     ViolationLogged,
@@ -61,6 +62,8 @@ class ThreadPane(msgspec.Struct, frozen=True):
     """The evidence, in words."""
     own: bool = False
     """Whether the Codex in the pane runs the thread itself: a TUI may merely show a thread of a daemon."""
+    claimed: bool = False
+    """Whether the pane alone says so, which anything in it can do."""
 
 
 class FleetLinks(msgspec.Struct, frozen=True, dict=True):
@@ -82,7 +85,8 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
     """The tmux server that each worker CLI descends from, where it is among the tracked processes."""
 
     nested: dict[ProcessKey, str] = {}
-    """The thread whose command started a worker CLI that lives, and has no pane of its own."""
+    """The thread whose command started a worker CLI that lives, and has no pane of its own; empty for one
+    that waits for its standard input, and is not known to be started by a thread."""
 
     outer: dict[str, str] = {}
     """The thread whose command started the Codex that runs a thread."""
@@ -104,23 +108,6 @@ class FleetLinks(msgspec.Struct, frozen=True, dict=True):
 
 NOT_RECORDED: Final = "not recorded any more"
 """Detail of a source from the end of its recording on."""
-
-
-class SourceHealth(msgspec.Struct, frozen=True):
-    """The health of a source."""
-
-    name: str
-    ok: bool
-    detail: str
-    at: float
-
-
-class Locks(msgspec.Struct, frozen=True):
-    """The holder of each thread's writer lock at the newest look."""
-
-    at: float
-    holders: dict[str, int]
-    readable: bool
 
 
 class PaneOccupant(msgspec.Struct, frozen=True):
@@ -168,7 +155,7 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
     thread stays the same, so does its state."""
 
 
-class Fleet(msgspec.Struct, frozen=True):
+class Fleet(msgspec.Struct):
     """Everything known."""
 
     threads: dict[str, Thread] = {}
@@ -183,14 +170,14 @@ class Fleet(msgspec.Struct, frozen=True):
     provisional: dict[ProcessKey, ProvisionalObservation] = {}
     """Those of these observations that are made again when more of the log has been read."""
     occupants: dict[PaneKey, PaneOccupant] = {}
-    locks: Locks | None = None
-    """None if locks were never read."""
+    locks: LocksSeen | None = None
+    """The newest look at the writer locks of threads, or None if they were never read."""
     processes_at: float | None = None
     """When the newest pass over processes ended, or None (replay of bare files): then a missing process
     means nothing."""
     files_at: float | None = None
     """When the open files of processes were read last, in that pass or before."""
-    sources: dict[str, SourceHealth] = {}
+    sources: dict[str, SourceSeen] = {}
     host: HostSeen | None = None
     mounts: dict[int, tuple[Mount, ...]] = {}
     """Mount tables by the inode of their namespace (`Kernel.mnt`), of those that processes live in and
@@ -232,6 +219,21 @@ class Fleet(msgspec.Struct, frozen=True):
         """agentdash's own kernel facts."""
         return self.host.kernel if self.host else None
 
+    def copy(self) -> Fleet:
+        """Return a fleet with mappings of its own."""
+        return replace(self, **{name: dict(known) for name, known in self._mappings()})
+
+    def share(self, before: Fleet) -> None:
+        """Take the mappings of an earlier fleet where they are equal: the same object means no change."""
+        for name, known in before._mappings():
+            if known == getattr(self, name):
+                setattr(self, name, known)
+
+    def _mappings(self) -> Iterator[tuple[str, dict[Any, Any]]]:
+        for name in self.__struct_fields__:
+            if isinstance(known := getattr(self, name), dict):
+                yield name, known
+
 
 class RemoteSeen(Event, frozen=True, kw_only=True, tag="remote-seen"):
     """Another host as it is now. It is never recorded: its own agentdash has the files."""
@@ -272,10 +274,10 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     readings: tuple[tuple[PaneKey, ScreenRead], ...] = ()
     pushed: tuple[tuple[str, StatusPushed], ...] = ()
     occupants: tuple[tuple[PaneKey, PaneOccupant], ...] = ()
-    locks: Locks | None = None
+    locks: LocksSeen | None = None
     processes_at: float | None = None
     files_at: float | None = None
-    sources: tuple[tuple[str, SourceHealth], ...] = ()
+    sources: tuple[tuple[str, SourceSeen], ...] = ()
     host: HostSeen | None = None
     mounts: tuple[tuple[int, tuple[Mount, ...]], ...] = ()
     state_paths: tuple[tuple[ProcessKey, tuple[PathAccess, ...]], ...] = ()
@@ -335,147 +337,7 @@ def known_of(fleet: Fleet, at: float) -> FleetKnown:
     return FleetKnown(at=at, logged=tuple(logged), **fields)
 
 
-# ---------------------------------------------------------------- a fleet under construction
-
-K = TypeVar("K")
-V = TypeVar("V")
-D = TypeVar("D")
-
-
-class CopyOnWrite(MutableMapping[K, V]):
-    """A mapping that shares its dict until it is first changed; the shared dict itself never changes.
-
-    Reading costs what a dict costs. The first change after `__init__` or `freeze` copies the dict, the
-    following ones do not; changes of constant cost need another implementation of this class alone.
-    """
-
-    __slots__ = ("_data", "_shared")
-
-    def __init__(self, data: dict[K, V]) -> None:
-        self._data = data
-        self._shared = True
-
-    def freeze(self) -> dict[K, V]:
-        """Return the dict as it is now; later changes do not reach it."""
-        self._shared = True
-        return self._data
-
-    def discard(self, key: K) -> None:
-        """Remove a key, if present."""
-        if key in self._data:
-            del self[key]
-
-    def clear(self) -> None:
-        """Remove all keys."""
-        self._data = {}
-        self._shared = False
-
-    def _writable(self) -> dict[K, V]:
-        if self._shared:
-            self._data = dict(self._data)
-            self._shared = False
-        return self._data
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self._writable()[key] = value
-
-    def __delitem__(self, key: K) -> None:
-        del self._writable()[key]
-
-    def __getitem__(self, key: K) -> V:
-        return self._data[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._data
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._data)
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    # the inherited versions of these are correct, and ten times as slow
-
-    @overload
-    def get(self, key: K, default: None = None, /) -> V | None: ...
-    @overload
-    def get(self, key: K, default: V | D, /) -> V | D: ...
-    def get(self, key: K, default: V | D | None = None, /) -> V | D | None:
-        """Return the value of a key, or the default."""
-        return self._data.get(key, default)
-
-    def keys(self) -> KeysView[K]:
-        """Return a view of the keys."""
-        return self._data.keys()
-
-    def values(self) -> ValuesView[V]:
-        """Return a view of the values."""
-        return self._data.values()
-
-    def items(self) -> ItemsView[K, V]:
-        """Return a view of the items."""
-        return self._data.items()
-
-
-class FleetDraft:
-    """The fields of a `Fleet`, changeable; neither the fleet it starts from nor any fleet it froze changes
-    with it.
-
-    Args:
-        fleet: what is known before the changes.
-    """
-
-    threads: CopyOnWrite[str, Thread]
-    panes: CopyOnWrite[PaneKey, Pane]
-    processes: CopyOnWrite[ProcessKey, Process]
-    readings: CopyOnWrite[PaneKey, ScreenRead]
-    pushed: CopyOnWrite[str, StatusPushed]
-    observed: CopyOnWrite[ProcessKey, float]
-    provisional: CopyOnWrite[ProcessKey, ProvisionalObservation]
-    occupants: CopyOnWrite[PaneKey, PaneOccupant]
-    locks: Locks | None
-    processes_at: float | None
-    files_at: float | None
-    sources: CopyOnWrite[str, SourceHealth]
-    host: HostSeen | None
-    mounts: CopyOnWrite[int, tuple[Mount, ...]]
-    state_paths: CopyOnWrite[ProcessKey, tuple[PathAccess, ...]]
-    repositories: CopyOnWrite[str, Repository]
-    reaches: CopyOnWrite[str, Reach]
-    paths: CopyOnWrite[str, PathKind]
-    links: FleetLinks
-    busy: CopyOnWrite[ProcessKey, float]
-    labels: CopyOnWrite[str, LabelRead]
-    troubles: CopyOnWrite[str, ProviderTrouble]
-    sessions: CopyOnWrite[ProcessKey, SessionSeen]
-    requests: CopyOnWrite[str, tuple[Requested, ...]]
-    recalled: CopyOnWrite[str, ThreadMemory]
-    past_workers: CopyOnWrite[PaneKey, PastWorker]
-    attention: Attention | None
-    histories: CopyOnWrite[str, History]
-    remotes: CopyOnWrite[str, RemoteHost]
-
-    def __init__(self, fleet: Fleet) -> None:
-        for name in Fleet.__struct_fields__:
-            value = getattr(fleet, name)
-            setattr(self, name, CopyOnWrite(value) if isinstance(value, dict) else value)
-
-    @property
-    def kernel(self) -> Kernel | None:
-        """Return agentdash's own kernel facts."""
-        return self.host.kernel if self.host else None
-
-    def freeze(self) -> Fleet:
-        """Return the fleet as it is now. Mappings that did not change are those of the fleet before."""
-        fields: dict[str, Any] = {}
-        for name in Fleet.__struct_fields__:
-            value = getattr(self, name)
-            fields[name] = value.freeze() if isinstance(value, CopyOnWrite) else value
-        return Fleet(**fields)
-
-
-FleetView = Fleet | FleetDraft
-"""What linking and judging read: a fleet, or the state of one in the middle of a batch of events."""
+FleetView = Fleet
 
 
 # ------------------------------------------------------------

@@ -53,7 +53,8 @@ class PastWorker(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str | None = None
     pid: int | None = None
     own: bool = False
-    """Of a thread: whether the Codex in the pane ran it itself (`ThreadPane.own`)."""
+    """Of a thread: whether the Codex in the pane ran it itself (`ThreadPane.own`); without a pid, whether the
+    pane claims that."""
     state: State = State.UNKNOWN
     """The last state, as it was judged while the pane was there."""
     since: float | None = None

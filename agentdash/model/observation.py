@@ -1,4 +1,4 @@
-"""Observations of the sandbox that commands had, and of what ran outside of it."""
+"""Observations of the sandbox that commands had, and of what ran outside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SANDBOX_FLAG: Final = "CODEX_SANDBOX"
 RUNTIME_FLAG: Final = "SANDBOX_RUNTIME"
 """`1` for everything in the sandbox of Anthropic's sandbox runtime (`srt`, Claude Code)."""
 INHERITED: Final = "SANDBOX"
-"""Set by Gemini CLI and Qwen Code inside of their sandboxes: `sandbox-exec`, or a container's name. Where it
+"""Set by Gemini CLI and Qwen Code inside their sandboxes: `sandbox-exec`, or a container's name. Where it
 is inherited from elsewhere, they start none."""
 
 
@@ -26,7 +26,7 @@ UNSET = "unset"
 
 
 Granted = Literal["outside", "more", "rule"]
-"""What a command was allowed beyond the policy: to run outside of the sandbox, or inside with additional
+"""What a command was allowed beyond the policy: to run outside the sandbox, or inside with additional
 permissions. `rule`: a rule may have let it run outside; which rules there were then is not known."""
 
 
@@ -74,7 +74,7 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     approved: bool = False
     """Whether a person allowed it to leave the sandbox."""
     nested: bool = False
-    """Whether its Codex itself runs inside of a sandbox that a launcher above it built."""
+    """Whether its Codex itself runs inside a sandbox that a launcher above it built."""
     applied: Applied | None = None
     """What stands above it; None: not seen."""
     unwritable: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class ProvisionalObservation(msgspec.Struct, frozen=True):
 
 
 class Escape(msgspec.Struct, frozen=True):
-    """A sandboxed command that had a tmux server outside of the sandbox run something."""
+    """A sandboxed command that had a tmux server outside the sandbox run something."""
 
     at: float
     call: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
+from unicodedata import combining, east_asian_width
 
 import msgspec
 
@@ -35,7 +37,7 @@ NO_SERVER: Final = "no server running"
 """The detail of a tmux source whose server is known not to run."""
 REFUSED: Final = "refused"
 """The detail of a tmux source begins with it where something listens that is not proven to be a tmux server
-of this user outside of every sandbox."""
+of this user outside every sandbox."""
 
 
 def tmux_source(server: str) -> str:
@@ -75,12 +77,66 @@ class Pane(msgspec.Struct, frozen=True, omit_defaults=True):
     titled_at: float | None = None
     """When the title last changed."""
     activity: Activity | None = None
-    """Changes of the screen, but for clocks and spinners, of the last minutes; None: there were none yet."""
+    """Changes of the screen in the last minutes, without clocks and spinners; None: not yet."""
     moved_at: float | None = None
     """When the screen last changed in more than clocks and spinners, which a worker that waits for ever still
     draws."""
     clients: tuple[str, ...] = ()
     """Terminals of the tmux clients that show its window."""
+
+
+# ------------------------------------------------------------
+# Screens that a worker CLI divides into columns
+
+
+_DIVIDER: Final = "│"
+_MIN_COLUMN_CELLS: Final = 20
+_CACHED_SCREENS: Final = 512
+"""Screens whose columns are kept for the next pass; each has some kB. With more panes none is found again."""
+
+
+@lru_cache(_CACHED_SCREENS)
+def columns(screen: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of a screen that a line divides from the first row to the last, each as a screen, or
+    the whole screen.
+
+    A popup may cover the line in some rows, and is cut with them.
+    """
+    if len(screen) < 2 or _DIVIDER not in screen[0] or _DIVIDER not in screen[-1]:
+        return (screen,)
+    dividers = [_dividers(row) for row in screen]
+    for cell in sorted(dividers[0] & dividers[-1]):
+        rows = sum(cell in found for found in dividers)
+        if cell >= _MIN_COLUMN_CELLS and rows > len(screen) / 2:
+            cut = [_cut(row, cell) for row in screen]
+            return tuple(left.rstrip() for left, _ in cut), *columns(tuple(right for _, right in cut))
+    return (screen,)
+
+
+def _dividers(row: str) -> frozenset[int]:
+    """Return the cells of the dividers in a row."""
+    if _DIVIDER not in row:
+        return frozenset()
+    found, cell = set(), 0
+    for char in row:
+        if char == _DIVIDER:
+            found.add(cell)
+        cell += _cells(char)
+    return frozenset(found)
+
+
+def _cut(row: str, at: int) -> tuple[str, str]:
+    """Return a row before a cell and after it."""
+    cell = 0
+    for index, char in enumerate(row):
+        if cell >= at:
+            return row[:index], row[index + 1 :]
+        cell += _cells(char)
+    return row, ""
+
+
+def _cells(char: str) -> int:
+    return 1 if char.isascii() else 0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1
 
 
 # ------------------------------------------------------------

@@ -123,8 +123,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(decisive) and all(rule.access == "write" for rule in decisive)
 
     def grants_less_than(self, other: Policy) -> tuple[str, ...]:
-        """Return the roots that may be written under `other` and not under this policy, but for `$TMPDIR`, of
-        which the place is not known."""
+        """Return the roots that may be written under `other` and not under this policy, except
+        `$TMPDIR`, whose place is not known."""
         return tuple(root for root in other.writable_roots if self.may_write(root) is False)
 
     def brief(self) -> str:

@@ -30,6 +30,9 @@ COMMAND_MARKS: Final = {"gemini": "GEMINI_CLI", "qwen": "QWEN_CODE"}
 CLI 0.61.0, Qwen Code 0.15.10)."""
 
 
+AwaitedInput = Literal["pipe", "socket", "terminal"]
+
+
 class ProcessKey(msgspec.Struct, frozen=True, order=True):
     """The identity of a process: pids are reused, start times are not."""
 
@@ -102,6 +105,9 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     rollouts: tuple[str, ...] = ()
     """Rollout files that it holds open (agents only): it writes these threads, in every version. Linux and
     macOS, own processes."""
+    awaited_input: AwaitedInput | None = None
+    """What its standard input is, where a worker with one task waits for its end, and has no session before.
+    Linux, own processes."""
     zombie: bool = False
     exit_code: int | None = None
     """Exit code of a zombie that ended by itself: tmux 3.3 does not collect some programs of panes, and does
@@ -112,8 +118,7 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
     """Bytes read and written so far (`/proc/PID/io`, `rchar` and `wchar`: sockets and pipes count too); 0
     where not known."""
     connection: str | None = None
-    """Of an ssh client in a pane: its TCP connection, as the other end has it in `SSH_CONNECTION`. Of a mosh
-    client whose server answers, and of a server: `mosh ADDRESS PORT`, the UDP socket of the server."""
+    """Of an ssh client in a pane: its TCP connection, as the other end has it in `SSH_CONNECTION`."""
     terminal: str | None = None
     """Its controlling terminal, `/dev/pts/3`, where it was started in an ssh session; empty: it has none;
     None: not known."""

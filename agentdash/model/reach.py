@@ -18,7 +18,7 @@ class ReachKind(StrEnum):
     """What reaching a target means, the worst first."""
 
     ESCAPE = "escape"
-    """A socket by which a command runs outside of any sandbox: Docker, tmux, the session bus."""
+    """A socket by which a command runs outside any sandbox: Docker, tmux, the session bus."""
     TAKEOVER = "takeover"
     """A file that others run or trust: logins, shells' start files, the configuration of agents."""
     CREDENTIALS = "credentials"

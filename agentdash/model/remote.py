@@ -37,9 +37,6 @@ class HostLink(msgspec.Struct, frozen=True):
     """Of a lost link: when something was last received; None: never, or it is not lost."""
     clock_offset: float = 0.0
     """Seconds to add to the times of that host, measured by when they arrive; 0 below one second."""
-    address: str | None = None
-    """The address by which this machine reaches it: both ends name the TCP connection of the link alike.
-    None: it is reached by a jump host, through NAT, a shared ControlMaster or another program."""
 
 
 class RemoteHost(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The shapes of secrets: tokens by the prefixes that their issuers document, and what stands before a value.
 
-Each shape has literals of which one occurs, in lower case, in every text that it matches: most lines have
-none, and are passed over without trying a pattern. The last group of a match is what is masked; a value in
+Every text that a shape matches contains one of its literals, in lower case: most lines contain none, and are
+passed over without trying a pattern. The last group of a match is what is masked; a value in
 quotation marks keeps these.
 """
 
@@ -58,7 +58,7 @@ NAME_LITERALS: Final = (
 _QUOTED_QUOTE: Final = r"(?:'\\+''|'\\*\"'\\*\"')"
 """A quotation mark within a quoted word of a shell: `'\\''` and `'"'"'`."""
 QUOTE: Final = rf"(?:{_QUOTED_QUOTE}|\\*[\"'])"
-"""A quotation mark, also one that is escaped once more, as in JSON inside of a string."""
+"""A quotation mark, also one that is escaped once more, as in JSON inside a string."""
 _GAP: Final = r"(?:\\*(?:\s|(?<=\\)n))+"
 """White space, also around a line break that a backslash continues, or that is written as `\\n`."""
 _PLAIN: Final = (
@@ -96,7 +96,7 @@ _TYPE: Final = (
 # ---------------------------------------------------------------- tokens
 
 _DIGIT: Final = r"(?=[A-Za-z_-]{0,80}\d)"
-"""A random value has digits; a name as a rule has none."""
+"""A random value has digits; a name seldom does."""
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """Where a token may begin."""
 

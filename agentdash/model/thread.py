@@ -15,6 +15,7 @@ from agentdash.model.events import (
     AllowedBy,
     CallKind,
     Escalation,
+    FileSeen,
     Outcome,
     SandboxFailed,
     TroubleLogged,
@@ -73,7 +74,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     cwd: str | None = None
     escalation: Escalation | None = None
     let_out_by: str = ""
-    """The rule that may have let it run outside of the sandbox, `FILE:LINE`."""
+    """The rule that may have let it run outside the sandbox, `FILE:LINE`."""
     by_user: bool = False
     ended_at: float | None = None
     outcome: Outcome | None = None
@@ -96,8 +97,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def denial(self) -> Denial | None:
-        """Return the denial that counts most: the last certain one, else the last, of those in passing only
-        where there is no other."""
+        """Return the denial that counts most: the last certain one, else the last; those in passing only
+        if there is no other."""
         if not self.denials:
             return None
         counted = [denial for denial in self.denials if not denial.is_aside] or self.denials
@@ -165,18 +166,6 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     limit_resets_at: float | None = None
 
 
-class RolloutFile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a thread's file is and how much of it has been read."""
-
-    path: str
-    size: int
-    modified: float
-    archived: bool = False
-    compressed: bool = False
-    skimmed: bool = False
-    unreadable: str | None = None
-
-
 def without_record(size: int) -> str:
     """Say what is wrong with a session file of this many bytes if none of its lines was understood."""
     return f"no session log: {'not a line of it is understood' if size else 'it is empty'}"
@@ -200,6 +189,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     nickname: str | None = None
     role: str | None = None
     path: str | None = None
+    side_chat: bool = False
+    """Whether a TUI shows it beside the thread that it was forked from."""
     helper: bool = False
     platform: Literal["linux", "darwin"] | None = None
     """The platform on which its commands ran, by the usual place of the home directories in its paths; None
@@ -233,7 +224,7 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     tmux: tuple[str, ...] = ()
     """The newest few calls that ask a tmux server to run something."""
     escapes: tuple[Escape, ...] = ()
-    """What it was seen to run outside of the sandbox."""
+    """What it was seen to run outside the sandbox."""
     violations: tuple[ViolationLogged, ...] = ()
     """The newest denials that Codex itself has logged, oldest first; bounded."""
     trouble: TroubleLogged | None = None
@@ -244,7 +235,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
     """The denial ledger: what its sandbox refused, oldest first; bounded."""
     denials_dropped: int = 0
     """Older entries of the ledger that were dropped."""
-    file: RolloutFile | None = None
+    file: FileSeen | None = None
+    """Where its file was seen last, and how much of it has been read."""
     lines: int = 0
     skipped: tuple[tuple[str, int], ...] = ()
     """Lines that were not understood, and how many: (`unknown world_state2`, 3)."""
@@ -272,6 +264,13 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
         if turn is None or turn.ended_at is not None:
             return False
         return not turn.inferred or bool(self.open_calls) or not turn.message
+
+    def is_titled(self, title: str) -> bool:
+        """Return whether a title names it, by its name or else its first prompt; long ones end in `...`."""
+        own = " ".join((self.name or self.nickname or self.prompt or "").split())
+        shown = " ".join(title.split())
+        is_cut = shown.endswith("...") and own.startswith(shown.removesuffix("...").rstrip())
+        return bool(own) and (own == shown or is_cut)
 
     @property
     def written_at(self) -> float | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import astuple, replace
 
 
 class TokenUsage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,24 +31,10 @@ class TokenUsage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input + self.cached + self.cache_writes + self.cache_writes_1h + self.output
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            input=self.input + other.input,
-            cached=self.cached + other.cached,
-            cache_writes=self.cache_writes + other.cache_writes,
-            cache_writes_1h=self.cache_writes_1h + other.cache_writes_1h,
-            output=self.output + other.output,
-            reasoning=self.reasoning + other.reasoning,
-        )
+        return TokenUsage(*map(operator.add, astuple(self), astuple(other)))
 
     def __sub__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            input=self.input - other.input,
-            cached=self.cached - other.cached,
-            cache_writes=self.cache_writes - other.cache_writes,
-            cache_writes_1h=self.cache_writes_1h - other.cache_writes_1h,
-            output=self.output - other.output,
-            reasoning=self.reasoning - other.reasoning,
-        )
+        return TokenUsage(*map(operator.sub, astuple(self), astuple(other)))
 
     @property
     def prompt(self) -> int:
@@ -56,8 +44,7 @@ class TokenUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_possible(self) -> bool:
         """Return whether no part is negative."""
-        parts = (self.input, self.cached, self.cache_writes, self.cache_writes_1h, self.output)
-        return min(*parts, self.reasoning) >= 0
+        return all(part >= 0 for part in astuple(self))
 
 
 class ModelUsage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,14 +63,10 @@ def merged_usage(usages: Iterable[ModelUsage]) -> tuple[ModelUsage, ...]:
     """Return the sums by model and tier: of several requests, or of several threads."""
     found: dict[tuple[str | None, str | None], ModelUsage] = {}
     for each in usages:
-        key = each.model, each.tier
-        before = found.get(key)
-        if before is not None:
-            each = ModelUsage(  # noqa: PLW2901 - the sum takes its place
-                model=each.model,
-                usage=before.usage + each.usage,
-                tier=each.tier,
-                longest_prompt=max(before.longest_prompt, each.longest_prompt),
-            )
-        found[key] = each
+        before = found.get((each.model, each.tier), ModelUsage(each.model, TokenUsage()))
+        found[each.model, each.tier] = replace(
+            each,
+            usage=before.usage + each.usage,
+            longest_prompt=max(before.longest_prompt, each.longest_prompt),
+        )
     return tuple(found.values())

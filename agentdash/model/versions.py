@@ -31,8 +31,7 @@ def is_before(version: str | None, first: tuple[int, ...]) -> bool | None:
 
 
 def stand_in(version: str | None, measured: str) -> str | None:
-    """Return the newest measured version for one that is newer, of which the rules are not known; else
-    None."""
+    """Return the newest measured version for a newer one, whose rules are not known; else None."""
     newest = numbers_of(measured)
     found = numbers_of(version)
     return measured if found == _DEVELOPMENT or found[: len(newest)] > newest else None

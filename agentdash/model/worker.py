@@ -12,10 +12,11 @@ import msgspec
 from agentdash.model.activity import Activity
 from agentdash.model.denials import LedgerEntry
 from agentdash.model.engine_failure import EngineFailure
+from agentdash.model.events import SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding, Verdict
-from agentdash.model.fleet import SourceHealth, StatePeriod
+from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import (
     HOST_NETWORK,
@@ -140,6 +141,8 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """States of workers below this one that need the user, worst first: `waiting-approval Pasteur`."""
     sandbox: Sandbox = Sandbox()
     pane: Pane | None = None
+    part: str = ""
+    """Of a pane with several threads: which of them it is, and whether it is in front."""
     pids: tuple[int, ...] = ()
     cwd: str | None = None
     tokens: Tokens = Tokens()
@@ -256,7 +259,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     at: float
     workers: tuple[Worker, ...] = ()
-    sources: tuple[SourceHealth, ...] = ()
+    sources: tuple[SourceSeen, ...] = ()
     due: float | None = None
     """When the next snapshot differs even without events: a state settles, or a worker has been silent for
     too long."""
@@ -286,8 +289,8 @@ class Snapshot(msgspec.Struct, frozen=True):
         )
 
     @property
-    def failing_sources(self) -> tuple[SourceHealth, ...]:
-        """Return the sources that cannot be read; the default tmux server is none where another one runs."""
+    def failing_sources(self) -> tuple[SourceSeen, ...]:
+        """Return the sources that cannot be read: also the default tmux server, unless another one runs."""
         default = tmux_source("default")
         another = any(s.ok and s.name != default and s.name.startswith(default) for s in self.sources)
         return tuple(

@@ -1,4 +1,4 @@
-"""Audit rollouts from their files, for `agentdash check`.
+"""Audit session logs from their files, for `agentdash check`.
 
 No live source is read: a turn without an end counts as abandoned. What an earlier agentdash saw of its
 commands and processes is recalled. `check.py` has the document and its
@@ -22,7 +22,6 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome
 from agentdash.agents.session_logs import log_of, thread_of_log
 from agentdash.collect.sources.denied_paths import path_kinds
@@ -55,7 +54,7 @@ _MIN_PREFIX_CHARS: Final = 4
 """Shortest accepted prefix of a thread id: a shorter one matches by accident."""
 
 
-class FoundRollouts(NamedTuple):
+class FoundLogs(NamedTuple):
     """The files to audit, and the directories that may contain more."""
 
     paths: list[Path]
@@ -63,11 +62,16 @@ class FoundRollouts(NamedTuple):
     """Directories that cannot be listed."""
 
 
-def find_rollouts(home: CodexHome, targets: Iterable[str], *, are_paths: bool = True) -> FoundRollouts:
-    """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all of
-    the home.
+def find_logs(
+    home: CodexHome, claude: ClaudeHome, targets: Iterable[str], *, are_paths: bool = True
+) -> FoundLogs:
+    """Return the files of targets: paths, directories, thread ids or prefixes of these; without any, all
+    rollouts of Codex and transcripts of Claude Code.
 
     Args:
+        home: of Codex.
+        claude: the configuration directory of Claude Code.
+        targets: as the user wrote them.
         are_paths: whether a target may be a path; else it is never taken for one.
 
     Raises:
@@ -75,33 +79,35 @@ def find_rollouts(home: CodexHome, targets: Iterable[str], *, are_paths: bool = 
     """
     errors: list[OSError] = []
     wanted = list(targets)
-    found = [] if wanted else list(home.rollouts(errors.append))
+    found = [] if wanted else [*home.rollouts(errors.append), *claude.transcripts(errors.append)]
     for target in wanted:
-        search = _matching if are_paths else _of_thread
-        matches = search(home, target, errors.append)
+        matches = _at_path(Path(target), errors.append) if are_paths else []
+        matches = matches or _of_thread(home, claude, target, errors.append)
         if not matches and not errors:
             kinds = "a rollout, a directory with rollouts, or a thread" if are_paths else "a thread"
             raise LookupError(f"{clean_line(target)!r} is not {kinds} in {clean_line(str(home.root))}")
         found += matches
     problems = {report.path: report for report in map(unreadable, errors)}
-    return FoundRollouts(list(dict.fromkeys(found)), list(problems.values()))
+    return FoundLogs(list(dict.fromkeys(found)), list(problems.values()))
 
 
-def _matching(home: CodexHome, target: str, on_error: Callable[[OSError], None]) -> list[Path]:
-    path = Path(target)
+def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
     if path.is_dir():
         folders = os.walk(path, onerror=on_error)
         files = (Path(folder, name) for folder, _, names in folders for name in names)
         return sorted(file for file in files if thread_of_log(file) or _may_be_log(file))
-    return [path] if path.exists() else _of_thread(home, target, on_error)
+    return [path] if path.exists() else []
 
 
-def _of_thread(home: CodexHome, thread: str, on_error: Callable[[OSError], None]) -> list[Path]:
+def _of_thread(
+    home: CodexHome, claude: ClaudeHome, thread: str, on_error: Callable[[OSError], None]
+) -> list[Path]:
     if len(thread) < _MIN_PREFIX_CHARS:
         return []
     rollouts = [file for file in home.rollouts(on_error) if (thread_of_log(file) or "").startswith(thread)]
-    transcripts = ClaudeHome(default_claude_home()).transcripts(on_error)
-    return rollouts or [file for file in transcripts if (thread_of_log(file) or "").startswith(thread)]
+    return rollouts or [
+        file for file in claude.transcripts(on_error) if (thread_of_log(file) or "").startswith(thread)
+    ]
 
 
 def _may_be_log(file: Path) -> bool:

@@ -19,7 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agentdash import __version__
+from agentdash.agents.claude.home import ClaudeHome
+from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.command_rules import rule_files
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.reader import RolloutReader
@@ -29,7 +30,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.collect.remote.carrier import Carrier
-from agentdash.collect.remote.command import CommandFailedError, run_there
+from agentdash.collect.remote.child import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
@@ -42,8 +43,9 @@ from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
-from agentdash.report.predictions import check_config, default_version
+from agentdash.report.predictions import default_version, predict_policy
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
+from agentdash.version import described_version
 
 _COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
 """What a terminal, or its user, states of its colours."""
@@ -67,13 +69,10 @@ def diagnose(
     probe = _Probe(config, sandbox)
     file = config_file(environ)
     checks = [
-        ok("agentdash", f"{__version__}, Python {platform.python_version()}, {sys.platform}"),
+        ok("agentdash", f"{described_version()}, Python {platform.python_version()}, {sys.platform}"),
         ok("config", f"{clean_line(str(file))}{'' if file.exists() else ': no such file, defaults apply'}"),
         *_check_sandbox(sandbox, home, config),
-        *check_homes(home, probe.processes.values()),
-        *_check_config(home),
-        *check_rules(home),
-        *_check_agents(),
+        *check_agents(home, probe.processes.values()),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(probe, sandbox),
         *check_hosts(hosts),
@@ -96,7 +95,7 @@ class _Probe:
         wanted = []
         if config.tmux and sandbox is None:
             wanted = servers(config.socket_names, config.socket_paths, default=True)
-        # asyncio does not get notified of ended subprocesses inside of Codex's sandbox
+        # asyncio does not get notified of ended subprocesses inside Codex's sandbox
         events = asyncio.run(TmuxSensor(wanted).poll(now)) if wanted else []
         panes = [event.pane for event in events if isinstance(event, PaneSeen)]
         self.servers = [event for event in events if isinstance(event, SourceSeen)]
@@ -126,16 +125,14 @@ def _check_sandbox(sandbox: str | None, home: CodexHome, config: Config) -> Iter
         trouble, detail = str(error), ""
     detail = (trouble or detail).partition(": start")[0]
     if sandbox is not None:
-        inside = f"agentdash itself runs inside of one: {sandbox}"
+        inside = f"agentdash itself runs inside one: {sandbox}"
         yield warn("sandbox", inside, "panes and processes are only known from the status file")
         yield fail("status file", detail, START) if trouble else ok("status file", detail)
         return
-    yield ok("sandbox", "agentdash runs outside of any sandbox")
-    if trouble is None or not config.publish:
-        yield ok("status file", detail)
-    else:
-        advice = "agents inside of sandboxes need it: keep the dashboard open, or run `agentdash publish`"
-        yield warn("status file", detail, advice)
+    yield ok("sandbox", "agentdash runs outside any sandbox")
+    if trouble is not None and config.publish:
+        detail += "; agents inside sandboxes need a dashboard that is open, or `agentdash publish`"
+    yield ok("status file", detail)
 
 
 def _check_state_directory() -> DoctorCheck:
@@ -148,21 +145,6 @@ def _check_state_directory() -> DoctorCheck:
 
 
 # ---------------------------------------------------------------- tmux
-
-
-def _check_agents() -> Iterator[DoctorCheck]:
-    """Check how well the worker CLIs on PATH are known."""
-    for found in installed_agents():
-        known, versions = knowledge()[found.agent], screen_versions(found.agent)
-        version = found.version or "of an unknown version"
-        detail = f"{known.name} {version}: {found.path}"
-        sandbox = f"sandbox: {known.sandbox.replace('`', '')}"
-        screens = f"screens tested on {', '.join(versions)}" if versions else "screens untested"
-        if not known.untested:
-            yield ok(found.agent, f"{detail}; {screens}; {sandbox}")
-        else:
-            advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
-            yield warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
 
 
 def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[DoctorCheck]:
@@ -179,14 +161,14 @@ def _check_tmux(config: Config, sandbox: str | None, probe: _Probe) -> Iterator[
     else:
         yield ok("tmux", version)
     if sandbox is not None:
-        yield warn("tmux server", "cannot be reached from inside of a sandbox")
+        yield warn("tmux server", "cannot be reached from inside a sandbox")
         return
     any_answers = any(server.ok for server in probe.servers)
     for server in probe.servers:
         if server.ok:
             yield ok(server.name, server.detail)
         elif server.detail.startswith(REFUSED):
-            advice = "nothing was sent to it: start the server from a shell outside of every sandbox"
+            advice = "nothing was sent to it: start the server from a shell outside every sandbox"
             yield fail(server.name, server.detail, advice)
         elif server.name != tmux_source("default") or server.detail != NO_SERVER or not any_answers:
             advice = "start your agents in tmux, or name their server with -L or -S"
@@ -252,7 +234,7 @@ def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
 
 
 # ------------------------------------------------------------
-# Codex: its homes, their sessions, and its configuration
+# Agents: those on PATH, and those that have sessions; the homes and the configuration of Codex
 
 
 _MAX_VERSION_SESSIONS: Final = 200
@@ -261,6 +243,39 @@ _MAX_NEWER_SESSIONS: Final = 5
 """Newest sessions of versions that were not tested in which lines of unknown kinds are counted."""
 _MAX_NEWER_LINES: Final = 20_000
 """Lines read of each of them: a second."""
+
+
+def check_agents(home: CodexHome, processes: Iterable[Process]) -> Iterator[DoctorCheck]:
+    """Yield a line for each agent that is installed or has sessions, and what stands in the way of reading
+    these. Without Codex nothing is said about it."""
+    agents = list(_check_installed())
+    claude = ClaudeHome(default_claude_home())
+    if claude.projects.is_dir():
+        count = quantity(sum(1 for _ in claude.transcripts()), "session file")
+        agents.append(ok("claude", f"{clean_line(str(claude.projects))}: {count}"))
+    if home.root.expanduser().is_dir() or installed_codex():
+        yield from check_homes(home, processes)
+        yield from _check_config(home)
+        yield from check_rules(home)
+    elif not agents:
+        advice = "start one, name a Codex home with CODEX_HOME, or look at `agentdash demo`"
+        yield warn("agents", "none is installed, and none has sessions here", advice)
+    yield from agents
+
+
+def _check_installed() -> Iterator[DoctorCheck]:
+    """Check how well the agents on PATH are known."""
+    for found in installed_agents():
+        known, versions = knowledge()[found.agent], screen_versions(found.agent)
+        version = found.version or "of an unknown version"
+        detail = f"{known.name} {version}: {found.path}"
+        sandbox = f"sandbox: {known.sandbox.replace('`', '')}"
+        screens = f"screens tested on {', '.join(versions)}" if versions else "screens untested"
+        if not known.untested:
+            yield ok(found.agent, f"{detail}; {screens}; {sandbox}")
+        else:
+            advice = "its states may be wrong: `agentdash explain --screen` shows what its screen is read as"
+            yield warn(found.agent, f"{detail}; {screens} ({known.untested}); {sandbox}", advice)
 
 
 def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[DoctorCheck]:
@@ -299,7 +314,7 @@ def check_rules(home: CodexHome) -> Iterator[DoctorCheck]:
     allowing = [rule for file in files for rule in file.rules if rule.decision == "allow"]
     if allowing:
         those = quantity(len(allowing), "rule")
-        detail = f"commands that {those} allow run outside of the sandbox; {allowing[0].place} first"
+        detail = f"commands that {those} allow run outside the sandbox; {allowing[0].place} first"
         yield ok("codex rules", detail)
 
 
@@ -355,7 +370,7 @@ def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
     installed = installed_codex()
     version = (installed, "on PATH") if installed else default_version()
     root = home.root.expanduser().absolute()
-    report = check_config((), home=root, cwd=Path.cwd(), version=version)
+    report = predict_policy((), home=root, cwd=Path.cwd(), version=version)
     for file in report.files:
         if file.problem:
             detail = f"{file.path} cannot be read: {file.problem}"
@@ -403,5 +418,6 @@ async def _check_host(carrier: Carrier) -> DoctorCheck:
     if done.code or not version:
         reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
         return warn(name, reason, carrier.check_command)
-    differs = f", {__version__} here" if version != __version__ else ""
+    own = described_version()
+    differs = f", {own} here" if version != own else ""
     return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

@@ -1,5 +1,5 @@
-"""What `agentdash check` predicts: `--config`, the policy of a Codex before it starts, as the document
-`agentdash.check-config/1`; `--worker`, what that would deny a worker CLI, as `agentdash.check-worker/1`.
+"""What `agentdash preflight` predicts: the policy of a Codex before it starts, as the document
+`agentdash.preflight/1`; with `--worker` what it would deny another agent, as `agentdash.preflight-worker/1`.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class IneffectiveReport(msgspec.Struct):
     why: str
 
 
-class CheckConfigReport(msgspec.Struct):
-    """The document of `agentdash check --config --json`."""
+class PreflightReport(msgspec.Struct):
+    """The document of `agentdash preflight --json`."""
 
-    schema: Literal["agentdash.check-config/1"]
+    schema: Literal["agentdash.preflight/1"]
     version: str
     """The version of Codex whose rules were applied."""
     version_from: str
@@ -98,9 +98,9 @@ class CheckConfigReport(msgspec.Struct):
         return 1 if self.refusal or any(part.asked is not None for part in self.parts) else 0
 
 
-def check_config(
+def predict_policy(
     args: tuple[str, ...], *, home: Path, cwd: Path, version: tuple[str, str]
-) -> CheckConfigReport:
+) -> PreflightReport:
     """Return what a Codex with these arguments would get in a directory.
 
     Args:
@@ -118,8 +118,8 @@ def check_config(
     workspace = directory(arguments, str(cwd))
     layers = read_layers(str(home), workspace, arguments)
     wanted, given = request(layers, arguments, cwd=workspace)
-    return CheckConfigReport(
-        schema="agentdash.check-config/1",
+    return PreflightReport(
+        schema="agentdash.preflight/1",
         version=version[0],
         version_from=version[1],
         measured=is_measured,
@@ -145,7 +145,7 @@ def default_version() -> tuple[str, str]:
     return f"{LAST_MEASURED}.0", "the newest that was measured"
 
 
-def print_check_config(report: CheckConfigReport, console: Console) -> None:
+def print_policy(report: PreflightReport, console: Console) -> None:
     """Print the parts of the policy, what is not given, and what has no effect."""
     say(console, f"Codex {report.version} ({report.version_from}) in {report.cwd}")
     if not report.measured:
@@ -200,7 +200,7 @@ def _value(policy: Policy, field: RequestField) -> str | None:
 
 
 # ------------------------------------------------------------
-# `agentdash check --worker NAME`: which state paths of a worker CLI a policy would deny
+# `agentdash preflight --worker NAME`: which state paths of a worker CLI a policy would deny
 
 
 _PATH_VARIABLES: Final = ("HOME", "PWD", *DEFAULTS)
@@ -223,9 +223,9 @@ class PathReport(msgspec.Struct):
 
 
 class WorkerPathsReport(msgspec.Struct):
-    """The document of `agentdash check --worker NAME --json`."""
+    """The document of `agentdash preflight --worker NAME --json`."""
 
-    schema: Literal["agentdash.check-worker/2"]
+    schema: Literal["agentdash.preflight-worker/1"]
     worker: str
     """The worker CLI."""
     cwd: str
@@ -258,7 +258,7 @@ def worker_paths_report(worker: str, rows: Sequence[StatePath], mode: str, cwd: 
     )
     found = paths_under_policy(policy, rows, env, str(cwd), missing)
     return WorkerPathsReport(
-        schema="agentdash.check-worker/2",
+        schema="agentdash.preflight-worker/1",
         worker=worker,
         cwd=str(cwd),
         mode=mode,

@@ -16,7 +16,7 @@ from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.check_results import BaselineReport
 from agentdash.report.doctor import DoctorReport, RemoteCheckReport
 from agentdash.report.explain import ExplainReport, ScreenReport
-from agentdash.report.predictions import CheckConfigReport, WorkerPathsReport
+from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.since import SinceReport
@@ -32,7 +32,7 @@ _DOCUMENTS: Final = (
     BaselineReport,
     DenialsReport,
     WorkerPathsReport,
-    CheckConfigReport,
+    PreflightReport,
     SessionsReport,
     SinceReport,
     ReachReport,

@@ -94,6 +94,8 @@ def print_status(snapshot: w.Snapshot, console: Console, notes: Console) -> None
         )
     if snapshot.workers:
         console.print(table)
+    else:
+        console.print("No workers. Start an agent in tmux, or try `agentdash demo`.")
     failing = snapshot.failing_sources
     for source in snapshot.sources:
         if source in failing or not snapshot.workers or NOT_READ in source.detail:

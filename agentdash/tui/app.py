@@ -334,15 +334,18 @@ class AgentDash(SnapshotApp):
             self.show_message(f"No tmux here has its pane {worker.pane.window}: this is its screen.")
         else:
             self.run_worker(
-                self._switch_pane(self._go_to_pane, worker.pane.key), group="go-to-pane", exclusive=True
+                self._switch_pane(self._go_to_pane, worker.pane.key, worker.part),
+                group="go-to-pane",
+                exclusive=True,
             )
 
-    async def _switch_pane(self, go_to_pane: GoToPane, pane: PaneKey) -> None:
+    async def _switch_pane(self, go_to_pane: GoToPane, pane: PaneKey, part: str) -> None:
         try:
             became = await go_to_pane(pane)
         except OSError as error:
-            became = clean_line(str(error))
-        self.show_message(became)
+            self.show_message(clean_line(str(error)))
+        else:
+            self.show_message(f"{became} It is the {part}." if part else became)
 
 
 # ------------------------------------------------------------

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 AGENTDASH = (sys.executable, "-m", "agentdash")
 
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import random
 import select
 import shutil
-import struct
 import tempfile
-import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from fcntl import ioctl
 from pathlib import Path
 
-from tests.bench.figures import AGENTDASH, spread
-from tests.bench.home import RECORDINGS
+from tests.bench.figures import AGENTDASH, RECORDINGS, spread
+from tests.live.terminal import Terminal
 
 _ROUNDS = 60
 
@@ -58,41 +54,31 @@ def append_message(rollout: Path, text: str) -> None:
 
 
 def to_screen(folder: Path, rollout: Path) -> list[float]:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", TEXTUAL_ANIMATIONS="none")
-        os.execv(AGENTDASH[0], [*AGENTDASH, "--no-tmux", "--codex-home", str(folder)])
-    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    command = [*AGENTDASH, "--no-tmux", "--codex-home", str(folder)]
+    env = {**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"}
+    terminal = Terminal(command, env, columns=200, lines=50)
     taken: list[float] = []
-    try:
-        until(terminal, None, 4)
+    with closing(terminal):
+        appears(terminal, None, 4)
         for number in range(_ROUNDS):
-            time.sleep(random.uniform(0.2, 0.6))
-            until(terminal, None, 0)
+            appears(terminal, None, random.uniform(0.2, 0.6))
             text = f"zq{number:03d}{random.randrange(16**4):04x}"
             start = time.perf_counter()
             append_message(rollout, text)
-            if until(terminal, text.encode(), 3):
+            if appears(terminal, text.encode(), 3):
                 taken.append((time.perf_counter() - start) * 1000)
-    finally:
-        os.kill(pid, 15)
-        os.close(terminal)
-        os.waitpid(pid, 0)
     if len(taken) < _ROUNDS:
         print(f"  {_ROUNDS - len(taken)} of {_ROUNDS} were not seen on the screen")
     return taken or [float("inf")]
 
 
-def until(terminal: int, wanted: bytes | None, seconds: float) -> bool:
-    """Read the terminal until `wanted` appears, or for so many seconds; return whether it appeared."""
-    seen = b""
+def appears(terminal: Terminal, wanted: bytes | None, seconds: float) -> bool:
+    """Read the terminal for so many seconds, or until `wanted` appears; return whether it did."""
+    terminal.output = b""
     end = time.perf_counter() + seconds
-    while (left := end - time.perf_counter()) > 0 or wanted is None:
-        ready, _, _ = select.select([terminal], [], [], max(0.0, min(left, 0.5)))
-        if ready:
-            seen = seen[-4096:] + os.read(terminal, 1 << 16)
-            if wanted is not None and wanted in seen:
+    while (left := end - time.perf_counter()) > 0:
+        if select.select([terminal.master], [], [], left)[0]:
+            terminal.output = terminal.output[-4096:] + os.read(terminal.master, 1 << 16)
+            if wanted is not None and wanted in terminal.output:
                 return True
-        elif wanted is None and left <= 0:
-            return False
     return False

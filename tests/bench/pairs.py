@@ -24,8 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.bench.figures import AGENTDASH
-from tests.bench.home import RECORDINGS
+from tests.bench.figures import AGENTDASH, RECORDINGS
 from tests.bench.latency import append_message
 from tests.bench.meter import EMPTY_APP, PYTHON, Screen, Usage, cpu_of, first_picture, usage
 

@@ -12,12 +12,13 @@ import json
 import os
 import random
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.home import RECORDINGS, uuid7
+from tests.bench.figures import RECORDINGS
 
 _VERSIONS = {"0.58.0": 2, "0.114.0": 3, "0.130.0": 3, "0.169.0": 2}
 """Recordings whose heads are used, and how often."""
@@ -59,7 +60,7 @@ def make_realistic_home(out: Path, files: int, megabytes: float, seed: int = 7) 
     start = datetime(2026, 5, 1, 9, tzinfo=UTC)
     for number, weight in enumerate(weights):
         at = start + timedelta(minutes=number * _DAYS * 24 * 60 / files)
-        thread = uuid7(at, rng)
+        thread = _uuid7(at, rng)
         path = out / "sessions" / f"{at:%Y/%m/%d}" / f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{thread}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         (version,) = rng.choices(list(heads), list(_VERSIONS.values()))
@@ -69,6 +70,17 @@ def make_realistic_home(out: Path, files: int, megabytes: float, seed: int = 7) 
                 file.write(line + "\n")
         os.utime(path, (writer.at.timestamp(),) * 2)
     return out
+
+
+def _uuid7(at: datetime, rng: random.Random) -> str:
+    bits = (
+        (int(at.timestamp() * 1000) << 80)
+        | (0x7 << 76)
+        | (rng.getrandbits(12) << 64)
+        | (0b10 << 62)
+        | rng.getrandbits(62)
+    )
+    return str(uuid.UUID(int=bits))
 
 
 def _head(version: str) -> _Head:

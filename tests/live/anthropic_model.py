@@ -56,17 +56,14 @@ class _Handler(ScriptedHandler):
         self.model.requests.append(body)
         number, step = self.model.step(body) if body.get("tools") else (0, {"say": "A title"})
         if "fail" in step:
-            error = {"type": "error", "error": {"type": "api_error", "message": "scripted failure"}}
-            self.answer(step["fail"], "application/json", json.dumps(error).encode())
+            error = {"type": "api_error", "message": "scripted failure"}
+            self.fail({"body": {"type": "error", "error": error}, **step}, error)
             return
         message = _message(step, body, number)
         if not body.get("stream"):
             self.answer(200, "application/json", json.dumps(message).encode())
             return
-        stream = "".join(
-            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in _stream(message)
-        )
-        self.answer(200, "text/event-stream", stream.encode())
+        self.answer_stream(list(_stream(message)))
 
 
 def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:

@@ -13,23 +13,20 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.live import clis
 from tests.live.anthropic_model import ScriptedAnthropic
-from tests.live.codex import new_root, npm_install
 from tests.live.dispositions import restore_defaults
-from tests.live.patience import scaled, until
+from tests.live.patience import scaled
 from tests.live.scripted_server import Script
-from tests.live.tmux_pane import TmuxPane
+from tests.live.tmux import ScriptedLab, TmuxPane
 
-VERSION = "2.1.330"
-VERSIONS = ("2.1.197", "2.1.240", VERSION)
+VERSION = clis.release("claude")
+VERSIONS = ("2.1.197", "2.1.240", "2.1.330")
 """The releases whose transcripts are recorded in tests/data/claude."""
 _KEY = "sk-ant-api03-fakefakefakefakefakefakefakefakefakefake"
 _PRINT_LIMIT_S = 120.0
@@ -37,10 +34,10 @@ _PRINT_LIMIT_S = 120.0
 
 def install(version: str = VERSION) -> Path:
     """Install a release of Claude Code, and return the path of its `claude` command."""
-    return npm_install("@anthropic-ai/claude-code", version, "claude")
+    return clis.install("claude", version)
 
 
-class ClaudeLab:
+class ClaudeLab(ScriptedLab):
     """A home with all that a Claude Code in it needs.
 
     Args:
@@ -60,19 +57,13 @@ class ClaudeLab:
         without: tuple[str, ...] = (),
         broken: tuple[str, ...] = (),
     ) -> None:
+        super().__init__(ScriptedAnthropic(script))
         self.binary = binary
-        self.root = new_root()
-        self.user = self.root / "user"
-        self.workspace = self.root / "workspace"
         self.programs = self.root / "bin"
         self.config = self.user / ".claude"
-        for directory in (self.user, self.workspace, self.programs, self.config):
+        for directory in (self.programs, self.config):
             directory.mkdir()
-        self._short = Path(tempfile.mkdtemp(prefix="ad-"))
         self._started: list[subprocess.Popen[str]] = []
-        self.tmux = self._short / "tmux"
-        self.model = ScriptedAnthropic(script)
-        self.model.start()
         (self.config / "settings.json").write_text(json.dumps(settings or {}), "utf-8")
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         state = {
@@ -87,6 +78,7 @@ class ClaudeLab:
         }
         (self.user / ".claude.json").write_text(json.dumps(state), "utf-8")
         self._collect_programs(without, broken)
+        self.tmux_env = self.environment
 
     @property
     def environment(self) -> dict[str, str]:
@@ -133,46 +125,19 @@ class ClaudeLab:
         """Return all records of its transcripts."""
         return [json.loads(line) for path in self.transcripts() for line in path.read_bytes().splitlines()]
 
-    def close(self) -> None:
-        """Stop everything that runs in the home, and remove it."""
+    def stop(self) -> None:
+        """Kill what `start` has started."""
         for process in self._started:
             process.kill()
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
-        with suppress(subprocess.CalledProcessError):
-            self.run_tmux("kill-server")
-        self.model.close()
-        shutil.rmtree(self._short)
-        shutil.rmtree(self.root, ignore_errors=True)
-
-    # ------------------------------------------------------------ tmux
-
-    def run_tmux(self, *arguments: str) -> str:
-        """Run a tmux command, and return its output."""
-        done = subprocess.run(
-            [shutil.which("tmux") or "tmux", "-S", str(self.tmux), "-f", os.devnull, *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=restore_defaults,
-        )
-        return done.stdout
 
     async def tui(self, *arguments: str, size: tuple[int, int] = (120, 40)) -> ClaudePane:
         """Start a TUI in a new tmux session, wait until it is ready for a prompt, and return its pane."""
-        where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
-        command = shlex.join([str(self.binary), *arguments])
-        ident = self.run_tmux(
-            "new-session", "-d", *where, command, ";", "set-option", "-g", "remain-on-exit", "on"
-        )
-        pane = ClaudePane(self, ident.strip())
-        await until(lambda: "\n❯" in pane.text(), f"the prompt of {pane.id}")
+        pane = ClaudePane(self, self.open_pane(shlex.join([str(self.binary), *arguments]), size))
+        await pane.shows("\n❯")
         return pane
-
-    # ------------------------------------------------------------ set-up
 
     def _collect_programs(self, without: tuple[str, ...], broken: tuple[str, ...]) -> None:
         for directory in ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"):

@@ -19,7 +19,6 @@ from tests.live.scripted_server import Script
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
 
-collect_ignore = [] if os.environ.get("AGENTDASH_PODMAN") else ["test_podman.py"]
 OpenLab = Callable[..., Lab]
 """`codex(script, config="", version=...) -> Lab`"""
 Screens = Callable[[], dict[str, str]]

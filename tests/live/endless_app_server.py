@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from tests.live.codex import new_root
+from tests.live.clis import new_root
 
 
 @contextmanager

@@ -33,9 +33,11 @@ from typing import Any
 import zstandard
 
 from tests.live.scripted_server import SCRIPT_ENDED, Script, ScriptedHandler, ScriptedServer, Step
+from tests.live.worker_model import completion
 
 _SHELLS = {"exec_command": "cmd", "shell_command": "command", "shell": "argv", "container.exec": "argv"}
 """The shell tools of all Codex versions, newest first, and the form of their command."""
+_FAILURE = {"message": "scripted failure", "type": "server_error"}
 _OWN = (
     None,
     "function_call",
@@ -90,8 +92,7 @@ class _Handler(ScriptedHandler):
             body, next((self.headers[name] for name in names if self.headers[name]), "")
         )
         if "fail" in step:
-            error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
-            self.answer(step["fail"], "application/json", json.dumps(error).encode())
+            self.fail(step, _FAILURE)
             return
         response = f"resp_{uuid.uuid4().hex[:12]}"
         events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": response}}]
@@ -109,51 +110,19 @@ class _Handler(ScriptedHandler):
             events.append(
                 {"type": "response.completed", "response": {"id": response, "usage": usage | details}}
             )
-        stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-        self.answer(200, "text/event-stream", stream.encode())
+        self.answer_stream(events)
 
     def _chat(self, body: dict[str, Any]) -> None:
         body["input"] = body["messages"]
+        tools = [tool["function"]["name"] for tool in body.get("tools") or ()]
         step: Step = {"say": "A title"}
-        if body.get("tools"):
+        if tools:
             self.model.requests.append(body)
             _, step = self.model.next_step(body, "")
         if "fail" in step:
-            error = step.get("body") or {"error": {"message": "scripted failure", "type": "server_error"}}
-            self.answer(step["fail"], "application/json", json.dumps(error).encode())
-            return
-        head = {
-            "id": f"chatcmpl-{uuid.uuid4().hex[:8]}",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": "mock-model",
-        }
-        deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
-        if "run" in step or "tool" in step:
-            name = step.get("tool", "bash")
-            arguments = step.get("args") or {"command": step["run"], "description": "Runs it"}
-            function = {"name": name, "arguments": json.dumps(arguments)}
-            call = {
-                "index": 0,
-                "id": f"call_{uuid.uuid4().hex[:8]}",
-                "type": "function",
-                "function": function,
-            }
-            deltas += [({"tool_calls": [call]}, None), ({}, "tool_calls")]
+            self.fail(step, _FAILURE)
         else:
-            deltas += [({"content": step.get("say", "")}, None), ({}, "stop")]
-        chunks = [
-            {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas
-        ]
-        chunks.append(
-            {
-                **head,
-                "choices": [],
-                "usage": {"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240},
-            }
-        )
-        stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
-        self.answer(200, "text/event-stream", stream.encode())
+            self.answer_stream(list(completion(step, tools)), "data: [DONE]\n\n")
 
 
 def _is_review(body: dict[str, Any]) -> bool:

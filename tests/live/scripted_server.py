@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import defaultdict
@@ -99,6 +100,22 @@ class ScriptedHandler(BaseHTTPRequestHandler):
     def post(self, raw: bytes) -> None:
         """Answer a request with this body."""
         raise NotImplementedError
+
+    def fail(self, step: Step, error: Mapping[str, Any]) -> None:
+        """Answer with the HTTP error of a step; its body is that of the step, or has this error."""
+        body = step.get("body") or {"error": error}
+        self.answer(step["fail"], "application/json", json.dumps(body).encode())
+
+    def answer_stream(self, events: Sequence[Mapping[str, Any]], end: str = "") -> None:
+        """Send events as a stream; those with a `type` are named by it.
+
+        Args:
+            events: in their order.
+            end: what follows the last one.
+        """
+        names = (f"event: {event['type']}\n" if "type" in event else "" for event in events)
+        parts = (f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(names, events, strict=True))
+        self.answer(200, "text/event-stream", f"{''.join(parts)}{end}".encode())
 
     def answer(self, status: int, kind: str, data: bytes) -> None:
         """Send an answer and end the connection."""

@@ -1,6 +1,6 @@
-"""Real hosts: an sshd on a loopback port with keys of its own, a container made by bubblewrap, one of podman.
+"""Real hosts: an sshd on a loopback port with keys of its own, and a container made by bubblewrap.
 
-All run the agentdash of this checkout over a lab, as the program `agentdash` in a directory of their own.
+Both run the agentdash of this checkout over a lab, as the program `agentdash` in a directory of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,11 +21,10 @@ from typing import Final
 import psutil
 
 from agentdash.config import HostSettings
-from tests.live.codex import SetupError
+from tests.live.clis import SetupError
 from tests.live.dispositions import restore_defaults
 from tests.live.patience import wait_until
 
-_CHECKOUT: Final = Path(__file__).parents[2]
 _SSHD: Final = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 _SSHD_CONFIG = """
 Port {port}
@@ -219,86 +217,3 @@ class Container:
                 if process.name() == "sleep":
                     return process.pid
         return None
-
-
-PODMAN_RUN: Final = (
-    *("--runtime=runc", "run", "--network=host"),
-    # the limits of a container are else those of a whole machine, which a nested one may not have
-    *("--ulimit=nofile=20000:20000", "--ulimit=nproc=1000:1000"),
-)
-"""The arguments of podman that make a container on these machines."""
-
-
-def make_root(root: Path) -> None:
-    """Make the root directory of a container; its programs are to be mounted at /usr."""
-    for directory in ("usr", "etc", "tmp", "proc", "sys", "dev", "run", "root"):
-        (root / directory).mkdir(parents=True)
-    for link in ("bin", "lib", "lib64", "sbin"):
-        (root / link).symlink_to(f"usr/{link}")
-
-
-class Podman:
-    """A container of podman over the programs of this machine, with the paths of a lab at the same places.
-
-    Args:
-        name: of the container.
-        folder: where its root directory is made.
-        readable: directories of this machine that it can read, beside those of its programs.
-        shared: directories that it has in common with this machine, writable.
-    """
-
-    def __init__(self, name: str, folder: Path, *, readable: Iterable[Path], shared: Iterable[Path]) -> None:
-        podman = shutil.which("podman")
-        if podman is None:
-            raise SetupError("the live tests of containers need podman and runc: install them")
-        self.name = name
-        self._podman = podman
-        root = folder / f"{name}-root"
-        make_root(root)
-        programs = {Path("/usr"), Path("/etc"), _CHECKOUT, Path(sys.prefix), Path(sys.base_prefix)}
-        mounts = [f"--volume={path}:{path}:ro" for path in sorted({*programs, *readable})]
-        mounts += [f"--volume={path}:{path}" for path in shared]
-        self._run(
-            *(*PODMAN_RUN, "--detach", f"--name={name}", *mounts),
-            *("--rootfs", str(root), "sleep", "3600"),
-        )
-
-    def start(self, command: list[str], **environment: str) -> subprocess.Popen[bytes]:
-        """Start a program in it."""
-        given = [f"--env={name}={value}" for name, value in environment.items()]
-        return subprocess.Popen(
-            [self._podman, "exec", *given, self.name, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=restore_defaults,  # noqa: PLW1509 - only sets signals
-        )
-
-    def run(self, *command: str) -> str:
-        """Run a program in it, and return its output."""
-        return self._run("exec", self.name, *command)
-
-    def pause(self) -> None:
-        """Stop all its processes; `podman pause` needs a cgroup, which rootless containers may not have."""
-        self.run("sh", "-c", "kill -STOP -1")
-
-    def unpause(self) -> None:
-        """Let its processes go on."""
-        self.run("sh", "-c", "kill -CONT -1")
-
-    def remove(self) -> None:
-        """End it with all that runs in it."""
-        self._run("rm", "--force", "--time=0", self.name)
-
-    def _run(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [self._podman, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=restore_defaults,
-        )
-        if done.returncode:
-            raise SetupError(f"podman {arguments[0]}: {done.stderr.strip()[-500:]}")
-        return done.stdout

@@ -6,32 +6,25 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agentdash.agents.codex.command_rules import parse_rules
 from agentdash.collect.processes import linux
-from agentdash.config import Config
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.state_paths import MountTable
 from agentdash.model.worker import Worker
-from tests.live.codex import UNTIL_LET_GO, Lab, install, new_root
-from tests.live.watched import Watched, watching_config
+from tests.live.clis import new_root
+from tests.live.codex import UNTIL_LET_GO, Lab, install
+from tests.live.watched import watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
-VERSION = "0.171.0"
 OpenLab = Callable[..., Lab]
 RULES = 'prefix_rule(pattern=["tail"], decision="allow")\nprefix_rule(pattern=["git", ["fetch", "pull"]])\n'
-
-
-@asynccontextmanager
-async def watching(lab: Lab) -> AsyncIterator[Watched]:
-    async with watching_config(Config(codex_home=lab.home, socket_paths=(lab.tmux,))) as watched:
-        yield watched
 
 
 def kinds(worker: Worker) -> set[str]:
@@ -47,7 +40,7 @@ def is_seen(worker: Worker) -> bool:
     ("command", "is_out", "verdict"), [("tail -f x", True, "unverified"), ("tail -f x | cat", False, "match")]
 )
 async def test_rules(codex: OpenLab, command: str, is_out: bool, verdict: str) -> None:
-    lab = codex({"p": [{"run": command}, {"say": "done"}]}, version=VERSION)
+    lab = codex({"p": [{"run": command}, {"say": "done"}]})
     (lab.workspace / "x").touch()
     (lab.home / "rules").mkdir()
     (lab.home / "rules/default.rules").write_text(RULES)
@@ -75,7 +68,7 @@ async def test_grants(codex: OpenLab) -> None:
         "q": [{"run": "rm go; " + UNTIL_LET_GO}, {"say": "two"}],
     }
     features = "features.request_permissions_tool = true\nsuppress_unstable_features_warning = true"
-    lab = codex(script, features, version=VERSION)
+    lab = codex(script, features)
     async with watching(lab) as watched:
         pane = await lab.tui()
         pane.submit("[[p]] go")
@@ -97,14 +90,12 @@ async def test_grants(codex: OpenLab) -> None:
     board.rmdir()
 
 
-@pytest.mark.parametrize("version", ["0.169.0", VERSION])
-async def test_a_root_in_memory_is_no_danger(codex: OpenLab, version: str) -> None:
+async def test_a_root_in_memory_is_no_danger(codex: OpenLab) -> None:
     lab = codex(
         {"p": [{"run": f"echo x > $HOME/lost; {UNTIL_LET_GO}"}, {"say": "done"}]},
         'default_permissions = "rw"',
-        version=version,
     )
-    readable = (install(version).parents[2], lab.home / "tmp")
+    readable = (install().parents[2], lab.home / "tmp")
     with (lab.home / "config.toml").open("a") as config:
         config.write('[permissions.rw.filesystem]\n":minimal" = "read"\n')
         config.writelines(f'"{path}" = "read"\n' for path in readable)
@@ -137,7 +128,7 @@ DECIDED = [
 
 def test_decisions_are_those_of_codex(tmp_path: Path) -> None:
     """`codex execpolicy check` decides on words; what a script is divided into was measured by running it."""
-    check = [install(VERSION), "execpolicy", "check", "--resolve-host-executables", "--rules"]
+    check = [install(), "execpolicy", "check", "--resolve-host-executables", "--rules"]
     for number, (text, command) in enumerate(DECIDED):
         file = tmp_path / f"{number}.rules"
         file.write_text(text)

@@ -16,7 +16,7 @@ import pytest
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.prices import cost, price_list
 from agentdash.report.sessions import read_sessions
-from tests.live.codex import npm_install
+from tests.live.clis import install as install_cli
 
 VERSION: Final = "20.0.24"
 DATA: Final = Path(__file__).parents[1] / "data"
@@ -35,7 +35,7 @@ _DIFFERENT: Final = {
 
 @pytest.fixture(scope="module")
 def ccusage() -> Path:
-    return npm_install("ccusage", VERSION, "ccusage")
+    return install_cli("ccusage")
 
 
 def run(binary: Path, agent: str, **env: str) -> Any:

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from agentdash.model.worker import Worker
-from tests.live.codex import UNTIL_LET_GO
+from tests.live.codex import UNTIL_LET_GO, VERSION
 from tests.live.conftest import OpenLab
 from tests.live.watched import Watched, is_judged, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
 
-VERSIONS = ("0.169.0", "0.171.0")
+CASES = [("exec", "0.169.0"), ("exec", VERSION), ("tui", VERSION)]
 FORGE = "CODEX_SANDBOX=seatbelt CODEX_THREAD_ID={} sh -c '{}'"
 
 
@@ -31,8 +31,7 @@ async def observed(watched: Watched, thread: str | None = None, *, parent: bool 
     )
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("how", ["exec", "tui"])
+@pytest.mark.parametrize(("how", "version"), CASES)
 async def test_a_worker_names_the_thread_of_another(how: str, version: str, codex: OpenLab) -> None:
     """Both run in one home: where these are TUIs, a daemon is the parent of the commands of both."""
     script = {"victim": [{"run": UNTIL_LET_GO}, {"say": "all done"}]}
@@ -57,8 +56,7 @@ async def test_a_worker_names_the_thread_of_another(how: str, version: str, code
         lab.let_go()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("how", ["exec", "tui"])
+@pytest.mark.parametrize(("how", "version"), CASES)
 async def test_commands_of_a_child_count(how: str, version: str, codex: OpenLab) -> None:
     lab = codex(
         {

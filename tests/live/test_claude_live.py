@@ -18,7 +18,7 @@ from agentdash.config import Config
 from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live.claude import VERSION, VERSIONS, ClaudeLab, install
+from tests.live.claude import VERSION, VERSIONS, ClaudeLab
 from tests.live.claude_cases import Case, cases, has_written, lab_of
 from tests.live.patience import command_seconds
 from tests.live.watched import Watched, watching_config
@@ -107,29 +107,6 @@ async def test_sandbox_of_a_running_command(
     assert found - kinds <= ({"denied-filesystem"} if name == "on" else set())
 
 
-@pytest.mark.parametrize("sandbox", [True, False])
-async def test_nothing_is_found_where_all_agrees(claude: OpenLab, sandbox: bool) -> None:
-    settings = {**ON, "sandbox": {"enabled": sandbox}}
-    seconds = command_seconds(4)
-    script = {"go": [{"run": f"touch x; sleep {seconds}"}, {"run": f"ls; sleep {seconds}"}, {"say": "done"}]}
-    lab = claude(Case(script, settings))
-    found: set[FindingKind] = set()
-    verdicts: set[str] = set()
-    async with watching(lab) as watched:
-        running = asyncio.ensure_future(asyncio.to_thread(lab.print, "[[go]] go"))
-        while True:
-            worker = await watched.until(is_session)
-            found |= {finding.kind for finding in worker.sandbox.findings}
-            verdicts.add(worker.sandbox.verdict)
-            if running.done() and worker.state is State.COMPLETED:
-                break
-            await asyncio.sleep(0.05)
-    assert found == set()
-    assert "match" in verdicts
-    (session,) = afterwards(lab)
-    assert session["sandbox"]["findings"] == []
-
-
 NESTED = {
     name: [
         {"tool": "Agent", "args": {"description": "nested", "prompt": f"[[{child}]] do it"}},
@@ -162,17 +139,16 @@ async def test_turn_is_over_while_a_command_goes_on_in_the_background(claude: Op
         )
 
 
-@pytest.mark.parametrize("version", VERSIONS[:2])
-async def test_older_versions_without_bubblewrap(claude: OpenLab, version: str) -> None:
-    """Only the kernel shows it: their transcripts state no sandbox."""
-    lab = claude(CASES["on-without-bwrap"], version)
+async def test_older_version_without_bubblewrap(claude: OpenLab) -> None:
+    """Only the kernel shows it: its transcript states no sandbox."""
+    lab = claude(CASES["on-without-bwrap"], VERSIONS[0])
     async with watching(lab) as watched:
         running = lab.start("[[go]] go")
         await watched.until(lambda w: is_session(w) and kinds_of(w) == {SILENT})
         await asyncio.to_thread(running.communicate)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSION])
 async def test_mode_of_a_sub_agent(claude: OpenLab, version: str) -> None:
     lab = claude(CASES["child-mode"], version)
     async with watching(lab) as watched:
@@ -240,7 +216,3 @@ async def test_remedies_work(claude: OpenLab, tmp_path: Path) -> None:
     lab.print("[[go]] go")
     assert (lab.user / "state" / "db").exists()
     assert not (lab.user / "other" / "db").exists()
-
-
-def test_lab_installs() -> None:
-    assert install().exists()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.live.patience import wait_until
+from tests.live.tmux import TmuxServer
 
 ROOT = Path(__file__).parents[2]
 RC = {"bash": ".bashrc", "zsh": ".zshrc"}
@@ -28,14 +27,14 @@ LIST = ("agentdash wait %1 --until exited,blo", "agentdash wait %1 --until exite
 """Not in fish: click's script for it separates what it offers from its description by a comma."""
 
 
-class Shell:
+class Shell(TmuxServer):
     """An interactive shell in the one pane of a tmux server, with a home of its own."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.name = name
-        self.socket = folder / "tmux"
-        self.home = folder / "home"
-        programs = folder / "bin"
+        self.home = self.folder / "home"
+        programs = self.folder / "bin"
         for directory in (self.home / ".config" / "fish" / "completions", programs):
             directory.mkdir(parents=True)
         program = programs / "agentdash"
@@ -44,7 +43,7 @@ class Shell:
         config = self.home / ".config" / "agentdash" / "config.toml"
         config.parent.mkdir()
         config.write_text("[hosts.build1]\n")
-        self.env = {
+        self.tmux_env = {
             "HOME": str(self.home),
             "PATH": f"{programs}:{os.environ['PATH']}",
             "TERM": "xterm-256color",
@@ -53,42 +52,35 @@ class Shell:
         }
         if name == "fish":
             done = subprocess.run(
-                [program, "completion", "fish"], capture_output=True, check=True, env=self.env
+                [program, "completion", "fish"], capture_output=True, check=True, env=self.tmux_env
             )
             (self.home / ".config/fish/completions/agentdash.fish").write_bytes(done.stdout)
         else:
             (self.home / RC[name]).write_text(f'eval "$(agentdash completion {name})"\n')
-        self.tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "24", name, "-i")
-
-    def tmux(self, *args: str) -> str:
-        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *args]
-        return subprocess.run(command, check=True, capture_output=True, text=True, env=self.env).stdout
+        self.run_tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "24", name, "-i")
 
     @property
     def screen(self) -> str:
-        return self.tmux("capture-pane", "-p", "-t", "a")
+        return self.run_tmux("capture-pane", "-p", "-t", "a")
 
 
 @pytest.fixture(params=["bash", "zsh", "fish"])
 def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
-    with tempfile.TemporaryDirectory(prefix="ad-", ignore_cleanup_errors=True) as folder:
-        opened = Shell(request.param, Path(folder))
+    with Shell(request.param) as opened:
         yield opened
-        with suppress(subprocess.CalledProcessError):
-            opened.tmux("kill-server")
 
 
 def test_tab(shell: Shell) -> None:
-    shell.tmux("send-keys", "-t", "a", "echo rea''dy", "Enter")
+    shell.run_tmux("send-keys", "-t", "a", "echo rea''dy", "Enter")
     wait_until(lambda: "\nready" in shell.screen, "the shell")
     assert "command not found" not in shell.screen
     for typed, completed in CASES if shell.name == "fish" else (*CASES, LIST):
-        shell.tmux("send-keys", "-t", "a", "-l", typed)
+        shell.run_tmux("send-keys", "-t", "a", "-l", typed)
         wait_until(lambda typed=typed: typed in shell.screen, f"{typed!r}")
-        shell.tmux("send-keys", "-t", "a", "Tab")
+        shell.run_tmux("send-keys", "-t", "a", "Tab")
         wait_until(
             lambda completed=completed: completed in shell.screen,
             f"{completed!r}",
         )
-        shell.tmux("send-keys", "-t", "a", "C-u")
+        shell.run_tmux("send-keys", "-t", "a", "C-u")
         wait_until(lambda completed=completed: completed not in shell.screen, "an empty line")

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentdash.model.states import State
-from tests.live import opencode, silent_clis
-from tests.live.codex import Lab
+from tests.live import claude
+from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import command_seconds, scaled, until
-from tests.live.silent_clis import SilentModel
 from tests.live.supervisor import Supervisor, recipe, rollouts
+from tests.live.tmux import ScriptedLab, TmuxPane
+from tests.live.workers import WorkerLab
 
 ROOT = Path(__file__).parents[2]
 FULL = ("-s", "danger-full-access")
@@ -32,18 +33,18 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def command(lab: Lab, *arguments: str) -> list[str]:
+def command(lab: ScriptedLab, *arguments: str) -> list[str]:
     return [
         *(sys.executable, "-m", "agentdash", *arguments),
         *("--codex-home", str(lab.home), "-S", str(lab.tmux)),
     ]
 
 
-def agentdash(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
+def agentdash(lab: ScriptedLab, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(lab, *arguments), capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-def worker(lab: Lab, target: str) -> dict[str, Any]:
+def worker(lab: ScriptedLab, target: str) -> dict[str, Any]:
     """Return the only worker of `agentdash status TARGET --json`."""
     done = agentdash(lab, "status", target, "--json")
     assert done.returncode == 0, done.stderr
@@ -51,7 +52,7 @@ def worker(lab: Lab, target: str) -> dict[str, Any]:
     return found
 
 
-def check(lab: Lab, thread: str) -> tuple[int, dict[str, Any]]:
+def check(lab: ScriptedLab, thread: str) -> tuple[int, dict[str, Any]]:
     """Return the exit code of `agentdash check THREAD --json`, and the thread's report."""
     run = [sys.executable, "-m", "agentdash", "check", "--json", "--codex-home", str(lab.home), thread]
     done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -63,16 +64,16 @@ def kinds(worker: dict[str, Any]) -> set[str]:
     return {finding["kind"] for finding in worker["sandbox"]["findings"]}
 
 
-def wait(lab: Lab, target: str, until: str = ENDED) -> subprocess.CompletedProcess[str]:
+def wait(lab: ScriptedLab, target: str, until: str = ENDED) -> subprocess.CompletedProcess[str]:
     return agentdash(lab, "wait", target, "--until", until, "--timeout", f"{scaled(60):.0f}", "--json")
 
 
-def begin_to_wait(lab: Lab, target: str, until: str) -> subprocess.Popen[str]:
+def begin_to_wait(lab: ScriptedLab, target: str, until: str) -> subprocess.Popen[str]:
     arguments = command(lab, "wait", target, "--until", until, "--timeout", f"{scaled(60):.0f}", "--json")
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def begin_to_watch(lab: Lab, lines: Path) -> subprocess.Popen[bytes]:
+def begin_to_watch(lab: ScriptedLab, lines: Path) -> subprocess.Popen[bytes]:
     """Start `agentdash status --watch` with a file for its lines: a pipe that nobody reads would stop it."""
     with lines.open("wb") as output:
         return subprocess.Popen(command(lab, "status", "--watch"), stdout=output, cwd=ROOT)
@@ -84,25 +85,11 @@ def outcome(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
-async def test_leaked_flags_are_still_a_mismatch_after_the_end(codex: OpenLab) -> None:
-    lab = codex({"work": [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]})
-    pane = lab.exec("[[work]] go", *FULL, *LEAKED)
-    assert outcome(wait(lab, pane.id)) == (0, "completed")
-    (thread,) = lab.threads()
-    found = worker(lab, thread)
-    assert (found["state"], found["sandbox"]["verdict"]) == ("completed", "mismatch")
-    assert "stale-network-flag" in kinds(found)
-    done, audited = check(lab, thread)
-    assert (done, audited["verdict"]) == (1, "mismatch")
-    assert audited["findings"] == found["sandbox"]["findings"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
 async def test_label_of_an_escalated_command_stays(codex: OpenLab) -> None:
     lab = codex({"ask": [{"run": f"sleep {command_seconds(4)}", "escalate": "May I?"}, {"say": "all done"}]})
     pane = await lab.tui()
     pane.submit("[[ask]] go")
-    await pane.answer("Would you like to run the following command?", "y")
+    await pane.answer(MENU, "y")
     assert outcome(wait(lab, pane.id)) == (0, "completed")
     assert kinds(worker(lab, pane.id)) == {"escalated-flag-left"}
 
@@ -120,55 +107,46 @@ async def test_codex_whose_pane_closes_is_followed_by_its_thread(codex: OpenLab)
     assert "its turn is complete" in agentdash(lab, "explain", pane.id).stdout
 
 
-async def test_opencode_whose_pane_closes_has_exited(codex: OpenLab) -> None:
-    lab = codex({"work": [{"hold": "end"}, {"say": "all done"}]})
-    lab.pane("sleep 600")
-    pane = opencode.run(lab, "[[work]] go")
-    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
-    watching = begin_to_wait(lab, pane.id, "exited")
-    await until(lambda: any("[[work]]" in json.dumps(request) for request in lab.model.requests))
-    await until(lambda: worker_or_none(lab, pane.id) is not None)
-    lab.run_tmux("kill-pane", "-t", pane.id)
-    lab.model.release("end")
-    output, _ = watching.communicate(timeout=scaled(90))
-    assert (watching.returncode, json.loads(output)["worker"]["state"]) == (0, "exited")
-    assert worker(lab, pane.id)["state"] == "exited"
-    listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
-    assert [each["id"] for each in listed if each["kind"] == "pane"] == []
-
-
-def worker_or_none(lab: Lab, target: str) -> dict[str, Any] | None:
+def worker_or_none(lab: ScriptedLab, target: str) -> dict[str, Any] | None:
     done = agentdash(lab, "status", target, "--json")
     return json.loads(done.stdout)["workers"][0] if done.returncode == 0 else None
 
 
-@pytest.fixture
-def silent() -> Iterator[SilentModel]:
-    model = SilentModel()
-    yield model
-    model.close()
+WORKING = [{"hold": "never", "say": "never"}]
 
 
-@pytest.mark.parametrize("agent", ["claude", "gemini"])
-async def test_worker_of_another_cli_whose_pane_closes_has_exited(
-    codex: OpenLab, silent: SilentModel, agent: str
-) -> None:
-    lab = codex({})
-    lab.pane("sleep 600")
-    pane = silent_clis.START[agent](lab, silent.url)
-    lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
-    await until(silent.asked.is_set, f"a request of {agent}")
-    watching = begin_to_wait(lab, pane.id, "exited")
-    await until(lambda: (worker_or_none(lab, pane.id) or {}).get("state") == "running")
-    lab.run_tmux("kill-pane", "-t", pane.id)
-    output, _ = watching.communicate(timeout=scaled(90))
-    assert (watching.returncode, json.loads(output)["worker"]["state"]) == (0, "exited")
-    found = worker(lab, pane.id)
-    assert (found["agent"]["name"], found["state"]) == (agent, "exited")
-    assert outcome(wait(lab, pane.id, "exited")) == (0, "exited")
-    assert "exited" in agentdash(lab, "explain", pane.id).stdout
-    listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
-    assert [each["id"] for each in listed if each["kind"] == "pane"] == []
+async def at_work(agent: str) -> tuple[ScriptedLab, TmuxPane]:
+    """Return a lab with a CLI that waits for its model, and its pane."""
+    if agent == "claude":
+        claude_lab = claude.ClaudeLab(claude.install(), {"work": WORKING})
+        claude_lab.open_pane("sleep 600", (120, 40))
+        claude_pane = await claude_lab.tui()
+        claude_pane.submit("[[work]] work")
+        return claude_lab, claude_pane
+    lab = WorkerLab({"work": WORKING})
+    lab.configure(agent)
+    lab.open_pane("sleep 600", (120, 40))
+    pane = await lab.start(agent)
+    await pane.submit("[[work]] work")
+    return lab, pane
+
+
+@pytest.mark.parametrize("agent", ["claude", "gemini", "opencode"])
+async def test_worker_of_another_cli_whose_pane_closes_has_exited(agent: str) -> None:
+    lab, pane = await at_work(agent)
+    with closing(lab):
+        lab.run_tmux("set-option", "-g", "remain-on-exit", "off")
+        watching = begin_to_wait(lab, pane.id, "exited")
+        await until(lambda: (worker_or_none(lab, pane.id) or {}).get("state") == "running")
+        lab.run_tmux("kill-pane", "-t", pane.id)
+        output, _ = watching.communicate(timeout=scaled(90))
+        assert (watching.returncode, json.loads(output)["worker"]["state"]) == (0, "exited")
+        found = worker(lab, pane.id)
+        assert (found["agent"]["name"], found["state"]) == (agent, "exited")
+        assert outcome(wait(lab, pane.id, "exited")) == (0, "exited")
+        assert "exited" in agentdash(lab, "explain", pane.id).stdout
+        listed = json.loads(agentdash(lab, "status", "--json").stdout)["workers"]
+        assert [each["id"] for each in listed if each["kind"] == "pane"] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the environment of processes is Linux's")
@@ -196,6 +174,10 @@ async def test_leaked_family_is_still_a_mismatch_after_its_end(codex: OpenLab, t
     assert verdicts == dict.fromkeys(lab.threads(), "mismatch")
     assert {each["state"] for each in listed} == {"completed"}
     assert all("stale-network-flag" in kinds(each) for each in listed)
+    for each in listed:
+        done, audited = check(lab, each["id"])
+        assert (done, audited["verdict"]) == (1, "mismatch")
+        assert audited["findings"] == each["sandbox"]["findings"]
 
 
 WORKED = [{"run": f"sleep {command_seconds(3)}"}, {"say": "all done"}]
@@ -244,7 +226,7 @@ async def test_since_is_when_the_state_began(codex: OpenLab) -> None:
     lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
     pane = await lab.tui()
     pane.submit("[[ask]] go")
-    await pane.shows("Would you like to run the following command?")
+    await pane.shows(MENU)
     waiting = [worker_in(lab, pane.id, State.WAITING_APPROVAL) for _ in range(3)]
     assert len({each["since"] for each in waiting}) == 1
 
@@ -280,29 +262,21 @@ def supervisor(codex: OpenLab, tmp_path: Path) -> Supervisor:
     return Supervisor(codex, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("task", "state"),
-    [("good", "completed"), ("denied", "blocked-sandbox"), ("failing", "failed-provider")],
-)
-async def test_recipe_for_a_worker_that_ended_before_the_question(
-    supervisor: Supervisor, task: str, state: str
-) -> None:
-    pane = supervisor.start(task)
-    await until(lambda: '"task_complete"' in rollouts(supervisor.lab))
-    waited = supervisor.run(recipe()["agentdash wait"].replace("%4", pane))
-    assert (waited.returncode, waited.stdout.split()[:1]) == (0, [state]), waited.stderr
-    asked = supervisor.run(recipe()["agentdash status"].replace("%4", pane))
-    assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [state]
-    assert supervisor.run(recipe()["tmux kill-pane"].replace("%4", pane)).returncode == 0
-    asked = supervisor.run(recipe()["agentdash status"].replace("%4", pane))
-    assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [state]
+TASKS = {"good": "completed", "denied": "blocked-sandbox", "failing": "failed-provider"}
 
 
-@pytest.mark.parametrize(
-    ("task", "state"),
-    [("good", "completed"), ("denied", "blocked-sandbox"), ("failing", "failed-provider")],
-)
-async def test_recipe_for_a_worker_that_is_waited_for(supervisor: Supervisor, task: str, state: str) -> None:
-    pane = supervisor.start(task)
-    waited = supervisor.run(recipe()["agentdash wait"].replace("%4", pane))
-    assert (waited.returncode, waited.stdout.split()[:1]) == (0, [state]), waited.stderr
+@pytest.mark.parametrize("has_ended", [True, False], ids=["ended before", "waited for"])
+async def test_recipe(supervisor: Supervisor, has_ended: bool) -> None:
+    """The workers of a supervisor have ended before it asks, or are waited for."""
+    panes = {task: supervisor.start(task) for task in TASKS}
+    if has_ended:
+        await until(lambda: rollouts(supervisor.lab).count('"task_complete"') == len(TASKS))
+    for task, pane in panes.items():
+        waited = supervisor.run(recipe()["agentdash wait"].replace("%4", pane))
+        assert (waited.returncode, waited.stdout.split()[:1]) == (0, [TASKS[task]]), waited.stderr
+    for killed in (False, True):
+        for task, pane in panes.items():
+            if killed:
+                assert supervisor.run(recipe()["tmux kill-pane"].replace("%4", pane)).returncode == 0
+            asked = supervisor.run(recipe()["agentdash status"].replace("%4", pane))
+            assert [each["state"] for each in json.loads(asked.stdout)["workers"]] == [TASKS[task]]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import subprocess
 import sys
 import tarfile
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from agentdash import __version__
-from tests.live.patience import scaled
+from tests.live.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
 _MAN_PAGE = f"agentdash_tui-{__version__}.data/data/share/man/man1/agentdash.1"
@@ -102,25 +101,11 @@ def test_installed_commands(bare: Path, tmp_path: Path) -> None:
 
 
 def test_installed_demo(bare: Path) -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(
-            bare / "bin" / "agentdash",
-            ["agentdash", "demo", "--speed", "16"],
-            {**BARE, "COLUMNS": "120", "LINES": "36"},
-        )
-    drawn = b""
-    while b"blocked sandbox" not in drawn:
-        assert select.select([terminal], [], [], scaled(60))[0], drawn[-2000:]
-        drawn += os.read(terminal, 1 << 16)
-    os.write(terminal, b"\x11")  # ctrl+q
-    while True:
-        try:
-            if not os.read(terminal, 1 << 16):
-                break
-        except OSError:  # on Linux: the other end is closed
-            break
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    command = [str(bare / "bin" / "agentdash"), "demo", "--speed", "16"]
+    with closing(Terminal(command, BARE, columns=120, lines=36)) as terminal:
+        terminal.until(lambda: b"blocked sandbox" in terminal.output, "a blocked worker")
+        terminal.press(b"\x11")  # ctrl+q
+        assert terminal.exit_code() == 0
 
 
 def test_one_file(tools: Path, dist: Path, tmp_path: Path) -> None:

@@ -177,8 +177,6 @@ def test_codex_with_open_rollouts(observer: Observer, start: Start, tmp_path: Pa
 def test_short_processes_leave_nothing_behind(observer: Observer, start: Start) -> None:
     storm = start("sh", "-c", "for i in $(seq 200); do /bin/true; done; echo done; read x", env=THREAD)
     os.set_blocking(storm.stdout.fileno(), False)
-    while not storm.stdout.read():
-        observer.poll()
-    observer.until(lambda: storm.pid in observer.known)
+    observer.until(lambda: bool(storm.stdout.read()) and storm.pid in observer.known)
     observer.poll()
     assert [p.argv for p in observer.known.values() if p.ppid == storm.pid] == []

@@ -18,6 +18,7 @@ import pytest
 from tests.live.claude import install as install_claude
 from tests.live.codex import install as install_codex
 from tests.live.patience import scaled, wait_until
+from tests.live.tmux import TmuxServer
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").glob("*.md"))]
@@ -55,8 +56,8 @@ CODES: Final = {
     "agentdash wait %4 --until completed,blocked-sandbox --timeout 600": {1},  # with a shorter timeout
     "agentdash remote check --container devbox": {1},  # there is none of this name
     "agentdash check": {1},  # the recordings have findings
-    "agentdash check --worker claude --policy workspace-write": {1},
-    "agentdash check --config -s workspace-write": {0, 1},
+    "agentdash preflight --worker claude --policy workspace-write": {1},
+    "agentdash preflight -s workspace-write": {0, 1},
 }
 """Exit codes that are not 0."""
 
@@ -75,12 +76,12 @@ def recipes() -> list[str]:
 HEADLESS: Final = [line for line in recipes() if line not in {*ELSEWHERE, *SCREENS, *ENDLESS}]
 
 
-class Machine:
+class Machine(TmuxServer):
     """A home with recorded sessions, a tmux server whose pane %4 has a worker, and the programs on PATH."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.home = folder / "home"
-        self.socket = Path("/tmp") / f"ad-{os.getpid()}-{folder.name[-8:]}"
         programs = folder / "bin"
         programs.mkdir()
         (self.home / ".config" / "fish" / "completions").mkdir(parents=True)
@@ -92,7 +93,7 @@ class Machine:
             shutil.copy(path, self.home / name)
         for name, text in (
             ("agentdash", f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m agentdash "$@"'),
-            ("codex", f'exec "{install_codex("0.169.0")}" "$@"'),
+            ("codex", f'exec "{install_codex()}" "$@"'),
             ("claude", f'exec "{install_claude()}" "$@"'),
             ("aider", "sleep 1000"),
         ):
@@ -100,45 +101,35 @@ class Machine:
             program.write_text(f"#!/bin/sh\n{text}\n")
             program.chmod(0o755)
         kept = {name: os.environ[name] for name in ("LANG", "TZ") if name in os.environ}
-        self.env = {
+        self.tmux_env = {
             **kept,
             "HOME": str(self.home),
             "PATH": f"{programs}:{os.environ['PATH']}",
             "TERM": "xterm-256color",
-            "TMUX": f"{self.socket},1,0",
+            "TMUX": f"{self.tmux},1,0",
             "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
         }
-        self.tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "36", "sleep 1000")
+        self.run_tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "36", "sleep 1000")
         for _ in range(3):
-            self.tmux("new-window", "-d", "sleep 1000")
-        self.tmux("new-window", "-d", "aider")
-
-    def tmux(self, *args: str) -> str:
-        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *args]
-        return subprocess.run(command, check=True, capture_output=True, text=True, env=self.env).stdout
+            self.run_tmux("new-window", "-d", "sleep 1000")
+        self.run_tmux("new-window", "-d", "aider")
 
     def run(self, line: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["bash", "-c", f"set -o pipefail; {line}"],
             capture_output=True,
             text=True,
-            env=self.env,
+            env=self.tmux_env,
             cwd=self.home,
             check=False,
             timeout=scaled(60),
         )
 
-    def close(self) -> None:
-        with suppress(subprocess.CalledProcessError):
-            self.tmux("kill-server")
-        self.socket.unlink(missing_ok=True)
-
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    opened = Machine(tmp_path_factory.mktemp("machine"))
-    yield opened
-    opened.close()
+    with Machine(tmp_path_factory.mktemp("machine")) as opened:
+        yield opened
 
 
 def test_every_command_is_run() -> None:
@@ -163,18 +154,18 @@ def test_own_tmux_server_is_enough(machine: Machine) -> None:
 @pytest.mark.parametrize("line", SCREENS)
 def test_screens(machine: Machine, line: str) -> None:
     where = ["-c", str(machine.home), "-P", "-F", "#{pane_id}"]
-    pane = machine.tmux("new-window", "-d", *where, line).strip()
-    window = machine.tmux("display-message", "-p", "-t", pane, "#{window_id}").strip()
+    pane = machine.run_tmux("new-window", "-d", *where, line).strip()
+    window = machine.run_tmux("display-message", "-p", "-t", pane, "#{window_id}").strip()
 
     def screens() -> str:
         with suppress(subprocess.CalledProcessError):
-            panes = machine.tmux("list-panes", "-t", window, "-F", "#{pane_id}").split()
-            return "\n".join(machine.tmux("capture-pane", "-p", "-t", each) for each in panes)
+            panes = machine.run_tmux("list-panes", "-t", window, "-F", "#{pane_id}").split()
+            return "\n".join(machine.run_tmux("capture-pane", "-p", "-t", each) for each in panes)
         return ""
 
     wait_until(lambda: SCREENS[line] in screens(), f"the screen of {line!r}")
-    for each in machine.tmux("list-panes", "-t", window, "-F", "#{pane_id}").split():
-        machine.tmux("send-keys", "-t", each, "C-q")
+    for each in machine.run_tmux("list-panes", "-t", window, "-F", "#{pane_id}").split():
+        machine.run_tmux("send-keys", "-t", each, "C-q")
     wait_until(lambda: SCREENS[line] not in screens(), f"the end of {line!r}")
 
 
@@ -182,7 +173,12 @@ def test_screens(machine: Machine, line: str) -> None:
 def test_endless(machine: Machine, line: str) -> None:
     command = ["bash", "-c", line.replace("jq -r", "jq --unbuffered -r")]
     with subprocess.Popen(
-        command, env=machine.env, cwd=machine.home, stdout=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env=machine.tmux_env,
+        cwd=machine.home,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as running:
         assert running.stdout is not None
         try:

@@ -7,15 +7,10 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.collect.clock import SystemClock
-from agentdash.collect.live import live_sources
-from agentdash.config import Config
-from agentdash.engine.hub import Hub
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
@@ -25,10 +20,9 @@ from agentdash.replay.family import find_family
 from agentdash.replay.journal import journal_streams
 from agentdash.replay.streams import OVERHANG_S, family_stream
 from agentdash.report.timeline_builder import build_report
-from agentdash.store.journal import Recorder
 from tests.live.conftest import OpenLab
-from tests.live.patience import command_seconds, scaled, until, within
-from tests.live.watched import thread_in
+from tests.live.patience import command_seconds, scaled, until
+from tests.live.watched import thread_in, watching
 from tests.unit.planted_secrets import LONG, PLANTED, SHORT, leaks
 
 SKEW_S = scaled(1.0)
@@ -77,30 +71,17 @@ async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) ->
             "two": [DENIED, {"say": "2"}],
         }
     )
-    clock = SystemClock()
-    recorder = Recorder(tmp_path, clock, version="test", host="here")
-    config = Config(codex_home=lab.home, socket_paths=(lab.tmux,))
-    hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.record)
     seen: list[Snapshot] = []
-    running = asyncio.create_task(hub.run())
-    try:
+    async with watching(lab, tmp_path) as watched:
         pane = await lab.tui()
         pane.submit("[[parent]] go")
-        async with within(60):
-            async for snapshot in hub.snapshots():
-                seen.append(snapshot)
-                if over(snapshot):
-                    break
+        await watched.until_snapshot(over, seen)
         await until(
-            lambda: (hub.fleet.processes_at or 0.0) > seen[-1].at,
+            lambda: (watched.fleet.processes_at or 0.0) > seen[-1].at,
             "another poll of processes, which is recorded as well",
         )
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
     lab.run_tmux("kill-server")
-    lab._stop_daemon()
+    lab.stop_daemon()
 
     parent = next(w.id for w in seen[-1].workers if w.children)
     family = find_family(CodexHome(lab.home), parent)
@@ -126,34 +107,14 @@ async def test_recorded_run_replays_as_it_was(codex: OpenLab, tmp_path: Path) ->
 async def test_killed_worker_ends_exited(codex: OpenLab, tmp_path: Path) -> None:
     """It is killed at an approval prompt, long after its last line."""
     lab = codex({"ask": [{"run": "touch /usr/denied", "escalate": "May I?"}, {"say": "done"}]})
-    clock = SystemClock()
-    recorder = Recorder(tmp_path / "journal", clock, version="test", host="here")
-    hub = Hub(
-        [*live_sources(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), clock), recorder],
-        clock,
-        observer=recorder.record,
-    )
-    running = asyncio.create_task(hub.run())
-
-    async def becomes(state: State) -> Worker:
-        async with within(60):
-            async for snapshot in hub.snapshots():
-                if found := list(filter(thread_in(state), snapshot.workers)):
-                    return found[0]
-        raise AssertionError("the hub has ended")
-
-    try:
+    async with watching(lab, tmp_path / "journal") as watched:
         pane = await lab.tui()
         pane.submit("[[ask]] go")
-        waiting = await becomes(State.WAITING_APPROVAL)
+        waiting = await watched.until(thread_in(State.WAITING_APPROVAL))
         await asyncio.sleep(OVERHANG_S + 1.0)
         lab.run_tmux("kill-server")
-        lab._stop_daemon()
-        died = await becomes(State.EXITED)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+        lab.stop_daemon()
+        died = await watched.until(thread_in(State.EXITED))
 
     family = find_family(CodexHome(lab.home), died.id)
     recorded = journal_streams(tmp_path / "journal", family, time.time() + 3_600)
@@ -179,22 +140,10 @@ async def test_recording_and_exports_have_none_of_the_secrets(codex: OpenLab, tm
     arguments = f"--password={SHORT} -H 'Authorization: Bearer {LONG}' postgresql://u:{SHORT}@h/db"
     command = f"cat {planted}; env API_TOKEN={SHORT} AWS_SECRET_ACCESS_KEY={LONG} {sleep} {arguments}"
     lab = codex({"work": [{"run": command}, {"say": "\n\n".join(PLANTED[:50])}]})
-    clock = SystemClock()
     journal = tmp_path / "journal"
-    recorder = Recorder(journal, clock, version="test", host="here")
-    config = Config(codex_home=lab.home, socket_paths=(lab.tmux,))
-    hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.record)
-    running = asyncio.create_task(hub.run())
-    try:
+    async with watching(lab, journal) as watched:
         lab.exec(f"[[work]] login with --password={SHORT} and Bearer {LONG}", "-s", "danger-full-access")
-        async with within(60):
-            async for snapshot in hub.snapshots():
-                if any(map(thread_in(State.COMPLETED), snapshot.workers)):
-                    break
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+        await watched.until(thread_in(State.COMPLETED))
 
     (thread,) = lab.threads()
     (rollout,) = lab.home.glob("sessions/*/*/*/rollout-*.jsonl")

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.codex import install, new_root
+from tests.live.clis import new_root
+from tests.live.codex import install
 from tests.live.patience import scaled, wait_until
 
-CODEX = "0.171.0"
 PROGRAM = Path(sys.executable).parent / "agentdash"
 HOSTILE = Path(__file__).parent / "hostile_tmux.py"
 BWRAP = ("bwrap", "--dev-bind", "/", "/", "--unshare-user", "--unshare-pid", "--unshare-net")
@@ -113,7 +113,7 @@ def stage() -> Iterator[Stage]:
 def codex_sandbox() -> tuple[str, ...]:
     """Return what runs a command in the sandbox of a real Codex, with the network on and `/tmp` writable."""
     settings = ("-c", "sandbox_mode=workspace-write", "-c", "sandbox_workspace_write.network_access=true")
-    return (str(install(CODEX)), "sandbox", *settings, "--")
+    return (str(install()), "sandbox", *settings, "--")
 
 
 @pytest.mark.parametrize(

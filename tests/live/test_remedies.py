@@ -27,9 +27,11 @@ from agentdash.engine.judge.findings.remedies import exclude_flags, remedy_for
 from agentdash.model.denials import PathFacts, Remedy
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.sandbox.denials import find_denials
-from tests.live.codex import Lab, install, new_root
+from tests.live.clis import new_root
+from tests.live.codex import MENU, Lab, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
+from tests.live.tmux import outer_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probes are for Linux's sandbox")
 
@@ -47,8 +49,7 @@ LEGACY: Final = ("-c", 'sandbox_mode="workspace-write"')
 
 
 def clean_environment() -> dict[str, str]:
-    own = ("CODEX_", "TMUX", "XDG_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return {name: value for name, value in outer_environment().items() if not name.startswith("XDG_")}
 
 
 class Ran(NamedTuple):
@@ -93,12 +94,7 @@ class Box:
             base: options that select the policy; without spaces in them.
             once: the shell command that starts Codex, as a remedy gives it.
         """
-        env = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("CODEX_", "TMUX", "XDG_"))
-        }
-        env |= {
+        env = clean_environment() | {
             "HOME": str(self.home), "CODEX_HOME": str(self.codex_home), "BASE": " ".join(base),
             "COMMAND": command, "PATH": f"{self._bin}:{os.environ['PATH']}",
         }  # fmt: skip
@@ -205,8 +201,9 @@ ROOTS: Final[dict[str, tuple[Callable[[Box], str], Callable[[Box], Path]]]] = {
 }
 
 
-@pytest.mark.parametrize("form", ["once", "file", "file with roots"])
-@pytest.mark.parametrize("kind", ROOTS)
+@pytest.mark.parametrize(
+    ("kind", "form"), [*((kind, "once") for kind in ROOTS), ("file", "file"), ("sqlite", "file with roots")]
+)
 def test_root_opens_one_directory(box: Box, kind: str, form: str) -> None:
     make, opened = ROOTS[kind]
     command = make(box)
@@ -252,27 +249,28 @@ def test_missing_directory_is_created_first(box: Box) -> None:
     assert box.writable() == before | {str(goal)}
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["echo x >> ~/.bashrc", "touch ~/new", "mkdir ~/new", "touch /etc/newcomer-x", "touch /usr/x",
-     "touch /opt/x", "touch ../people/x", "echo x > ~/.codex/config.toml", "touch .codex/x",
-     "touch .agents/x", "mkdir ~/.ssh"],
-)  # fmt: skip
-def test_wide_places_get_words(box: Box, command: str) -> None:
+WIDE: Final = (
+    *("echo x >> ~/.bashrc", "touch ~/new", "touch /etc/newcomer-x", "touch /usr/x", "touch /opt/x"),
+    *("touch ../people/x", "echo x > ~/.codex/config.toml", "touch .codex/x", "touch .agents/x"),
+    "mkdir ~/.ssh",
+)
+
+
+def test_wide_places_get_words(box: Box) -> None:
     """No home, wherever it lies, no system directory, and not what Codex is allowed to do."""
     (box.workspace / ".codex").mkdir()
     (box.workspace / ".codex" / "config.toml").touch()
-    denied = box.run(command)
-    assert denied.code != 0
-    # without it, homes are recognized by what is in them
-    homes = (str(box.home),) if "../people" in command else ()
-    remedy = box.remedy(command, denied, box.policy(), homes)
-    if command == "mkdir ~/new":
-        assert remedy.once is not None
-        assert remedy.once.startswith(f"mkdir -p {box.home}/new && ")
-        return
-    assert (remedy.where, remedy.once) == (None, None)
-    assert "outside of the sandbox" in remedy.text
+    for command in WIDE:
+        denied = box.run(command)
+        assert denied.code != 0, command
+        # without it, homes are recognized by what is in them
+        homes = (str(box.home),) if "../people" in command else ()
+        remedy = box.remedy(command, denied, box.policy(), homes)
+        assert (remedy.where, remedy.once) == (None, None), command
+        assert "outside of the sandbox" in remedy.text, command
+    command = "mkdir ~/new"
+    remedy = box.remedy(command, box.run(command), box.policy())
+    assert (remedy.once or "").startswith(f"mkdir -p {box.home}/new && ")
 
 
 def test_read_only_policy(codex: OpenLab) -> None:
@@ -298,8 +296,7 @@ PROFILES: Final = {
 }
 
 
-@pytest.mark.parametrize("form", ["once", "file"])
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(("profile", "form"), [("dev", "once"), ("dev", "file"), (":workspace", "file")])
 def test_root_of_a_permission_profile(box: Box, profile: str, form: str) -> None:
     """In these Codex ignores `[sandbox_workspace_write]`."""
     base = PROFILES[profile]
@@ -320,8 +317,9 @@ def test_root_of_a_permission_profile(box: Box, profile: str, form: str) -> None
 # ---------------------------------------------------------------- network
 
 
-@pytest.mark.parametrize("form", ["once", "file"])
-@pytest.mark.parametrize("profile", [None, *PROFILES])
+@pytest.mark.parametrize(
+    ("profile", "form"), [(None, "once"), (None, "file"), ("dev", "file"), (":workspace", "once")]
+)
 def test_network_for_a_host(box: Box, profile: str | None, form: str) -> None:
     """The network of the machine: shown by a server on its loopback interface."""
     base = PROFILES[profile] if profile else LEGACY
@@ -343,8 +341,7 @@ def test_network_for_a_host(box: Box, profile: str | None, form: str) -> None:
         assert box.writable(**how) == before
 
 
-@pytest.mark.parametrize("form", ["once", "file"])
-@pytest.mark.parametrize("profile", [None, "dev"])
+@pytest.mark.parametrize(("profile", "form"), [(None, "file"), ("dev", "once")])
 def test_domain_of_the_network_proxy(box: Box, profile: str | None, form: str) -> None:
     """The proxy lets one host more through; here it then fails to resolve it."""
     proxy = ("-c", "features.network_proxy.enabled=true")
@@ -412,25 +409,8 @@ async def test_approved_command_runs_outside(codex: OpenLab) -> None:
     pane = await lab.tui()
     before = windows(lab)
     pane.submit("[[ask]] go")
-    await pane.answer("Would you like to run the following command?", "y")
+    await pane.answer(MENU, "y")
     await until(lambda: windows(lab) == before + 1, "the window")
-
-
-@pytest.mark.parametrize(
-    ("script", "output"),
-    [
-        ("docker ps | head", "permission denied while trying to connect to the Docker daemon socket at"
-         " unix:///var/run/docker.sock: dial unix /var/run/docker.sock: connect: operation not permitted"),
-        ("tmux -S /tmp/x new-window -d; echo rc=$?", "error connecting to /tmp/x (Operation not permitted)"),
-    ],
-)  # fmt: skip
-def test_sockets_never_get_the_network(script: str, output: str) -> None:
-    policy = from_sandbox_policy({"type": "workspace-write"}, "/ws")
-    found = find_denials(script, output, exit_code=0, outcome="ended", policy=policy, cwd="/ws")
-    assert found
-    remedies = [remedy_for(denial, policy, PathFacts(), script=script) for denial in found]
-    assert [remedy.once if remedy else None for remedy in remedies] == [None] * len(found)
-    assert "network_access" not in " ".join(remedy.text for remedy in remedies if remedy)
 
 
 # ---------------------------------------------------------------- flags

@@ -6,20 +6,23 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
+from tests.live import codex as codex_cli
 from tests.live import opencode
 from tests.live.codex import Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled
-from tests.live.watched import is_judged, thread_in, watching
+from tests.live.watched import thread_in, watching
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's marks are Linux's")
 
-VERSIONS = ("0.114.0", "0.169.0")
+VERSIONS = ("0.114.0", "0.169.0", codex_cli.VERSION)
+WORKSPACE = ("-s", "workspace-write")
 FULL = ("-s", "danger-full-access")
 LEAKED = (
     "-c",
@@ -43,86 +46,119 @@ CANNOT_SHOW_A_VALUE = (
     "env | grep -o '^CODEX[A-Z_]*'",
     "env | grep -c CODEX_NONE || true",
 )
+HAND_OFF = (
+    "python3 -c \"import sqlite3; sqlite3.connect('{board}/kanban.db').execute('create table t(a)')\"; "
+    "echo exit=$?"
+)
+"""Hermes Kanban: it is denied, and its exit code is hidden."""
+GIT = "git init -q . && git commit -q --allow-empty -m x 2>&1 | tail -3"
+OPENCODE = "{opencode}; echo rc=$?"
+"""openai/codex#23857: it cannot write its state, and the exit code is hidden."""
 
 
-def audit(lab: Lab) -> list[dict[str, object]]:
-    """Return the threads of `agentdash check` over the lab's home."""
+class Report(NamedTuple):
+    """What a worker does, and what is stated of it."""
+
+    name: str
+    flags: tuple[str, ...]
+    commands: tuple[str, ...]
+    state: State
+    verdict: str | None
+    """From the files alone; a watch may know more than `unverified`."""
+    kinds: set[str]
+    denied: str | None = None
+    """How the target of its first denial begins."""
+
+
+FLAGS = {"stale-network-flag", "foreign-sandbox-flag"}
+REPORTS = (
+    Report("shows-no-value", WORKSPACE, CANNOT_SHOW_A_VALUE, State.COMPLETED, "unverified", set()),
+    Report("leaked", (*FULL, *LEAKED), (PROBE,), State.COMPLETED, "mismatch", FLAGS),
+    Report("clean", FULL, (PROBE,), State.COMPLETED, "match", set()),
+    Report("hand-off", WORKSPACE, (HAND_OFF, "ls"), State.COMPLETED, None, set(), "{board}/kanban.db"),
+    Report("git", WORKSPACE, (GIT,), State.BLOCKED_SANDBOX, None, {"denied-filesystem"}),
+    Report(
+        "etc", WORKSPACE, ("touch /etc/ad-x || true",), State.BLOCKED_SANDBOX, None, {"denied-filesystem"}
+    ),
+    Report(
+        "network",
+        WORKSPACE,
+        ("curl -sS https://example.com; echo rc=$?",),
+        State.BLOCKED_SANDBOX,
+        None,
+        {"denied-network"},
+    ),
+    Report(
+        "opencode",
+        WORKSPACE,
+        (OPENCODE,),
+        State.BLOCKED_SANDBOX,
+        None,
+        {"denied-filesystem"},
+        "{user}/.local",
+    ),
+)
+
+
+def audit(lab: Lab) -> dict[str, dict[str, object]]:
+    """Return the threads of `agentdash check` over the lab's home, by their ids."""
     command = [sys.executable, "-m", "agentdash", "check", "--json", "--codex-home", str(lab.home)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=scaled(60))
     assert done.returncode in (0, 1), done.stderr
-    threads: list[dict[str, object]] = json.loads(done.stdout)["threads"]
-    return threads
-
-
-def kinds(worker: Worker) -> set[str]:
-    return {str(finding.kind) for finding in worker.sandbox.findings}
-
-
-def audited_kinds(thread: dict[str, object]) -> set[str]:
-    return {finding["kind"] for finding in thread["findings"]}
+    return {thread["id"]: thread for thread in json.loads(done.stdout)["threads"]}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_output_that_shows_no_value_gives_no_alarm(codex: OpenLab, version: str) -> None:
-    steps = [{"run": script} for script in CANNOT_SHOW_A_VALUE]
-    lab = codex({"work": [*steps, {"say": "all done"}]}, version=version)
-    async with watching(lab) as watched:
-        lab.exec("[[work]] go", "-s", "workspace-write")
-        done = await watched.until(thread_in(State.COMPLETED))
-    assert done.sandbox.verdict != "mismatch"
-    assert kinds(done) == set()
-    (thread,) = audit(lab)
-    assert (thread["verdict"], audited_kinds(thread)) == ("unverified", set())
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_probe_of_14357_shows_leaked_flags(codex: OpenLab, version: str) -> None:
-    lab = codex({"work": [{"run": PROBE}, {"say": "all done"}]}, version=version)
-    async with watching(lab) as watched:
-        lab.exec("[[work]] go", *FULL, *LEAKED)
-        done = await watched.until(thread_in(State.COMPLETED))
-    expected = {"stale-network-flag", "foreign-sandbox-flag"}
-    assert (done.sandbox.verdict, kinds(done) & expected) == ("mismatch", expected)
-    (thread,) = audit(lab)
-    assert (thread["verdict"], audited_kinds(thread) & expected) == ("mismatch", expected)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_probe_of_14357_matches_without_the_flags(codex: OpenLab, version: str) -> None:
-    lab = codex({"work": [{"run": PROBE}, {"say": "all done"}]}, version=version)
-    async with watching(lab) as watched:
-        lab.exec("[[work]] go", *FULL)
-        done = await watched.until(lambda w: thread_in(State.COMPLETED)(w) and is_judged(w))
-    assert (done.sandbox.verdict, kinds(done)) == ("match", set())
-    (thread,) = audit(lab)
-    assert (thread["verdict"], audited_kinds(thread)) == ("match", set())
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_opencode_in_the_sandbox_is_blocked_with_its_path(codex: OpenLab, version: str) -> None:
-    """openai/codex#23857: the shell line ends in `; echo rc=$?`, so its exit code is 0."""
+async def test_reports(codex: OpenLab, version: str) -> None:
     lab = codex({}, version=version)
-    run = opencode.command(lab, "run", "'[[hello]] go'")
-    lab.model.script = {"work": [{"run": f"{run}; echo rc=$?"}, {"say": "it did not start"}]}
+    board = lab.root / "board"
+    board.mkdir()
+    places = {"board": board, "user": lab.user, "opencode": opencode.command(lab, "run", "'[[hello]] go'")}
+
+    def filled(text: str) -> str:
+        for name, place in places.items():
+            text = text.replace(f"{{{name}}}", str(place))
+        return text
+
+    lab.model.script = {
+        report.name: [*({"run": filled(command)} for command in report.commands), {"say": "all done"}]
+        for report in REPORTS
+    }
+    # under Landlock, until 0.114, the workspace's own .git could be written
+    reports = [report for report in REPORTS if (report.name, version) != ("git", "0.114.0")]
+    ended: dict[str, Worker] = {}
     async with watching(lab) as watched:
-        lab.exec("[[work]] go", "-s", "workspace-write")
-        blocked = await watched.until(thread_in(State.BLOCKED_SANDBOX))
-    assert kinds(blocked) == {"denied-filesystem"}
-    (entry, *_) = blocked.sandbox.denials
-    assert entry.target is not None
-    assert entry.target.startswith(f"{lab.user}/.local")
-    assert entry.nested == "opencode"
-    (thread,) = audit(lab)
-    assert audited_kinds(thread) == {"denied-filesystem"}
-    assert [denial["target"] for denial in thread["denials"]][:1] == [entry.target]
+        for report in reports:
+            lab.exec(f"[[{report.name}]] go", *report.flags)
+            ended[report.name] = await watched.until(
+                lambda w, report=report: (
+                    w.name == f"[[{report.name}]] go"
+                    and thread_in(report.state)(w)
+                    and (report.verdict in (None, "unverified") or w.sandbox.verdict == report.verdict)
+                )
+            )
+    threads = audit(lab)
+    for report in reports:
+        worker, thread = ended[report.name], threads[ended[report.name].id]
+        assert {str(finding.kind) for finding in worker.sandbox.findings} == report.kinds, report.name
+        assert {finding["kind"] for finding in thread["findings"]} == report.kinds, report.name
+        if report.verdict is not None:
+            assert thread["verdict"] == report.verdict, report.name
+            assert worker.sandbox.verdict in (report.verdict, "match"), report.name
+        if report.denied is not None:
+            targets = (worker.sandbox.denials[0].target, thread["denials"][0]["target"])
+            assert targets[0] == targets[1], report.name
+            assert str(targets[0]).startswith(filled(report.denied)), report.name
+    assert ended["hand-off"].sandbox.denials[0].got_past is False
+    assert ended["opencode"].sandbox.denials[0].nested == "opencode"
 
 
 async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
     """openai/codex#23857: the supervised worker is seen while it lives, with what its sandbox denies it."""
-    state = [".local/share/opencode", ".local/state/opencode", ".config/opencode", ".cache/opencode"]
-    roots = [f"{{user}}/{path}" for path in state]
     lab = codex({})
-    for root in (opened := [root.format(user=lab.user) for root in roots]):
+    state = (".local/share/opencode", ".local/state/opencode", ".config/opencode", ".cache/opencode")
+    opened = [str(lab.user / path) for path in state]
+    for root in opened:
         Path(root).mkdir(parents=True, exist_ok=True)
     run = opencode.command(lab, "run", "[[inner]] go")
     warm_up = opencode.command(lab, "run", "[[warm]] go")  # it makes its directories at its first start
@@ -131,12 +167,8 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
         "work": [{"run": f"{run}; echo rc=$?"}, {"say": "all done"}],
         "inner": [{"hold": "end"}, {"say": "inner done"}],
     }
-    settings = (
-        "-c",
-        "sandbox_workspace_write.network_access=true",
-        "-c",
-        f"sandbox_workspace_write.writable_roots={json.dumps(opened[:-1])}",
-    )
+    roots = f"sandbox_workspace_write.writable_roots={json.dumps(opened[:-1])}"
+    settings = ("-c", "sandbox_workspace_write.network_access=true", "-c", roots)
     await lab.pane(warm_up).shows("warm")
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "workspace-write", *settings)
@@ -160,49 +192,10 @@ async def test_opencode_at_work_in_the_sandbox_is_a_row(codex: OpenLab) -> None:
         await watched.until_snapshot(lambda each: "process" not in {w.kind for w in each.workers})
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_hand_off_stays_on_record(codex: OpenLab, version: str) -> None:
-    """Hermes Kanban: the hand-off is denied, the exit code is hidden, and the worker goes on."""
-    lab = codex({}, version=version)
-    board = lab.root / "board"
-    board.mkdir()
-    write = f"sqlite3.connect('{board}/kanban.db').execute('create table t(a)')"
-    lab.model.script = {
-        "work": [
-            {"run": f'python3 -c "import sqlite3; {write}"; echo exit=$?'},
-            {"run": "ls"},
-            {"say": "done but for the board"},
-        ]
-    }
-    async with watching(lab) as watched:
-        lab.exec("[[work]] go", "-s", "workspace-write")
-        done = await watched.until(thread_in(State.COMPLETED))
-    (entry,) = done.sandbox.denials
-    assert (entry.what, entry.target, entry.got_past) == ("filesystem", f"{board}/kanban.db", False)
-    (thread,) = audit(lab)
-    assert [denial["target"] for denial in thread["denials"]] == [f"{board}/kanban.db"]
-
-
-@pytest.mark.parametrize(
-    ("script", "kind"),
-    [
-        ("git init -q . && git commit -q --allow-empty -m x 2>&1 | tail -3", "denied-filesystem"),
-        ("touch /etc/agentdash-x || true", "denied-filesystem"),
-        ("curl -sS https://example.com; echo rc=$?", "denied-network"),
-    ],
-)
-async def test_hidden_exit_codes_do_not_hide_denials(codex: OpenLab, script: str, kind: str) -> None:
-    lab = codex({"work": [{"run": script}, {"say": "could not"}]})
-    async with watching(lab) as watched:
-        lab.exec("[[work]] go", "-s", "workspace-write")
-        blocked = await watched.until(thread_in(State.BLOCKED_SANDBOX))
-    assert kinds(blocked) == {kind}
-
-
 async def test_a_sandbox_that_cannot_start_is_found(codex: OpenLab) -> None:
-    """0.169 with the deprecated `use_legacy_landlock`: every command dies in the helper."""
+    """The deprecated `use_legacy_landlock` since 0.169: every command dies in the helper."""
     lab = codex({"work": [{"run": "echo hello"}, {"say": "could not"}]})
     async with watching(lab) as watched:
         lab.exec("[[work]] go", "-s", "read-only", "-c", "features.use_legacy_landlock=true")
         found = await watched.until(thread_in(State.BLOCKED_SANDBOX, State.COMPLETED))
-    assert kinds(found) == {"sandbox-cannot-start"}
+    assert {str(finding.kind) for finding in found.sandbox.findings} == {"sandbox-cannot-start"}

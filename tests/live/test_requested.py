@@ -1,7 +1,6 @@
 """What was asked for, against real Codex: each set of settings in each version, by what a command could do.
 
-A sample runs by default; `AGENTDASH_MATRIX=all` runs everything (about ten minutes).
-`AGENTDASH_MATRIX_VERSIONS=0.150.0,0.155.0` names other versions of Codex.
+A sample runs by default; `AGENTDASH_MATRIX=all`, as `python -m tests.live` sets it, runs everything.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from agentdash.model.memory import ThreadMemory
 from agentdash.model.policy import Network, Policy
 from agentdash.model.requested import Requested, RequestField
 from agentdash.report.audit import audit
+from tests.live.codex import VERSION
 from tests.live.codex_matrix import MatrixLab, matrix_lab
 from tests.live.codex_settings import (
     ALL,
@@ -43,7 +43,7 @@ from tests.live.codex_settings import (
 )
 from tests.live.patience import command_seconds, scaled, until
 
-VERSIONS: Final = tuple(os.environ.get("AGENTDASH_MATRIX_VERSIONS", "0.145.0,0.169.0,0.171.0").split(","))
+OLDER: Final = ("0.145.0", "0.169.0")
 SAMPLE: Final = (
     "nothing",
     "-s read-only",
@@ -61,12 +61,19 @@ SAMPLE: Final = (
     "allowed modes, -s full",
     "managed mode above -c",
 )
+IN_OLDER: Final = (
+    "-s before exec",
+    "project mode above user",
+    "permissions above mode",
+    "allowed modes, -s full",
+)
+"""What has changed between releases."""
 EVERYTHING: Final = os.environ.get("AGENTDASH_MATRIX") == "all"
 CELLS: Final = [
     pytest.param(version, settings, id=f"{version} {settings.name}")
-    for version in VERSIONS
+    for version, names in ((VERSION, SAMPLE), *((version, IN_OLDER) for version in OLDER))
     for settings in ALL
-    if EVERYTHING or settings.name in SAMPLE
+    if settings.name in names or (EVERYTHING and version == VERSION)
 ]
 REQUEST_KINDS: Final = {
     FindingKind.REQUESTED_NOT_CONFIGURED,
@@ -157,12 +164,11 @@ def test_settings(version: str, settings: Settings) -> None:
 _TYPED: Final = ("-s", READ_ONLY, "-a", "on-request")
 
 
-@pytest.mark.parametrize("version", VERSIONS if EVERYTHING else VERSIONS[-1:])
-async def test_choice_in_the_running_tui(version: str) -> None:
+async def test_choice_in_the_running_tui() -> None:
     """What `/permissions` was given is asked for from then on."""
-    with matrix_lab(version, Settings("x", _TYPED)) as lab:
+    with matrix_lab(VERSION, Settings("x", _TYPED)) as lab:
         pane = lab.lab.pane(shlex.join(lab.interactive(*_TYPED)))
-        await until(lambda: "\n› " in pane.text(), f"the prompt of {version}")
+        await until(lambda: "\n› " in pane.text(), "its prompt")
         await asyncio.sleep(scaled(2))  # in its first seconds a TUI may lose keys
         pane.submit("[[first]] go")
         await until(lambda: bool(lab.lab.threads()) and any(each.may for each in lab.truths()), "its command")
@@ -191,18 +197,13 @@ ROLES: Final = {
     "nothing": ("", False),
 }
 """Settings of a role, and whether a sub-agent of a thread with `workspace-write` lacks them."""
-ROLE_CELLS: Final = [
-    pytest.param(version, name, id=f"{version} {name}")
-    for version in VERSIONS[1:]
-    for name in ROLES
-    if EVERYTHING or name == "narrower"
-]
+ROLE_CELLS: Final = [name for name in ROLES if EVERYTHING or name == "narrower"]
 
 
-@pytest.mark.parametrize(("version", "name"), ROLE_CELLS)
-def test_role(version: str, name: str) -> None:
+@pytest.mark.parametrize("name", ROLE_CELLS)
+def test_role(name: str) -> None:
     wanted, is_ignored = ROLES[name]
-    with matrix_lab(version, Settings("x", ("exec", "-s", WORKSPACE))) as lab:
+    with matrix_lab(VERSION, Settings("x", ("exec", "-s", WORKSPACE))) as lab:
         (lab.lab.home / "agents").mkdir()
         (lab.lab.home / "agents/tester.toml").write_text(_TESTER + wanted, "utf-8")
         args = {"message": "[[first]] go", "agent_type": "tester"}
@@ -278,7 +279,7 @@ _ASKED: Final = ("exec", "-s", READ_ONLY)
 async def test_managed_settings_that_outrank_an_option() -> None:
     """openai/codex#47464."""
     settings = Settings("x", _ASKED, requirements=permissions(":danger-full-access") + ALL_PROFILES)
-    with matrix_lab("0.169.0", settings) as plain:
+    with matrix_lab(VERSION, settings) as plain:
         lab = slow(plain)
         worker = await run_observed(lab, *settings.args)
         assert worker["sandbox"]["verdict"] == "mismatch"
@@ -294,7 +295,7 @@ async def test_managed_settings_that_outrank_an_option() -> None:
 async def test_resume_without_the_sandbox() -> None:
     """openai/codex#40149."""
     settings = Settings("x", _ASKED, top=mode(FULL))
-    with matrix_lab("0.169.0", settings) as plain:
+    with matrix_lab(VERSION, settings) as plain:
         lab = slow(plain)
         first = await run_observed(lab, *settings.args)
         assert first["sandbox"]["verdict"] == "match"
@@ -315,7 +316,7 @@ _ANSWER: Final = '{"outcome": "%s", "risk_level": "low", "user_authorization": "
 async def test_command_that_an_automatic_reviewer_lets_out(outcome: str) -> None:
     """openai/codex#36570: `-s read-only`, and a command that was allowed to leave it writes the home."""
     args = ("exec", "-s", READ_ONLY, *_REVIEWED)
-    with matrix_lab("0.169.0", Settings("x", args)) as lab:
+    with matrix_lab(VERSION, Settings("x", args)) as lab:
         (command, answer) = lab.lab.model.script["first"]
         lab.lab.model.script = {
             "first": [{**command, "escalate": "May I?"}, answer],
@@ -334,5 +335,4 @@ async def test_command_that_an_automatic_reviewer_lets_out(outcome: str) -> None
 
 
 def test_the_sample_names_settings() -> None:
-    assert set(SAMPLE) <= {settings.name for settings in ALL}
-    assert Path(__file__).parent.joinpath("codex_settings.py").exists()
+    assert {*SAMPLE, *IN_OLDER} <= {settings.name for settings in ALL}

@@ -20,7 +20,7 @@ import pytest
 
 from agentdash.agents.state_paths import state_paths
 from agentdash.collect.processes import linux
-from agentdash.collect.processes.path_rights import WriteAccessChecker
+from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.sensor import ProcessSensor
 from agentdash.config import Config
 from agentdash.engine.judge.findings.write_access import denied_paths
@@ -29,8 +29,11 @@ from agentdash.model.events import MountsSeen, ProcessSeen, StatePathsSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.state_paths import MountTable, resolve_path
-from tests.live.codex import install, new_root, npm_install
+from tests.live.clis import install as install_cli
+from tests.live.clis import new_root
+from tests.live.codex import install
 from tests.live.patience import wait_until
+from tests.live.tmux import kill_all
 from tests.live.watched import watching_config
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts and namespaces are Linux's")
@@ -119,15 +122,7 @@ class Sandbox:
             for pipe in (started.stdin, started.stdout):
                 pipe.close()
         # the arguments of the sandbox's own processes have the workspace; those inside end with them
-        while left := [
-            p
-            for p in psutil.process_iter(["cmdline"])
-            if any(str(self.root) in arg for arg in p.info["cmdline"] or ())
-        ]:
-            for process in left:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(left, timeout=1)
+        kill_all(lambda process: any(str(self.root) in argument for argument in process.cmdline()))
         shutil.rmtree(self._short)
         shutil.rmtree(self.root)
 
@@ -160,56 +155,18 @@ def test_may_write_agrees_with_a_process_that_tries(box: Sandbox) -> None:
         writing,
         lambda p: TRY in p.cmdline() and linux.ns_pid(p.pid) == inner and linux.ns_pid(p.pid) != p.pid,
     )
-    ours = [
-        box.workspace / name
-        for name in (
-            "",
-            "new",
-            "a/b",
-            ".git",
-            ".git/index.lock",
-            ".codex",
-            ".codex/x",
-            "read-only.txt",
-            "shut/x",
-        )
-    ]
-    others = [
-        extra,
-        extra / "new",
-        extra.parent,
-        extra.parent / "new",
-        extra / "link-out/x",
-        extra / ".git/x",
-        box.home / "link-in/x",
-    ]
-    homes = [
-        box.home,
-        box.home / ".local/share/opencode/opencode.db",
-        box.home / ".codex/x",
-        Path("/root/x"),
-        Path("/etc/passwd"),
-    ]
-    systems = [
-        Path(p)
-        for p in (
-            "/",
-            "/tmp",
-            "/tmp/x",
-            "/tmp/.git/x",
-            "/var/tmp/x",
-            "/usr/x",
-            "/dev/null",
-            "/dev/shm/x",
-            "/proc/x",
-            "/sys/x",
-        )
-    ]
+    places = {
+        box.workspace: ". new a/b .git .git/index.lock .codex .codex/x read-only.txt shut/x",
+        extra: ". new .. ../new link-out/x .git/x",
+        box.home: ". link-in/x .local/share/opencode/opencode.db .codex/x",
+        Path("/"): ". root/x etc/passwd tmp tmp/x tmp/.git/x var/tmp/x usr/x dev/null dev/shm/x proc/x sys/x",
+    }
+    paths = [os.path.normpath(place / name) for place, names in places.items() for name in names.split()]
     predicted = {}
     done = {}
-    checker = WriteAccessChecker(pid)
-    for path in map(str, (*ours, *others, *homes, *systems)):
-        predicted[path] = checker.may_write(path).verdict == "allowed"
+    rights = PathRights(pid)
+    for path in paths:
+        predicted[path] = rights.can_write(path).verdict == "allowed"
         writing.stdin.write(json.dumps(path) + "\n")
         writing.stdin.flush()
         done[path] = writing.stdout.readline() == "True\n"
@@ -222,7 +179,7 @@ def test_may_write_agrees_with_a_process_that_tries(box: Sandbox) -> None:
         predicted[str(p)]
         for p in (box.home / ".local/share/opencode/opencode.db", box.workspace / ".codex/x")
     } == {False}
-    access = checker.may_write(str(box.home / "x"))
+    access = rights.can_write(str(box.home / "x"))
     assert access.mount is not None
     assert access.mount.point == "/"
 
@@ -237,10 +194,14 @@ def test_sandboxed_worker_with_mounts_and_state_paths(box: Sandbox) -> None:
         started,
         lambda p: p.cmdline()[:1] == [str(box.workspace / "opencode")] and linux.ns_pid(p.pid) != p.pid,
     )
-    sensor, fleet = ProcessSensor(), Fleet()
-    while not any(key.pid == worker for key in fleet.state_paths):
+    sensor, fleet, events = ProcessSensor(), Fleet(), ()
+
+    def poll() -> None:
+        nonlocal fleet, events
         events = sensor.poll(time.time())
         fleet = reduce(fleet, events)
+
+    wait_until(lambda: poll() or any(key.pid == worker for key in fleet.state_paths), "the state paths")
     (seen,) = (p for p in fleet.processes.values() if p.pid == worker)
     assert (seen.agent, fleet.kernel is not None) == ("opencode", True)
     assert seen.kernel is not None
@@ -268,34 +229,30 @@ def test_sandboxed_worker_with_mounts_and_state_paths(box: Sandbox) -> None:
         "/home/.config/opencode": True,
     }
     psutil.Process(worker).kill()
-    while seen.kernel.mnt in fleet.mounts:
-        fleet = reduce(fleet, sensor.poll(time.time()))
+    wait_until(lambda: poll() or seen.kernel.mnt not in fleet.mounts, "the end of its mounts")
     assert seen.key not in fleet.state_paths
 
 
-@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "old"])
-def test_opencode_ends_at_the_predicted_path(box: Sandbox, fresh: bool) -> None:
+def test_opencode_ends_at_the_predicted_path(box: Sandbox) -> None:
     """Its error names the path; of directories that exist it must write the first only."""
-    opencode = npm_install("opencode-ai", "1.18.33", "opencode")
     rows, env = state_paths()["opencode"], {"HOME": str(box.home)}
     places = [path for row in rows if (path := resolve_path(row.path, env)) is not None]
-    if not fresh:
-        for path in places:
-            Path(path).mkdir(parents=True)
     policy = Policy(
         Filesystem.WORKSPACE, Network.OFF, (PolicyRule("/", "read"), PolicyRule(str(box.workspace), "write"))
     )
-    missing = [path for path in places if not Path(path).exists()]
-    needed = [
-        path.path for path in denied_paths(policy, rows, env, str(box.workspace), missing) if path.needed
-    ]
-    assert needed == (places if fresh else places[:1])
-    ended = box.run(str(opencode), "run", "-m", "no/model", "hello", errors_too=True)
-    output = ended.communicate()[0]
-    assert ended.returncode == 1
-    named = re.search(r"(?:mkdir '|open \()(/[^')]+)", output)
-    assert named is not None, output
-    assert any(path.startswith(named[1]) or named[1].startswith(path) for path in needed)
+    for expected in (places, places[:1]):
+        missing = [path for path in places if not Path(path).exists()]
+        denied = denied_paths(policy, rows, env, str(box.workspace), missing)
+        needed = [path.path for path in denied if path.needed]
+        assert needed == expected
+        ended = box.run(str(install_cli("opencode")), "run", "-m", "no/model", "hello", errors_too=True)
+        output = ended.communicate()[0]
+        assert ended.returncode == 1
+        named = re.search(r"(?:mkdir '|open \()(/[^')]+)", output)
+        assert named is not None, output
+        assert any(path.startswith(named[1]) or named[1].startswith(path) for path in needed)
+        for path in places:
+            Path(path).mkdir(parents=True, exist_ok=True)
 
 
 async def test_worker_of_a_sandboxed_tmux_server(box: Sandbox) -> None:

@@ -8,18 +8,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.live.dispositions import restore_defaults
 from tests.live.endless_app_server import serving
 from tests.live.patience import scaled, wait_until
 from tests.live.terminal import END_LIMIT_S, Terminal
+from tests.live.tmux import TmuxServer
 
 ROLLOUTS = Path(__file__).parents[1] / "data" / "rollouts"
 THREAD: Final = "01a1fa8b-0000-7000-8000-000000000001"
@@ -84,8 +83,10 @@ def large_rollout(state: Path) -> Path:
 # ---------------------------------------------------------------- signals
 
 
-@pytest.mark.parametrize("number", ALL_SIGNALS, ids=lambda number: number.name)
-@pytest.mark.parametrize("command", [(), ("demo",), ("replay",)], ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [*(((), number) for number in ALL_SIGNALS), (("demo",), signal.SIGTERM), (("replay",), signal.SIGTERM)],
+)
 def test_signal_ends_a_screen(start: Open, command: tuple[str, ...], number: signal.Signals) -> None:
     terminal = start(*command)
     terminal.until_ready()
@@ -94,8 +95,10 @@ def test_signal_ends_a_screen(start: Open, command: tuple[str, ...], number: sig
     terminal.assert_restored()
 
 
-@pytest.mark.parametrize("number", ALL_SIGNALS, ids=lambda number: number.name)
-@pytest.mark.parametrize("command", [(), ("publish",)], ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [((), signal.SIGTERM), (("publish",), signal.SIGTERM), (("publish",), signal.SIGINT)],
+)
 def test_signal_removes_the_status_file(
     start: Open, state: Path, command: tuple[str, ...], number: signal.Signals
 ) -> None:
@@ -106,9 +109,13 @@ def test_signal_removes_the_status_file(
     assert status_files(state) == []
 
 
-@pytest.mark.parametrize("number", ALL_SIGNALS, ids=lambda number: number.name)
 @pytest.mark.parametrize(
-    "command", [("status", "--watch"), ("wait", "%99", "--until", "completed")], ids=" ".join
+    ("command", "number"),
+    [
+        (("status", "--watch"), signal.SIGTERM),
+        (("status", "--watch"), signal.SIGINT),
+        (("wait", "%99", "--until", "completed"), signal.SIGHUP),
+    ],
 )
 def test_signal_ends_a_follower(
     start: Open, state: Path, command: tuple[str, ...], number: signal.Signals
@@ -152,7 +159,8 @@ def test_stop_and_continue(start: Open) -> None:
 
 
 def test_ctrl_z_suspends_and_fg_continues(state: Path) -> None:
-    with tmux_server(state) as tmux:
+    with TmuxServer(environment(state)) as server:
+        tmux = server.run_tmux
         tmux("new-session", "-d", "-x", "100", "-y", "30", "bash --norc --noprofile -i")
         tmux("select-pane", "-T", "title of the shell")
         tmux("send-keys", f"echo be'fore'; {sys.executable} -m agentdash demo", "Enter")
@@ -189,11 +197,13 @@ def state_of(pid: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("ignored", "code"),
-    [((), 128 + signal.SIGHUP), ((signal.SIGHUP,), 128 + signal.SIGTERM)],
-    ids=["hangup", "nohup"],
+    ("command", "ignored", "code"),
+    [
+        ((), (), 128 + signal.SIGHUP),
+        ((), (signal.SIGHUP,), 128 + signal.SIGTERM),
+        (("replay",), (), 128 + signal.SIGHUP),
+    ],
 )
-@pytest.mark.parametrize("command", [(), ("demo",), ("replay",)], ids=" ".join)
 def test_closed_terminal(
     start: Open, state: Path, command: tuple[str, ...], ignored: tuple[int, ...], code: int
 ) -> None:
@@ -206,36 +216,17 @@ def test_closed_terminal(
     assert status_files(state) == []
 
 
-@contextmanager
-def tmux_server(state: Path) -> Iterator[Callable[..., str]]:
-    def run(*arguments: str) -> str:
-        command = ["tmux", "-L", "signals", "-f", os.devnull, *arguments]
-        return subprocess.run(
-            command,
-            env=environment(state),
-            capture_output=True,
-            text=True,
-            check=True,
-            preexec_fn=restore_defaults,
-        ).stdout
-
-    try:
-        yield run
-    finally:
-        with suppress(subprocess.CalledProcessError):
-            run("kill-server")
-
-
 @pytest.mark.parametrize("how", ["kill-server", "kill-pane", "SIGKILL"])
 def test_killed_tmux(state: Path, how: str) -> None:
-    with tmux_server(state) as tmux:
+    with TmuxServer(environment(state)) as server:
+        tmux = server.run_tmux
         tmux("new-session", "-d", "-x", "100", "-y", "30", "sleep 1000")
         pane = tmux("split-window", "-P", "-F", "#{pane_id}", f"exec {sys.executable} -m agentdash").strip()
         pid = int(tmux("display", "-p", "-t", pane, "#{pane_pid}"))
-        server = int(tmux("display", "-p", "#{pid}"))
+        server_pid = int(tmux("display", "-p", "#{pid}"))
         wait_until(lambda: status_files(state), "the status file")
         if how == "SIGKILL":
-            os.kill(server, signal.SIGKILL)
+            os.kill(server_pid, signal.SIGKILL)
         else:
             tmux(how, *(("-t", pane) if how == "kill-pane" else ()))
         wait_until(lambda: not is_running(pid), "the end of the dashboard", END_LIMIT_S)
@@ -252,16 +243,14 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("command", "hint"),
+    ("command", "hint", "missing"),
     [
-        ((), "agentdash status"),
-        (("demo",), "not a terminal"),
-        (("replay",), "agentdash sessions"),
-        (("replay", THREAD), "--export"),
+        ((), "agentdash status", "both"),
+        (("demo",), "not a terminal", "input"),
+        (("replay",), "agentdash sessions", "output"),
+        (("replay", THREAD), "--export", "both"),
     ],
-    ids=["dashboard", "demo", "library", "replay"],
 )
-@pytest.mark.parametrize("missing", ["input", "output", "both"])
 def test_no_terminal(state: Path, command: tuple[str, ...], hint: str, missing: str) -> None:
     master, slave = pty.openpty()
     try:
@@ -284,10 +273,9 @@ def test_no_terminal(state: Path, command: tuple[str, ...], hint: str, missing: 
     assert hint in done.stderr
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("replay",)], ids=" ".join)
-def test_dumb_terminal(start: Open, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+def test_dumb_terminal(start: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "environment", dumb(environment))
-    terminal = start(*command)
+    terminal = start()
     assert terminal.exit_code() == 2
     assert b"TERM is dumb" in terminal.output
     assert b"\x1b" not in terminal.output
@@ -301,8 +289,9 @@ def dumb(usual: Callable[[Path], dict[str, str]]) -> Callable[[Path], dict[str, 
 # ---------------------------------------------------------------- quit keys while something is read
 
 
-@pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
-@pytest.mark.parametrize("command", [("replay",), ("replay", THREAD), ()], ids=" ".join)
+@pytest.mark.parametrize(
+    ("command", "key"), [(("replay",), b"\x11"), (("replay", THREAD), b"\x03"), ((), b"\x11")]
+)
 def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...], key: bytes) -> None:
     """From the moment when the terminal is prepared, before the app reads keys."""
     large_rollout(state)
@@ -313,10 +302,9 @@ def test_quit_key_at_the_start(start: Open, state: Path, command: tuple[str, ...
     terminal.assert_restored()
 
 
-@pytest.mark.parametrize("command", [("demo",), ()], ids=" ".join)
-def test_keys_that_are_typed_ahead(start: Open, command: tuple[str, ...]) -> None:
+def test_keys_that_are_typed_ahead(start: Open) -> None:
     """From the moment when Python runs our first line; ctrl+s stops no output."""
-    terminal = start(*command)
+    terminal = start()
     terminal.until(terminal.keeps_keys, "the terminal, prepared")
     terminal.press(b"\x13?")
     terminal.until(lambda: HELP.encode() in terminal.output, "the help")
@@ -336,25 +324,22 @@ def test_what_opens_no_screen_restores_the_terminal(start: Open, command: tuple[
     terminal.assert_restored()
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.4])
-def test_ctrl_c_during_the_imports_is_quiet(start: Open, delay: float) -> None:
+def test_ctrl_c_during_the_imports_is_quiet(start: Open) -> None:
     """From the moment when Python runs our first line; before, it handles the key itself."""
     terminal = start("demo")
     terminal.until(terminal.keeps_keys, "our start")
-    time.sleep(delay)
     terminal.press(b"\x03")
     assert terminal.exit_code() in (-signal.SIGINT, 128 + signal.SIGINT)
     assert b"Traceback" not in terminal.output
     terminal.assert_restored()
 
 
-@pytest.mark.parametrize("key", [b"\x11", b"\x03"], ids=["ctrl+q", "ctrl+c"])
-def test_quit_key_while_codex_sends_without_end(start: Open, state: Path, key: bytes) -> None:
+def test_quit_key_while_codex_sends_without_end(start: Open, state: Path) -> None:
     with serving(state / "codex") as printed:
         terminal = start()
         terminal.until_ready()
         assert printed.readline() == b"connected\n"
-        terminal.press(key)
+        terminal.press(b"\x11")
         assert terminal.exit_code() in (0, 128 + signal.SIGINT)
         terminal.assert_restored()
         assert status_files(state) == []

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from tests.live.conftest import Screens
 from tests.live.patience import wait_until
+from tests.live.tmux import TmuxServer
 
 ROOT = Path(__file__).parents[2]
 Tmux = Callable[..., str]
@@ -25,31 +25,22 @@ Tmux = Callable[..., str]
 def tmux(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report_screens: Callable[[Screens], None]
 ) -> Iterator[Tmux]:
-    with tempfile.TemporaryDirectory(prefix="ad-") as folder:
-        for name, value in {
-            "TMUX_TMPDIR": folder,
-            "XDG_STATE_HOME": str(tmp_path),
-            "CODEX_HOME": str(tmp_path / "codex"),
-        }.items():
-            monkeypatch.setenv(name, value)
-        for name in ("TMUX", "TMUX_PANE", "AGENTDASH_CONFIG"):
-            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    for name in ("TMUX", "TMUX_PANE", "AGENTDASH_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    with TmuxServer() as server:
+        server.tmux = server.folder / f"tmux-{os.getuid()}" / "default"  # no other default server is seen
+        server.tmux.parent.mkdir(mode=0o700)
+        monkeypatch.setenv("TMUX_TMPDIR", str(server.folder))
+        server.tmux_env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        report_screens(server.screens)
 
         def call(*args: str) -> str:
-            env = {**os.environ, "PYTHONPATH": str(ROOT)}
-            done = subprocess.run(
-                ["tmux", "-u", "-f", os.devnull, *args], capture_output=True, text=True, check=True, env=env
-            )
-            return done.stdout.strip()
+            return server.run_tmux(*args).strip()
 
-        def screens() -> dict[str, str]:
-            panes = call("list-panes", "-a", "-F", "#{pane_id}").split()
-            return {pane: call("capture-pane", "-p", "-t", pane) for pane in panes}
-
-        report_screens(screens)
         call("new-session", "-d", "-x", "200", "-y", "50", "sleep 1000")
         yield call
-        subprocess.run(["tmux", "kill-server"], check=False, capture_output=True)
 
 
 def split(tmux: Tmux, *flags: str) -> subprocess.CompletedProcess[str]:

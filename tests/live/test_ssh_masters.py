@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.collect.remote.carrier import carrier
-from agentdash.collect.remote.command import run_there
+from agentdash.collect.remote.child import run_there
 from agentdash.config import HostSettings
 from tests.live.patience import scaled, wait_until
 from tests.live.ssh_hosts import SshHost

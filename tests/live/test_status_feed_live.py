@@ -12,11 +12,10 @@ import msgspec
 from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.collect.clock import SystemClock
 from agentdash.model.events import Event, SourceSeen, StatusPushed
-from tests.live.codex import Lab
+from tests.live.codex import MENU, Lab
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until, within
 
-MENU = "Would you like to run the following command?"
 ASK = [{"run": "touch allowed", "escalate": "May I?"}, {"say": "all done"}]
 
 

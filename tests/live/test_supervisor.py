@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentdash.store.status_file import START, status_file
-from tests.live.codex import Lab, install
+from tests.live.codex import MENU, Lab, install
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 from tests.live.supervisor import Supervisor, recipe, rollouts
@@ -95,7 +95,7 @@ async def test_workers_are_unreachable_without_a_status_file(codex: OpenLab, pub
     lab = codex({"ask": [{"run": "touch x", "escalate": "May I?"}, {"say": "done"}]})
     pane = await lab.tui()
     pane.submit("[[ask]] go")
-    await pane.shows("Would you like to run the following command?")
+    await pane.shows(MENU)
     without_file = in_sandbox(lab, "status", "--json")
     document = json.loads(without_file.stdout)
     assert [w["state"] for w in document["workers"]] == ["unreachable"]
@@ -165,7 +165,7 @@ async def test_supervising_codex_reads_why_its_worker_is_blocked(codex: OpenLab,
     pane = await lab.tui("-s", "workspace-write", "-a", "on-request")
     await until(status_file(lab.home).exists)
     pane.submit("[[supervise]] go")
-    await pane.answer("Would you like to run the following command?", "y")
+    await pane.answer(MENU, "y")
     await pane.shows("The worker is blocked.")
     outputs = json.dumps(
         [

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import time
-import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,44 +10,39 @@ from pathlib import Path
 import pytest
 
 from tests.live.patience import wait_until
+from tests.live.tmux import TmuxServer
 
-TIMES = 20
+TIMES = 5
 RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 
-class Terminal:
+class Terminal(TmuxServer):
     """A tmux server of its own, with agentdash in its one pane."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.socket = folder / "socket"
-        self.tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "36", "-n", "w", "sleep 100000")
-        self.tmux("set-option", "-g", "remain-on-exit", "on")
-
-    def tmux(self, *args: str) -> str:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
-        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *args]
-        return subprocess.run(command, check=True, capture_output=True, text=True, env=environ).stdout
+    def __init__(self) -> None:
+        super().__init__()
+        self.run_tmux("new-session", "-d", "-s", "a", "-x", "120", "-y", "36", "-n", "w", "sleep 100000")
+        self.run_tmux("set-option", "-g", "remain-on-exit", "on")
 
     def start(self, *command: str) -> None:
         state = f"XDG_STATE_HOME={self.folder}/state"
         argv = ["env", state, sys.executable, "-m", "agentdash", *command]
-        self.tmux("respawn-pane", "-k", "-t", "a", *argv)
+        self.run_tmux("respawn-pane", "-k", "-t", "a", *argv)
 
     def type(self, text: str) -> None:
         """Send characters in one write, and so in one read."""
-        self.tmux("send-keys", "-t", "a", "-l", text)
+        self.run_tmux("send-keys", "-t", "a", "-l", text)
 
     def press(self, *keys: str) -> None:
-        self.tmux("send-keys", "-t", "a", *keys)
+        self.run_tmux("send-keys", "-t", "a", *keys)
 
     @property
     def screen(self) -> str:
-        return self.tmux("capture-pane", "-p", "-t", "a")
+        return self.run_tmux("capture-pane", "-p", "-t", "a")
 
     @property
     def is_running(self) -> bool:
-        return self.tmux("display-message", "-p", "-t", "a", "#{pane_dead}").strip() == "0"
+        return self.run_tmux("display-message", "-p", "-t", "a", "#{pane_dead}").strip() == "0"
 
     @property
     def words(self) -> list[str]:
@@ -69,16 +60,9 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    # the path of a socket has at most 107 characters
-    folder = Path(f"/tmp/agentdash-{uuid.uuid4().hex[:8]}")
-    folder.mkdir(mode=0o700)
-    opened = Terminal(folder)
-    yield opened
-    opened.tmux("kill-server")
-    for path in sorted(folder.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
-    folder.rmdir()
+def terminal() -> Iterator[Terminal]:
+    with Terminal() as opened:
+        yield opened
 
 
 def repeat(terminal: Terminal, typed: str, shown: str, closed: str) -> None:
@@ -91,11 +75,11 @@ def repeat(terminal: Terminal, typed: str, shown: str, closed: str) -> None:
         wait_until(lambda: shown not in terminal.screen and closed in terminal.screen, "the input to close")
 
 
-@pytest.mark.parametrize("text", ["Pus", "state:failed", "tqt"])
-def test_a_filter_typed_ahead_of_its_input(terminal: Terminal, text: str) -> None:
+def test_a_filter_typed_ahead_of_its_input(terminal: Terminal) -> None:
     terminal.start("demo", "--speed", "0.25")
     terminal.shows("? help")
-    repeat(terminal, f"/{text}", f" / {text}", "? help")
+    for text in ("Pus", "state:failed", "tqt"):
+        repeat(terminal, f"/{text}", f" / {text}", "? help")
 
 
 def test_a_command_typed_ahead_of_the_palette(terminal: Terminal) -> None:
@@ -151,30 +135,14 @@ def test_a_time_typed_ahead_of_its_input(terminal: Terminal, home: Path) -> None
         wait_until(lambda: " S qtq" not in terminal.screen, "the input to close")
 
 
-def test_quit_from_inputs_and_boxes(terminal: Terminal) -> None:
-    for keys in ("/abc", "?", "w", ":abc", ""):
-        terminal.start("demo", "--speed", "0.25")
-        terminal.shows("? help")
-        terminal.type(keys or "j")
-        time.sleep(0.2)  # either order must end it
-        terminal.press("C-q")
-        wait_until(lambda: not terminal.is_running, "the end")
-
-
 def test_what_is_copied_is_in_the_buffer_of_tmux(terminal: Terminal) -> None:
     terminal.start("demo", "--speed", "0.25")
     terminal.shows("? help")
     terminal.press("y")
     terminal.shows("Copied to tmux's buffer")
-    copied = terminal.tmux("show-buffer")
+    copied = terminal.run_tmux("show-buffer")
     assert len(copied) == 36
     assert copied[:13] in terminal.screen  # a longer message is cut at the end of the line
-
-
-def test_a_clipboard_that_is_off_is_not_called_set(terminal: Terminal) -> None:
-    terminal.tmux("set-option", "-s", "set-clipboard", "off")
-    terminal.start("demo", "--speed", "0.25")
-    terminal.shows("? help")
+    terminal.run_tmux("set-option", "-s", "set-clipboard", "off")
     terminal.press("y")
     terminal.shows("not to the clipboard")
-    assert len(terminal.tmux("show-buffer")) == 36

@@ -20,12 +20,12 @@ import pytest
 from agentdash.agents.codex.status_feed import StatusFeed
 from agentdash.collect.clock import SystemClock
 from agentdash.model.events import Event
-from tests.live.codex import Lab, Pane
+from tests.live.codex import VERSION, Lab, Pane
 from tests.live.conftest import OpenLab
 from tests.live.patience import scaled, until
 
-VERSIONS: Final = ("0.160.0", "0.169.0", "0.171.0")
-"""The first with a shared app-server, and the newest ones."""
+VERSIONS: Final = ("0.160.0", VERSION)
+"""The first with a shared app-server, and the newest one."""
 COMMANDS: Final = (
     ("status", "--json", "-S", "TMUX"),
     ("explain", "THREAD", "-S", "TMUX"),
@@ -127,7 +127,7 @@ def _agents(lab: Lab) -> set[str]:
 
 async def test_files_and_tmux_stay_equal(codex: OpenLab) -> None:
     """No file of a home whose server was killed changes, and nothing that a user of tmux can see."""
-    lab = codex({"turn0": [{"run": "true"}, {"say": "end 0."}]}, version="0.171.0")
+    lab = codex({"turn0": [{"run": "true"}, {"say": "end 0."}]})
     pane = await lab.tui()
     hooks = (
         "client-attached",
@@ -144,7 +144,7 @@ async def test_files_and_tmux_stay_equal(codex: OpenLab) -> None:
     [thread] = lab.threads()
     lab.pane("exec sleep 1000")
     lab.run_tmux("kill-session", "-t", pane.id)
-    lab._stop_daemon()
+    lab.stop_daemon()
     await until(lambda: not _processes(lab), "the end of Codex")
     files, shown = _files(lab.root), _tmux(lab)
     for arguments in COMMANDS:

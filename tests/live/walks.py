@@ -6,19 +6,12 @@ The tests take each walk once.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import NamedTuple
-
-import psutil
 
 from agentdash.model.states import State
 from agentdash.model.worker import Worker
-from tests.live import opencode
-from tests.live.codex import UNTIL_LET_GO, Lab, Pane
+from tests.live.codex import MENU, UNTIL_LET_GO, Lab, Pane
 from tests.live.patience import scaled
 from tests.live.scripted_server import Script
 from tests.live.watched import Watched
@@ -57,8 +50,6 @@ class Taken(NamedTuple):
     """The result of a step."""
 
     step: Step
-    seconds: float
-    """From the words on the screen (or the cause) to the snapshot; negative if the snapshot came first."""
     passed: tuple[State, ...]
     """States shown since the cause, in order."""
 
@@ -70,8 +61,8 @@ class Taken(NamedTuple):
         return (*(s for s in way if s not in (*self.step.meanwhile, State.RUNNING)), *after)
 
 
-async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step], stay: float = 0.0) -> list[Taken]:
-    """Take the steps in order, each until its state is shown, and for `stay` seconds at least."""
+async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step]) -> list[Taken]:
+    """Take the steps in order, each until its state is shown."""
     taken: list[Taken] = []
     before: State | None = None
     for step in steps:
@@ -79,13 +70,11 @@ async def walk(seen: Watched, lab: Lab, pane: Pane, steps: Sequence[Step], stay:
             await step.act(lab, pane)
             if step.shows is not None:
                 await pane.shows(step.shows)
-            caused = time.time()
-            found, at = await seen.at(
+            found = await seen.until(
                 lambda w, s=step: is_in(w, pane) and w.state is s.state and w.fact.what.startswith(s.what)
             )
-            await asyncio.sleep(max(0.0, caused + stay - time.time()))
             shown = passed[1:] if passed[:1] == [before] else passed
-            taken.append(Taken(step, at - caused, tuple(shown) or (found.state,)))
+            taken.append(Taken(step, tuple(shown) or (found.state,)))
         before = step.state
     return taken
 
@@ -140,14 +129,6 @@ async def lose_the_network(lab: Lab, pane: Pane) -> None:
     pane.submit("[[more]] go")
 
 
-async def kill(lab: Lab, pane: Pane) -> None:
-    """Kill the processes of the pane."""
-    root = psutil.Process(int(lab.run_tmux("display-message", "-p", "-t", pane.id, "#{pane_pid}")))
-    for process in (*root.children(recursive=True), root):
-        with suppress(ProcessLookupError):  # it may have ended with its parent
-            os.kill(process.pid, signal.SIGKILL)
-
-
 async def kill_server(lab: Lab, pane: Pane) -> None:
     """Kill the tmux server, and with it the programs of its panes."""
     lab.run_tmux("kill-server")
@@ -174,11 +155,9 @@ CODEX: Script = {
         {"say": "Half of it worked."},
     ],
     "refused": [{"run": "touch allowed", "escalate": "May I?"}, {"say": "It was refused."}],
-    "work": [{"run": "sleep 60"}, {"say": "never"}],
     "more": [{"say": "never"}],
 }
 CODEX_CONFIG = "features.default_mode_request_user_input = true"
-MENU = "Would you like to run the following command?"
 CODEX_TUI = (
     Step("fresh", nothing, "Ask Codex to do anything", State.WAITING_INPUT, (State.UNKNOWN,)),
     Step("model at work", say("[[hold]] go"), "esc to interrupt", State.RUNNING),
@@ -200,35 +179,19 @@ GIVEN_UP = Step("stopped while the network was gone", press("Escape"), None, Sta
 # ---------------------------------------------------------------- OpenCode
 
 OPENCODE: Script = {
-    "hold": [{"hold": "first"}, {"say": "all done"}],
     "ask": [{"run": "touch allowed"}, {"say": "allowed and done"}],
     "question": [{"tool": "question", "args": {"questions": [_QUESTION]}}, {"say": "answered and done"}],
     "stop": [{"hold": "never"}, {"say": "never"}],
     "unpaid": [{"fail": 429}] * 99,
-    "hi": [{"say": "all done"}],
 }
 OPENCODE_TUI = (
-    Step("fresh", nothing, "Ask anything", State.WAITING_INPUT, (State.UNKNOWN,)),
-    Step("model at work", say("[[hold]] go"), "esc interrupt", State.RUNNING),
-    Step("turn complete", let_go("first"), "all done", State.COMPLETED),
-    Step("permission", say("[[ask]] go"), "Permission required", State.WAITING_APPROVAL),
+    Step("permission", nothing, "Permission required", State.WAITING_APPROVAL, (State.UNKNOWN,)),
     Step("allowed", answer("Permission required", "Enter"), "allowed and done", State.COMPLETED),
     Step("question", say("[[question]] go"), "esc dismiss", State.WAITING_INPUT),
     Step("answered", answer("esc dismiss", "Enter"), "answered and done", State.COMPLETED),
-    Step("model at work again", say("[[stop]] go"), "esc interrupt", State.RUNNING),
+    Step("model at work", say("[[stop]] go"), "esc interrupt", State.RUNNING),
     Step("stopped by its user", press("Escape", "Escape"), "interrupted", State.INTERRUPTED),
     Step("limit reached", say("[[unpaid]] go"), "retrying", State.RUNNING, what=_RETRIES),
     Step("stopped while it retried", press("Escape", "Escape"), None, State.FAILED_PROVIDER),
 )
-KILLED = Step("killed", kill, None, State.EXITED)
 SERVER_GONE = Step("tmux server gone", kill_server, None, State.UNREACHABLE)
-
-
-async def open_codex(lab: Lab) -> Pane:
-    """Start a Codex TUI."""
-    return await lab.tui()
-
-
-async def open_opencode(lab: Lab) -> Pane:
-    """Start an OpenCode TUI."""
-    return await opencode.tui(lab)

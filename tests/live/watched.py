@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
@@ -13,6 +14,7 @@ from agentdash.engine.hub import Hub
 from agentdash.model.fleet import Fleet
 from agentdash.model.states import State
 from agentdash.model.worker import Snapshot, Worker
+from agentdash.store.journal import Recorder
 from tests.live.codex import Lab
 from tests.live.patience import within
 
@@ -50,19 +52,19 @@ class Watched:
 
     async def until(self, wanted: Wanted) -> Worker:
         """Wait for a snapshot with a worker that is as wanted; return the worker."""
-        return (await self.at(wanted))[0]
-
-    async def at(self, wanted: Wanted) -> tuple[Worker, float]:
-        """Like `until`; return the worker and the time of the snapshot."""
         snapshot = await self.until_snapshot(lambda each: any(map(wanted, each.workers)))
-        return next(filter(wanted, snapshot.workers)), snapshot.at
+        return next(filter(wanted, snapshot.workers))
 
-    async def until_snapshot(self, wanted: Callable[[Snapshot], bool]) -> Snapshot:
-        """Wait for a snapshot that is as wanted, and return it."""
+    async def until_snapshot(
+        self, wanted: Callable[[Snapshot], bool], seen: list[Snapshot] | None = None
+    ) -> Snapshot:
+        """Wait for a snapshot that is as wanted, and return it; `seen` gets all until then."""
         last: Snapshot | None = None
         try:
             async with within():
                 async for last in self._hub.snapshots():
+                    if seen is not None:
+                        seen.append(last)
                     if wanted(last):
                         return last
         except TimeoutError:
@@ -88,10 +90,14 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching_config(config: Config) -> AsyncIterator[Watched]:
-    """Run a hub with the live sources of a configuration."""
+async def watching_config(config: Config, journal: Path | None = None) -> AsyncIterator[Watched]:
+    """Run a hub with the live sources of a configuration, and record it if there is a directory for it."""
     clock = SystemClock()
-    hub = Hub(live_sources(config, clock), clock)
+    if journal is None:
+        hub = Hub(live_sources(config, clock), clock)
+    else:
+        recorder = Recorder(journal, clock, version="test", host="here")
+        hub = Hub([*live_sources(config, clock), recorder], clock, observer=recorder.record)
     running = asyncio.create_task(hub.run())
     try:
         yield Watched(hub)
@@ -102,7 +108,7 @@ async def watching_config(config: Config) -> AsyncIterator[Watched]:
 
 
 @asynccontextmanager
-async def watching(lab: Lab) -> AsyncIterator[Watched]:
-    """Run a hub over a lab with Codex."""
-    async with watching_config(Config(codex_home=lab.home, socket_paths=(lab.tmux,))) as watched:
+async def watching(lab: Lab, journal: Path | None = None) -> AsyncIterator[Watched]:
+    """Run a hub over a lab with Codex, and record it if there is a directory for it."""
+    async with watching_config(Config(codex_home=lab.home, socket_paths=(lab.tmux,)), journal) as watched:
         yield watched

@@ -56,14 +56,11 @@ class _Handler(ScriptedHandler):
         tools = list(_tools(body))
         step = self.model.step(messages) if tools else {"say": "A title"}
         if "fail" in step:
-            error = {"code": step["fail"], "message": "scripted failure", "status": "SCRIPTED"}
-            self.answer(step["fail"], "application/json", json.dumps({"error": error}).encode())
+            self.fail(step, {"code": step["fail"], "message": "scripted failure", "status": "SCRIPTED"})
             return
-        events = list(_gemini(step, tools) if is_gemini else _completion(step, tools))
+        events = list(_gemini(step, tools) if is_gemini else completion(step, tools))
         if body.get("stream") or ":stream" in path:
-            stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-            end = "" if is_gemini else "data: [DONE]\n\n"
-            self.answer(200, "text/event-stream", f"{stream}{end}".encode())
+            self.answer_stream(events, "" if is_gemini else "data: [DONE]\n\n")
         else:
             whole = events[-1] if is_gemini else _whole(step)
             self.answer(200, "application/json", json.dumps(whole).encode())
@@ -120,7 +117,7 @@ def _gemini(step: Step, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
     yield {"candidates": [content], "usageMetadata": counts, "modelVersion": "scripted"}
 
 
-def _completion(step: Step, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
+def completion(step: Step, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the events of a streamed chat completion."""
     base = {
         "id": f"c{uuid.uuid4().hex[:8]}",
@@ -128,8 +125,8 @@ def _completion(step: Step, tools: Sequence[str]) -> Iterator[dict[str, Any]]:
         "created": 1,
         "model": "mock",
     }
-    if "run" in step:
-        name, arguments = _call(step, tools)
+    if "run" in step or "tool" in step:
+        name, arguments = (step["tool"], step["args"]) if "tool" in step else _call(step, tools)
         function = {"name": name, "arguments": json.dumps(arguments)}
         call = {"index": 0, "id": f"call_{uuid.uuid4().hex[:8]}", "type": "function", "function": function}
         delta: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [call]}

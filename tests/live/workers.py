@@ -4,7 +4,7 @@
     pane = await lab.start("gemini", "--yolo", env={"SANDBOX": "0"})
     pane.submit("[[go]] go")
 
-They are installed once with npm, like Codex. No COLORTERM is set: their screens are those of a plain
+No COLORTERM is set: their screens are those of a plain
 terminal.
 """
 
@@ -14,33 +14,20 @@ import asyncio
 import json
 import os
 import shlex
-import shutil
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
 from agentdash.config import Config
-from tests.live.codex import cache, new_root, npm_install
-from tests.live.dispositions import restore_defaults
-from tests.live.patience import until
+from tests.live.clis import cache, install
 from tests.live.scripted_server import Script
-from tests.live.tmux_pane import TmuxPane
+from tests.live.tmux import ScriptedLab, TmuxPane, kill_all
 from tests.live.watched import Watched, watching_config
 from tests.live.worker_model import ScriptedWorkerModel
 
-PACKAGES: Final = {
-    "gemini": ("@google/gemini-cli", "0.61.0"),
-    "qwen": ("@qwen-code/qwen-code", "0.24.4"),
-    "opencode": ("opencode-ai", "1.18.33"),
-    "kilo": ("@kilocode/cli", "7.7.7"),
-    "copilot": ("@github/copilot", "1.0.102"),
-    "srt": ("@anthropic-ai/sandbox-runtime", "0.0.83"),
-}
+OPENCODE_QUIET: Final = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
+"""What it is not to do: behind `OPENCODE_DISABLE_`."""
 PROMPTS: Final = {
     "gemini": "Type your message",
     "qwen": "Type your message",
@@ -51,13 +38,26 @@ PROMPTS: Final = {
 """What each CLI shows when it is ready for a prompt."""
 
 
-def program(agent: str) -> Path:
-    """Install a CLI, and return the path of its command."""
-    package, version = PACKAGES[agent]
-    return npm_install(package, version, agent)
+def opencode_settings(url: str) -> dict[str, Any]:
+    """Return settings of OpenCode, and of its fork Kilo, for the model at an address."""
+    limit = {"context": 200_000, "output": 8_000}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Mock",
+        "options": {"baseURL": url, "apiKey": "none"},
+        "models": {"mock": {"name": "Mock", "tool_call": True, "limit": limit}},
+    }
+    return {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": "mock/mock",
+        "small_model": "mock/mock",
+        "provider": {"mock": provider},
+        "permission": {"bash": "ask"},
+    }
 
 
-class WorkerLab:
+class WorkerLab(ScriptedLab):
     """A home and a workspace with all that these CLIs need.
 
     Args:
@@ -65,15 +65,9 @@ class WorkerLab:
     """
 
     def __init__(self, script: Script) -> None:
-        self.root = new_root()
-        self.user = self.root / "user"
-        self.workspace = self.root / "workspace"
-        for directory in (self.user, self.workspace):
-            directory.mkdir()
-        self._short = Path(tempfile.mkdtemp(prefix="ad-"))
-        self.tmux = self._short / "tmux"
-        self.model = ScriptedWorkerModel(script)
-        self.model.start()
+        super().__init__(ScriptedWorkerModel(script))
+        kept = {name: self.tmux_env[name] for name in ("PATH", "LANG") if name in self.tmux_env}
+        self.tmux_env = {"LANG": "C.UTF-8", **kept, "TERM": "xterm-256color", "HOME": str(self.user)}
 
     def environment(self, agent: str) -> dict[str, str]:
         """Return the whole environment of a CLI."""
@@ -87,12 +81,11 @@ class WorkerLab:
             "NO_UPDATE_NOTIFIER": "1",
             "DO_NOT_TRACK": "1",
         }
-        quiet = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
         own = {
             "gemini": {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url},
             "qwen": {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "mock"},
-            "opencode": {f"OPENCODE_DISABLE_{name}": "1" for name in quiet},
-            "kilo": {f"KILO_DISABLE_{name}": "1" for name in quiet},
+            "opencode": {f"OPENCODE_DISABLE_{name}": "1" for name in OPENCODE_QUIET},
+            "kilo": {f"KILO_DISABLE_{name}": "1" for name in OPENCODE_QUIET},
             "copilot": {
                 "COPILOT_OFFLINE": "true",
                 "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
@@ -121,23 +114,8 @@ class WorkerLab:
             }
         if agent == "copilot":
             return self.user / ".copilot" / "config.json", {"trusted_folders": [str(self.workspace)]}
-        limit = {"context": 200_000, "output": 8_000}
-        model = {"name": "Mock", "tool_call": True, "limit": limit}
-        options = {"baseURL": f"{self.model.url}/v1", "apiKey": "none"}
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "name": "Mock",
-            "options": options,
-            "models": {"mock": model},
-        }
-        return self.user / ".config" / agent / f"{agent}.json", {
-            "autoupdate": False,
-            "share": "disabled",
-            "model": "mock/mock",
-            "small_model": "mock/mock",
-            "provider": {"mock": provider},
-            "permission": {"bash": "ask"},
-        }
+        path = self.user / ".config" / agent / f"{agent}.json"
+        return path, opencode_settings(f"{self.model.url}/v1")
 
     async def start(
         self,
@@ -157,72 +135,24 @@ class WorkerLab:
             size: of the pane.
         """
         variables = self.environment(agent) | dict(env or {})
-        command = [*around, str(program(agent)), *arguments]
+        command = [*around, str(install(agent)), *arguments]
         shell = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in variables.items()), *command])
-        where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
-        ident = self.run_tmux(
-            "new-session", "-d", *where, shell, ";", "set-option", "-g", "remain-on-exit", "on"
-        )
-        pane = WorkerPane(self, ident.strip())
-        await until(lambda: PROMPTS[agent] in pane.text(), f"the prompt of {agent}", 60.0)
+        pane = WorkerPane(self, self.open_pane(shell, size))
+        await pane.shows(PROMPTS[agent], 60.0)
         return pane
-
-    def run_tmux(self, *arguments: str) -> str:
-        """Run a tmux command, and return its output."""
-        done = subprocess.run(
-            [shutil.which("tmux") or "tmux", "-S", str(self.tmux), "-f", os.devnull, *arguments],
-            env={
-                "PATH": os.environ["PATH"],
-                "LANG": "C.UTF-8",
-                "TERM": "xterm-256color",
-                "HOME": str(self.user),
-            },
-            capture_output=True,
-            text=True,
-            check=True,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=restore_defaults,
-        )
-        return done.stdout
 
     def screens(self) -> dict[str, str]:
         """Return the screens of all panes, what the model answered, and the chats of the home."""
-        idents = self.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split()
-        screens = {ident: self.run_tmux("capture-pane", "-p", "-t", ident) for ident in idents}
         files = sorted(
             path for path in self.user.rglob("*") if path.name.endswith((".jsonl", ".runtime.json"))
         )
         described = (f"{path.relative_to(self.user)} {path.stat().st_size}" for path in files)
-        return {**screens, "the model": "\n".join(self.model.answers), "the home": "\n".join(described)}
+        more = {"the model": "\n".join(self.model.answers), "the home": "\n".join(described)}
+        return {**super().screens(), **more}
 
-    def close(self) -> None:
-        """Stop everything that runs in the home, and remove it."""
-        with suppress(subprocess.CalledProcessError):
-            self.run_tmux("kill-server")
-        self._stop_processes()
-        self.model.close()
-        shutil.rmtree(self._short)
-        shutil.rmtree(self.root, ignore_errors=True)
-
-    def _stop_processes(self) -> None:
+    def stop(self) -> None:
         """Kill what outlives the tmux server, by its $HOME: Gemini CLI does not end with its terminal."""
-        for _ in range(10):
-            found = [process for process in psutil.process_iter() if self._is_of_home(process)]
-            if not found:
-                return
-            for process in found:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
-            psutil.wait_procs(found, timeout=5)
-        raise AssertionError(f"cannot stop {found}")
-
-    def _is_of_home(self, process: psutil.Process) -> bool:
-        try:
-            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get("HOME") == str(
-                self.user
-            )
-        except psutil.Error:
-            return False
+        kill_all(lambda process: process.environ().get("HOME") == str(self.user))
 
 
 class WorkerPane(TmuxPane):
@@ -239,7 +169,7 @@ class WorkerPane(TmuxPane):
 @asynccontextmanager
 async def watching(lab: WorkerLab) -> AsyncIterator[Watched]:
     """Run a hub over a lab."""
-    config = Config(codex_home=lab.root / "codex", claude_home=lab.root / "claude", socket_paths=(lab.tmux,))
+    config = Config(codex_home=lab.home, claude_home=lab.root / "claude", socket_paths=(lab.tmux,))
     async with watching_config(config) as watched:
         yield watched
 

@@ -1,18 +1,20 @@
 """Probes: scripts that look at the sandbox flags, really run under known environments, and what is read.
 
 `generate(seed, n)` makes random probes, `run_kept(kind, seed)` runs those of `flag_scripts.txt`. What is
-read of them must never contradict the flags. `python -m tests.flags_report` prints how much is read.
+read of them must never contradict the flags.
+
+    python -m tests.oracle.flag_probes --seed 1 --count 1000    # prints how much is read, and what is wrong
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -40,10 +42,6 @@ class Probe:
     """The flags that were set in its environment."""
     output: str
     exit_code: int
-    shown: frozenset[str] = frozenset()
-    """Names of the flags that documented forms show, where nothing in the script is in the way."""
-    forms: tuple[str, ...] = ()
-    """Names of those forms."""
 
     def truth(self) -> Assumed:
         """Return what is true of the flags, as a hypothesis."""
@@ -55,7 +53,7 @@ class Probe:
         return value in (None, self.flags.get(name) or UNSET)
 
     def __str__(self) -> str:
-        head = f"probe {self.number}, {self.shell}, {self.flags}, exit {self.exit_code}, {self.forms}"
+        head = f"probe {self.number}, {self.shell}, {self.flags}, exit {self.exit_code}"
         return f"{head}\n{self.script}\n-->\n{self.output}"
 
 
@@ -67,12 +65,9 @@ class Comparison:
     """The reader gets the name of the shell, as of `["bash", "-lc", …]`."""
     probes: int = 0
     read: int = 0
-    """Flags that were read; also of probes of which nothing is expected."""
-    shown: int = 0
-    missed: int = 0
+    """Flags that were read."""
     wrong: list[str] = field(default_factory=list)
     """Contradictions of the environment, and true environments that were ruled out while others were not."""
-    missed_forms: Counter[str] = field(default_factory=Counter)
 
     def add(self, probe: Probe) -> None:
         """Read a probe and compare."""
@@ -86,15 +81,9 @@ class Comparison:
             self.read += value is not None
             if not probe.allows(name, value):
                 self.wrong.append(f"{name} read as {value}: {probe}")
-            if name in probe.shown and probe.flags.get(name) in (None, OWN[name]):
-                self.shown += 1
-                self.missed += value is None
-                self.missed_forms.update(probe.forms if value is None else ())
 
     def __str__(self) -> str:
-        forms = ", ".join(f"{form} {count}" for form, count in self.missed_forms.most_common())
-        counts = f"{self.probes} probes, {self.read} flags read, {self.missed} of {self.shown} shown missed"
-        return f"{counts}, {len(self.wrong)} wrong; missed by form: {forms or 'none'}"
+        return f"{self.probes} probes, {self.read} flags read, {len(self.wrong)} wrong"
 
 
 def compare(probes: Iterable[Probe], *, shell_is_known: bool = False) -> Comparison:
@@ -193,8 +182,7 @@ def environment_of(rng: random.Random, flags: dict[str, str]) -> dict[str, str]:
 
 def _run(folder: Path, number: int, draft: Draft, script: str, environment: dict[str, str]) -> Probe:
     output, code = run_script(draft.shell, script, environment, folder / str(number))
-    shown = frozenset(() if draft.hostile else draft.shown)
-    return Probe(number, script, draft.shell, draft.flags, output, code, shown, tuple(draft.forms))
+    return Probe(number, script, draft.shell, draft.flags, output, code)
 
 
 def run_script(shell: str, script: str, environment: dict[str, str], scratch: Path) -> tuple[str, int]:
@@ -220,3 +208,17 @@ def run_script(shell: str, script: str, environment: dict[str, str], scratch: Pa
         return (error.stdout or b"").decode(errors="replace"), 124
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def main() -> None:
+    """Run probes of a seed, and print what was read wrong."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=500)
+    given = parser.parse_args()
+    comparison = compare(generate(given.seed, given.count))
+    sys.stdout.write("\n".join((*comparison.wrong, f"seed {given.seed}: {comparison}\n")))
+
+
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 NETWORK = "CODEX_SANDBOX_NETWORK_DISABLED"
@@ -26,11 +26,6 @@ class Draft:
 
     shell: str
     flags: dict[str, str]
-    shown: set[str] = field(default_factory=set)
-    forms: list[str] = field(default_factory=list)
-    """Names of the documented forms in it."""
-    hostile: bool = False
-    """Something in it may hide, imitate or change the flags: nothing is expected to be read."""
 
 
 @dataclass
@@ -51,9 +46,6 @@ class Maker:
 
     # ------------------------------------------------------------ documented forms
 
-    def shows(self, *names: str) -> None:
-        self.draft.shown.update(names)
-
     def dump(self) -> str:
         """A whole dump, plain filters behind it."""
         shell = self.draft.shell
@@ -67,15 +59,10 @@ class Maker:
             "cat /proc/self/environ | tr '\\0' '\\n'",
         ]
         text = self.pick(*dumpers, *(("declare -x",) if shell == "bash" else ()))
-        proves_absence = "<" not in text
         if self.chance(0.3):
             text += self.pick(" | sort", "|sort", " | sort -u", " | LC_ALL=C sort", " | cat")
         if self.chance(0.6):
             text += self.plain_grep()
-        else:
-            self.shows(*NAMES)
-        if not proves_absence:  # the file may be that of a process which has gone
-            self.draft.shown -= {n for n in NAMES if not self.draft.flags.get(n)}
         if self.chance(0.3):
             text += self.pick(" | sort", " | sort -r")
         if self.chance(0.25):
@@ -83,22 +70,13 @@ class Maker:
         return text
 
     def plain_grep(self) -> str:
-        """A grep that shows what it matches; `shows` follows its pattern."""
+        """A grep that shows what it matches."""
         grep = self.pick("grep", "grep", "grep -E", "egrep", "grep -i", "grep --color=never")
-        pattern, names = self.random.choice(
-            (
-                ("CODEX", NAMES),
-                ("CODEX_", NAMES),
-                ("CODEX_SANDBOX", NAMES),
-                ("SANDBOX", NAMES),
-                ("NETWORK_DISABLED", NAMES[:1]),
-                ("CODEX_SANDBOX_NETWORK", NAMES[:1]),
-                ("CODEX_SANDBOX=", NAMES[1:]),
-                (f"{NETWORK}=", NAMES[:1]),
-            )
+        pattern = self.pick(
+            *("CODEX", "CODEX_", "CODEX_SANDBOX", "SANDBOX", "NETWORK_DISABLED", "CODEX_SANDBOX_NETWORK"),
+            *("CODEX_SANDBOX=", f"{NETWORK}="),
         )
         quote = self.pick("", "'", '"')
-        self.shows(*names)
         return f" | {grep} {quote}{pattern}{quote}"
 
     def label(self) -> str:
@@ -116,7 +94,6 @@ class Maker:
         names = self.pick("one", "both")
         chosen = list(NAMES) if names == "both" else [self.name()]
         self.random.shuffle(chosen)
-        self.shows(*chosen)
         tail = self.pick("", "", "]", " .", " (done)")
         fields = [f"{self.label()}{self.parameter(n)}{tail}" for n in chosen]
         form = self.pick("echo", "echo", "printf", "heredoc", "echo lines", "herestring")
@@ -136,11 +113,8 @@ class Maker:
     def printenv(self) -> str:
         """`printenv` with names: of unset flags it prints nothing, so only values count."""
         name = self.name()
-        if self.draft.flags.get(name):
-            self.shows(name)
         if self.chance(0.4):
             word = self.pick("none", "unset", "'not set'", "''")
-            self.shows(name)
             return f"printenv {name} || echo {word}"
         return self.pick(f"printenv {name}", f"printenv '{name}'", f'echo "v=$(printenv {name})"')
 
@@ -148,7 +122,6 @@ class Maker:
         """A loop over names with `${!v}`: bash only."""
         if self.draft.shell != "bash":
             return self.printed()
-        self.shows(*NAMES)
         template = self.pick("'%s=%s\\n'", '"%s -> %s\\n"')
         value = self.pick('"${!v}"', '"${!v:-}"', '"${!v:-<unset>}"')
         body = self.pick(f'printf {template} "$v" {value}', f'echo "$v={value[1:-1]}"')
@@ -157,7 +130,6 @@ class Maker:
     def tested(self) -> str:
         """Branches on whether a flag is there, that print it or a word."""
         name = self.name()
-        self.shows(name)
         test = self.pick(f'[ -n "${name}" ]', f'[ -n "${{{name}:-}}" ]', f'test -n "${{{name}-}}"')
         no_test = self.pick(f'[ -z "${name}" ]', f'[ -z "${{{name}:-}}" ]')
         return self.pick(
@@ -171,7 +143,6 @@ class Maker:
     def coded(self) -> str:
         """Programming languages that print the bare value."""
         name = self.name()
-        self.shows(name)
         quote = "'" if self.chance(0.5) else '"'
         inner = '"' if quote == "'" else "'"
         i = inner
@@ -207,7 +178,6 @@ class Maker:
 
     def dictionary(self) -> str:
         """The whole environment as one dictionary."""
-        self.shows(*NAMES)
         return self.pick(
             'python3 -c "import os; print(dict(os.environ))"',
             "python3 -c 'import os, json; print(json.dumps(dict(os.environ), indent=2))'",
@@ -223,7 +193,6 @@ class Maker:
 
     def filed(self) -> str:
         """A dump by way of a file."""
-        self.shows(*NAMES)
         path = self.pick("out.txt", "/tmp/agentdash-probe-$$", "./e", '"$PWD/env.out"')
         return self.pick(
             f"env > {path}; grep CODEX {path}",
@@ -236,7 +205,6 @@ class Maker:
     def function(self) -> str:
         """A function that is called."""
         name = self.name()
-        self.shows(name)
         return self.pick(
             f'show() {{ echo "v=${{{name}:-unset}}"; }}\nshow',
             f'show() {{ printf "%s=%s\\n" "$1" "$2"; }}; show {name} "${name}"',
@@ -256,7 +224,6 @@ class Maker:
             (self.function, 1),
         ]
         make = self.random.choices([m for m, _ in makers], [w for _, w in makers])[0]
-        self.draft.forms.append(make.__name__)
         text = make()
         return self.wrapped(text) if self.chance(0.15) else text
 
@@ -303,7 +270,6 @@ class Maker:
 
     def hostile(self) -> str:
         """Things that hide, change or imitate the flags; `flag_scripts.txt` has many more."""
-        self.draft.hostile = True
         name, other = self.name(), self.name()
         value = self.pick("seatbelt", "1", "other", "0", "")
         dump = self.pick("env | grep CODEX", "env", "printenv | sort", "export -p", f'echo "n=${name}"')
@@ -358,8 +324,6 @@ class Maker:
         header = ""
         if self.chance(0.15):
             header = self.pick("set -e\n", "set -u\n", "#!/bin/sh\n", "# look\n", "set -euo pipefail\n")
-            if "set -" in header:
-                self.draft.hostile = True  # it may end early
             if "pipefail" in header and self.draft.shell == "dash":
                 header = "set -eu\n"
         if self.chance(0.05):
@@ -368,6 +332,4 @@ class Maker:
 
     def separator(self) -> str:
         """What stands between two statements."""
-        joined = self.pick("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || ")
-        self.draft.hostile = self.draft.hostile or joined.strip() in ("&&", "||")
-        return joined
+        return self.pick("; ", ";", "\n", "\n", "\n\n", "\n# next\n", " ;\n", " && ", " || ")

@@ -17,27 +17,12 @@ from agentdash.model.git import Repository
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-STEPS = 60
-CONFIGURED = [
-    "core.fsmonitor",
-    "core.pager",
-    "core.editor",
-    "core.sshCommand",
-    "core.alternateRefsCommand",
-    "core.gitProxy",
-    "diff.external",
-    "diff.evil.command",
-    "diff.evil.textconv",
-    "filter.evil.clean",
-    "filter.evil.smudge",
-    "filter.evil.process",
-    "pager.rev-list",
-    "pager.diff-index",
-    "alias.rev-list",
-    "alias.diff-index",
-    "gpg.program",
-    "credential.helper",
-]
+STEPS = 40
+CONFIGURED = """
+core.fsmonitor core.pager core.editor core.sshCommand core.alternateRefsCommand core.gitProxy diff.external
+diff.evil.command diff.evil.textconv filter.evil.clean filter.evil.smudge filter.evil.process pager.rev-list
+pager.diff-index alias.rev-list alias.diff-index gpg.program credential.helper
+"""
 """Settings that name programs."""
 
 
@@ -189,7 +174,7 @@ class History:
         git(place, "add", "--all")
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_same_as_git(tmp_path: Path, seed: int) -> None:
     history = History(tmp_path / "lab", seed)
     seen: set[tuple[bool | None, bool, bool]] = set()
@@ -245,7 +230,7 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     (place / ".git" / "info" / "attributes").write_text("* filter=evil diff=evil\n")
     for hook in ("post-index-change", "pre-auto-gc", "reference-transaction"):
         (place / ".git" / "hooks" / hook).symlink_to(script)
-    for key in CONFIGURED:
+    for key in CONFIGURED.split():
         git(place, "config", key, f"!{script}" if key.startswith("alias.") else str(script))
     (place / name).write_text("changed")
     git(place, "-c", "core.fsmonitor=false", "-c", "filter.evil.clean=cat", "-c", "filter.evil.process=",

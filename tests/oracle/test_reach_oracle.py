@@ -25,7 +25,8 @@ import pytest
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.reach import reach_of
 from agentdash.model.reach import Action, ReachKind, ReachTarget
-from tests.live.codex import install, new_root
+from tests.live.clis import new_root
+from tests.live.codex import install
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -185,15 +186,8 @@ def _codex(*arguments: str) -> Callable[[Path], list[str]]:
 
 def _shell(script: str) -> Callable[[Path], list[str]]:
     def command(root: Path) -> list[str]:
-        return [
-            *_as_user(),
-            "unshare",
-            "-Urm",
-            "sh",
-            "-c",
-            f'{script}; exec "$@"'.replace("ROOT", str(root)),
-            "sh",
-        ]
+        line = f'{script}; exec "$@"'.replace("ROOT", str(root))
+        return [*_as_user(), "unshare", "-Urm", "sh", "-c", line, "sh"]
 
     return command
 
@@ -203,17 +197,8 @@ SANDBOXES: dict[str, Callable[[Path], list[str]]] = {
     "root": lambda root: [],
     "bwrap read-only": _bwrap("--ro-bind", "/", "/", "--unshare-pid"),
     "bwrap binds": _bwrap(
-        "--ro-bind",
-        "/",
-        "/",
-        "--bind",
-        "ROOT",
-        "ROOT",
-        "--ro-bind",
-        "ROOT/d0",
-        "ROOT/d0",
-        "--tmpfs",
-        "ROOT/d1",
+        *("--ro-bind", "/", "/", "--bind", "ROOT", "ROOT"),
+        *("--ro-bind", "ROOT/d0", "ROOT/d0", "--tmpfs", "ROOT/d1"),
     ),
     "tmpfs over home": _bwrap("--bind", "/", "/", "--tmpfs", "ROOT"),
     "codex read-only": _codex("-c", 'sandbox_mode="read-only"'),
@@ -281,13 +266,13 @@ def _host_pid(marker: str, number: int) -> int:
     raise AssertionError(f"process {number} of {marker} is not there")
 
 
-@pytest.fixture(params=[11, 23])
-def tree(request: pytest.FixtureRequest) -> Iterator[Tree]:
+@pytest.fixture
+def tree() -> Iterator[Tree]:
     root = Path(tempfile.mkdtemp(prefix="reach-", dir="/tmp"))
     root.chmod(0o755)
     if IS_ROOT:
         os.chown(root, USER, USER)
-    made = Tree(root, request.param)
+    made = Tree(root, seed=11)
     yield made
     made.close()
     for path in (root, *root.rglob("*")):

@@ -34,6 +34,13 @@ _READERS: Final = (
 """Commands that read rollouts."""
 
 
+_IMPORTED_LATE: Final = """
+tree_sitter_bash encodings.ascii encodings.idna html platformdirs.unix tomllib zstandard multiprocessing.pool
+websockets.asyncio.client watchfiles rich.table sqlite3 ahocorasick_rs regex
+"""
+"""Modules that commands import when they run."""
+
+
 class Place(msgspec.Struct):
     """Where the commands of one fault run."""
 
@@ -85,25 +92,7 @@ def preload() -> None:
     for module in pkgutil.walk_packages(agentdash.__path__, "agentdash."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in (
-        "tree_sitter_bash",
-        "encodings.ascii",
-        "encodings.idna",
-        "html",
-        "platformdirs.unix",
-        "tomllib",
-        "zstandard",
-    ):
-        importlib.import_module(name)
-    for name in (
-        "multiprocessing.pool",
-        "websockets.asyncio.client",
-        "watchfiles",
-        "rich.table",
-        "sqlite3",
-        "ahocorasick_rs",
-        "regex",
-    ):
+    for name in _IMPORTED_LATE.split():
         importlib.import_module(name)
 
 
@@ -231,11 +220,6 @@ def _in_state(place: Place, name: str) -> Path:
     return place.state / name
 
 
-def _touched(path: Path) -> Path:
-    path.touch(0o600)
-    return path
-
-
 def _sqlite(path: Path, script: str) -> None:
     import sqlite3
 
@@ -269,10 +253,6 @@ def _left_log(path: Path) -> None:
     database.close()
     Path(f"{path}-wal").write_bytes(wal[: len(wal) // 2])
     path.chmod(0o600)
-
-
-def _read_only_state(place: Place) -> None:
-    _in_state(place, "x").parent.chmod(0o500)
 
 
 def _of_another(path: Path) -> None:
@@ -318,6 +298,7 @@ _STREAMS: Final = (("input", (0,)), ("output", (1,)), ("errors", (2,)), ("all st
 
 
 def _unreadable(path: Path) -> None:
+    path.touch()
     path.chmod(0)
 
 
@@ -336,6 +317,17 @@ def _deleted_cwd(place: Place) -> None:
     place.cwd_is_deleted = True
 
 
+def _at(place: str, name: str, write: Callable[[Path], object]) -> Callable[[Place], object]:
+    """Return what puts something at a name in one of the directories of a place."""
+
+    def arrange(where: Place) -> None:
+        folder: Path = getattr(where, place)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        write(folder / name)
+
+    return arrange
+
+
 UNREAD: Final = {"check": (2,), "sessions": (2,), "status": (0,), "replay": (2,)}
 """Something was not read, and all commands that read the past say so."""
 CLEAN: Final = {"check": (0, 1), "sessions": (0,), "status": (0,), "replay": (0,)}
@@ -346,6 +338,11 @@ _NO_FILE: Final = "not a regular file"
 _DENIED: Final = "Permission denied"
 _CONFIG_COMMANDS: Final = ("status --json --no-tmux", "config check")
 _DEEP: Final = b"[" * 100_000
+_OTHER_TABLES: Final = """
+CREATE TABLE pane (fact); INSERT INTO pane VALUES (7);
+CREATE TABLE digest (view); INSERT INTO digest VALUES (7);
+PRAGMA user_version = 1
+"""
 
 FAULTS: Final = (
     Fault("nothing is wrong", lambda p: None, codes=CLEAN),
@@ -404,21 +401,14 @@ FAULTS: Final = (
     ),
     Fault("a day is a loop of links", lambda p: _link(p.day.with_name("21"), "21"), codes=UNREAD),
     Fault("archived_sessions is a FIFO", lambda p: _fifo(p.home / "archived_sessions"), codes=UNREAD),
-    Fault("session_index.jsonl is a FIFO", lambda p: _fifo(p.home / "session_index.jsonl"), codes=NAMELESS),
-    Fault(
-        "session_index.jsonl is /dev/zero",
-        lambda p: _link(p.home / "session_index.jsonl", "/dev/zero"),
-        codes=NAMELESS,
-    ),
-    Fault(
-        "session_index.jsonl has 3 GB",
-        lambda p: _sparse(p.home / "session_index.jsonl", 3 << 30),
-        codes=NAMELESS,
-    ),
-    Fault(
-        "session_index.jsonl is deep",
-        lambda p: (p.home / "session_index.jsonl").write_bytes(_DEEP),
-        codes=NAMELESS,
+    *(
+        Fault(f"session_index.jsonl {what}", _at("home", "session_index.jsonl", write), codes=NAMELESS)
+        for what, write in (
+            ("is a FIFO", _fifo),
+            ("is /dev/zero", lambda path: _link(path, "/dev/zero")),
+            ("has 3 GB", lambda path: _sparse(path, 3 << 30)),
+            ("is deep", lambda path: path.write_bytes(_DEEP)),
+        )
     ),
     Fault("logs_2.sqlite is a FIFO", lambda p: _fifo(p.home / "logs_2.sqlite"), codes=CLEAN),
     Fault(
@@ -431,23 +421,13 @@ FAULTS: Final = (
         lambda p: (p.home / "logs_2.sqlite").write_bytes(b"\xff" * 9_000),
         codes=CLEAN,
     ),
-    Fault(
-        "--codex-home is a FIFO",
-        lambda p: (shutil.rmtree(p.home), _fifo(p.home)),
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "--codex-home is /dev/zero",
-        lambda p: _environment(p, CODEX_HOME="/dev/zero"),
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "--codex-home is a loop",
-        lambda p: (shutil.rmtree(p.home), _link(p.home, "codex")),
-        codes=REFUSED,
-        goes_on=False,
+    *(
+        Fault(f"--codex-home is {what}", arrange, codes=REFUSED, goes_on=False)
+        for what, arrange in (
+            ("a FIFO", lambda p: (shutil.rmtree(p.home), _fifo(p.home))),
+            ("/dev/zero", lambda p: _environment(p, CODEX_HOME="/dev/zero")),
+            ("a loop", lambda p: (shutil.rmtree(p.home), _link(p.home, "codex"))),
+        )
     ),
     # times
     Fault(
@@ -483,79 +463,38 @@ FAULTS: Final = (
         commands=("sessions --json --limit 0", "status --json --no-tmux --all", "check --json"),
     ),
     # configuration, rules, state
-    Fault(
-        "config.toml is a FIFO",
-        lambda p: _fifo(p.config / "config.toml"),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml is /dev/zero",
-        lambda p: _link(p.config / "config.toml", "/dev/zero"),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml is a directory",
-        lambda p: (p.config / "config.toml").mkdir(),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml is no UTF-8",
-        lambda p: (p.config / "config.toml").write_bytes(b"\xff"),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml is deep",
-        lambda p: (p.config / "config.toml").write_bytes(b"x=" + _DEEP),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml has 3 GB",
-        lambda p: _sparse(p.config / "config.toml", 3 << 30),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml has infinite seconds",
-        lambda p: (p.config / "config.toml").write_text("stalled_after = inf\n"),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml has no number of seconds",
-        lambda p: (p.config / "config.toml").write_text("stalled_after = nan\n[notices]\npause = -inf\n"),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        says="stalled_after",
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml has 100 MB",
-        lambda p: (p.config / "config.toml").write_bytes(b"a = 1\n" * (100_000_000 // 6)),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        says="larger than",
-        goes_on=False,
-    ),
-    Fault(
-        "config.toml has strange keys and values",
-        lambda p: (p.config / "config.toml").write_text(
-            'tmux = 3\nkeys = "x"\n"\\u001b[31m\\u202e" = 1\ncodex_home = ["a"]\nsessions = -1\n'
-        ),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
+    *(
+        Fault(
+            f"config.toml {what}",
+            _at("config", "config.toml", write),
+            commands=_CONFIG_COMMANDS,
+            codes=REFUSED,
+            says=says,
+            goes_on=False,
+        )
+        for what, write, says in (
+            ("is a FIFO", _fifo, None),
+            ("is /dev/zero", lambda path: _link(path, "/dev/zero"), None),
+            ("is a directory", Path.mkdir, None),
+            ("is a loop of links", lambda path: _link(path, "config.toml"), None),
+            ("is no UTF-8", lambda path: path.write_bytes(b"\xff"), None),
+            ("is deep", lambda path: path.write_bytes(b"x=" + _DEEP), None),
+            ("has 3 GB", lambda path: _sparse(path, 3 << 30), None),
+            ("has 100 MB", lambda path: path.write_bytes(b"a = 1\n" * (100_000_000 // 6)), "larger than"),
+            ("has infinite seconds", lambda path: path.write_text("stalled_after = inf\n"), None),
+            (
+                "has no number of seconds",
+                lambda path: path.write_text("stalled_after = nan\n[notices]\npause = -inf\n"),
+                "stalled_after",
+            ),
+            (
+                "has strange keys and values",
+                lambda path: path.write_text(
+                    'tmux = 3\nkeys = "x"\n"\\u001b[31m\\u202e" = 1\ncodex_home = ["a"]\nsessions = -1\n'
+                ),
+                None,
+            ),
+        )
     ),
     Fault(
         "rules are of wrong types",
@@ -589,13 +528,6 @@ FAULTS: Final = (
             "[[rules]]\nid = 'y'\nstate = 'running'\nregion = 'tail'\nany = ['a{1000000000}']\n",
         ),
         commands=(*_READERS[:5], "status --json"),
-    ),
-    Fault(
-        "config.toml is a loop of links",
-        lambda p: _link(p.config / "config.toml", "config.toml"),
-        commands=_CONFIG_COMMANDS,
-        codes=REFUSED,
-        goes_on=False,
     ),
     Fault(
         "config.toml belongs to another user",
@@ -635,57 +567,34 @@ FAULTS: Final = (
     ),
     Fault("the state directory is a FIFO", lambda p: _fifo(p.state), codes=CLEAN),
     *(
-        Fault(
-            f"memory.sqlite {what}",
-            arrange,
-            commands=("status --json --no-tmux", "doctor", "explain {good} --json"),
-            codes={"status": (0,), "explain": (0,)},
+        Fault(f"{name} {what}", _at("state", name, write), commands=commands, codes=codes)
+        for name, commands, codes in (
+            (
+                "memory.sqlite",
+                ("status --json --no-tmux", "doctor", "explain {good} --json"),
+                {"status": (0,), "explain": (0,)},
+            ),
+            ("digests.sqlite", ("check --json", "check", "check --json"), {}),
         )
-        for what, arrange in (
-            ("is a FIFO", lambda p: _fifo(_in_state(p, "memory.sqlite"))),
-            ("is a directory", lambda p: _in_state(p, "memory.sqlite").mkdir()),
-            ("is a link to /dev/zero", lambda p: _link(_in_state(p, "memory.sqlite"), "/dev/zero")),
-            ("is a loop of links", lambda p: _link(_in_state(p, "memory.sqlite"), "memory.sqlite")),
-            ("is garbage", lambda p: _in_state(p, "memory.sqlite").write_bytes(b"\xff" * 9_000)),
-            ("has 3 GB", lambda p: _sparse(_in_state(p, "memory.sqlite"), 3 << 30)),
-            (
-                "is of another version",
-                lambda p: _sqlite(_in_state(p, "memory.sqlite"), "PRAGMA user_version = 99"),
-            ),
-            (
-                "has other tables",
-                lambda p: _sqlite(
-                    _in_state(p, "memory.sqlite"),
-                    "CREATE TABLE pane (fact); INSERT INTO pane VALUES (7); PRAGMA user_version = 1",
-                ),
-            ),
-            ("cannot be read", lambda p: _unreadable(_touched(_in_state(p, "memory.sqlite")))),
+        for what, write in (
+            ("is a FIFO", _fifo),
+            ("is a directory", Path.mkdir),
+            ("is a link to /dev/zero", lambda path: _link(path, "/dev/zero")),
+            ("is a loop of links", lambda path: _link(path, path.name)),
+            ("is garbage", lambda path: path.write_bytes(b"\xff" * 9_000)),
+            ("has 3 GB", lambda path: _sparse(path, 3 << 30)),
+            ("is cut", _cut_sqlite),
+            ("is locked", _locked),
+            ("is of another version", lambda path: _sqlite(path, "PRAGMA user_version = 99")),
+            ("has other tables", lambda path: _sqlite(path, _OTHER_TABLES)),
+            ("has a log that is left", _left_log),
+            ("cannot be read", _unreadable),
         )
     ),
-    *(
-        Fault(f"digests.sqlite {what}", arrange, commands=("check --json", "check", "check --json"))
-        for what, arrange in (
-            ("is a FIFO", lambda p: _fifo(_in_state(p, "digests.sqlite"))),
-            ("is a directory", lambda p: _in_state(p, "digests.sqlite").mkdir()),
-            ("is a link to /dev/zero", lambda p: _link(_in_state(p, "digests.sqlite"), "/dev/zero")),
-            ("is garbage", lambda p: _in_state(p, "digests.sqlite").write_bytes(b"\xff" * 9_000)),
-            ("is cut", lambda p: _cut_sqlite(_in_state(p, "digests.sqlite"))),
-            ("is locked", lambda p: _locked(_in_state(p, "digests.sqlite"))),
-            (
-                "is of another version",
-                lambda p: _sqlite(_in_state(p, "digests.sqlite"), "PRAGMA user_version = 99"),
-            ),
-            (
-                "has other tables",
-                lambda p: _sqlite(
-                    _in_state(p, "digests.sqlite"),
-                    "CREATE TABLE digest (view); INSERT INTO digest VALUES (7); PRAGMA user_version = 1",
-                ),
-            ),
-            ("has a log that is left", lambda p: _left_log(_in_state(p, "digests.sqlite"))),
-            ("cannot be read", lambda p: _unreadable(_touched(_in_state(p, "digests.sqlite")))),
-            ("is in a directory that cannot be written", _read_only_state),
-        )
+    Fault(
+        "digests.sqlite is in a directory that cannot be written",
+        lambda p: _in_state(p, "x").parent.chmod(0o500),
+        commands=("check --json", "check"),
     ),
     Fault(
         "the status file is no UTF-8",
@@ -793,7 +702,7 @@ FAULTS: Final = (
         "the current directory is deleted",
         _deleted_cwd,
         commands=(
-            "check --worker codex",
+            "preflight --worker codex",
             "sessions",
             "status --no-tmux",
             "check",

@@ -143,7 +143,7 @@ ODD_FILES: Final = (
         Fault(
             f"Codex's config.toml {what}",
             _settings(write),
-            commands=("doctor --json", "check --config --json", "status --json --no-tmux"),
+            commands=("doctor --json", "preflight --json", "status --json --no-tmux"),
             codes={"doctor": (0, 1), "status": (0,)},
             goes_on=False,
         )

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.live.codex import new_root
+from tests.live.clis import new_root
 from tests.live.endless_app_server import serving
 from tests.live.terminal import READY, Terminal
 from tests.torture.faults import make_place

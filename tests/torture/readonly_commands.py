@@ -74,7 +74,7 @@ def commands(root: Path) -> Iterator[Command]:
     yield Command(arguments=("sessions", "--json"), writes=DIGESTS)
     for options in ("--json", "--denials", "--format=sarif"):
         yield Command(arguments=("check", options), writes=DIGESTS)
-    yield Command(arguments=("check", "--worker", "opencode"))
+    yield Command(arguments=("preflight", "--worker", "opencode"))
     yield Command(arguments=("check", "--json", "--no-cache"))
     export = root / "export"
     for suffix in ("md", "html"):

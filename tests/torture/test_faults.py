@@ -14,14 +14,12 @@ SHORT = (
     "rollout is a FIFO",
     "config.toml is a FIFO",
     "10889",
-    "loop of links",
-    "cannot be read",
+    "a day is a loop",
+    "file cannot be read",
     "cannot be listed",
-    "a day is",
-    "export onto",
-    "no numbers",
-    "seconds",
-    "is locked",
+    "export onto a FIFO",
+    "infinite seconds",
+    "digests.sqlite is locked",
 )
 """Words of the faults that the review of 0.1.0 found to be the worst."""
 

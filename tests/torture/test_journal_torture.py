@@ -8,7 +8,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from agentdash.engine.hub import Hub, LatestValue
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, RecordingEnded
 from agentdash.store.journal import Recorder
+from tests.live.patience import until
 from tests.unit.test_journal import KEY, NOW, STORY, Bench, drawn
 
 
@@ -164,12 +164,12 @@ def test_full_disk_stops_the_recording_alone(tmp_path: Path) -> None:
 async def test_removed_recording_is_reported(tmp_path: Path) -> None:
     """Else it is written into a file that has no name any more, and lost."""
 
-    def remove() -> None:
-        while not (parts := list(tmp_path.iterdir())):
-            time.sleep(0.01)
-        parts[0].unlink()
+    async def remove() -> None:
+        await until(lambda: list(tmp_path.iterdir()), "the recording")
+        for part in tmp_path.iterdir():
+            part.unlink()
 
-    removing = asyncio.create_task(asyncio.to_thread(remove))
+    removing = asyncio.create_task(remove())
     assert "has stopped: its file was removed" in await full(tmp_path)
     await removing
 

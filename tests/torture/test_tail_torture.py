@@ -16,11 +16,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from agentdash.collect.tail import log_file as log
-from agentdash.collect.tail.follower import Change, LogFollower
-from tests.unit.replayed import Replayed
+from agentdash.collect.tail.follower import Change
+from tests.unit.replayed import Replayed, log_follower, log_name
 
 MAX_LINE = 40
+
+
+def rank(path: Path) -> tuple[bool, int, str]:
+    """Return by what a follower chooses among the files of one log: it reads the greatest."""
+    return path.suffix == ".jsonl", path.stat().st_mtime_ns, str(path)
+
+
 NAMES = st.sampled_from(["one/a.jsonl", "one/deep/er/b.jsonl", "two/a.jsonl", "two/c.jsonl"])
+"""Two of them are of one log."""
+
 PIECES = st.lists(
     st.sampled_from([b"\n", b"x", b"{}\n", b"\xff\x00\r", b"y" * 39, b"z" * 60]), min_size=1, max_size=12
 )
@@ -36,11 +45,11 @@ class Files(RuleBasedStateMachine):
         )
         self.patched.start()
         self.top = Path(tempfile.mkdtemp())
-        self.follower = LogFollower(
+        self.follower = log_follower(
             [self.top / "one", self.top / "two"], skim_above=skim, max_line=MAX_LINE, batch=batch
         )
         self.replayed = Replayed()
-        self.pending: list[Iterator[Change]] = []
+        self.filling: Iterator[Change] | None = None
         self.written = 0
 
     def teardown(self) -> None:
@@ -101,35 +110,32 @@ class Files(RuleBasedStateMachine):
             )
             packed.unlink()
 
-    @rule(filled=st.booleans())
-    def begin_reading(self, filled: bool) -> None:
-        """Begin to read."""
-        if filled and self.replayed.gaps:
-            self.pending.append(self.follower.fill(min(self.replayed.gaps)))
-        elif not self.pending:
-            self.pending.append(self.follower.sweep())
+    @rule()
+    def sweep(self) -> None:
+        self.replayed.apply(self.follower.sweep())
 
-    @rule(which=st.integers(0, 3), count=st.integers(1, 4))
-    def read_on(self, which: int, count: int) -> None:
-        """Take a few changes of what was begun; in between the writer may write."""
+    @rule(count=st.integers(1, 4))
+    def fill(self, count: int) -> None:
+        """Read a part of a skimmed file; before the rest, the writer may write and the tree be swept."""
+        if self.filling is None and self.replayed.gaps:
+            self.filling = self.follower.fill(log_name(min(self.replayed.gaps)) or "")
         for _ in range(count):
-            if self.pending and (change := next(self.pending[which % len(self.pending)], None)) is not None:
+            if self.filling is not None and (change := next(self.filling, None)) is not None:
                 self.replayed.apply([change])
+            else:
+                self.filling = None
 
     @rule()
     def check(self) -> None:
-        for changes in self.pending:
-            self.replayed.apply(changes)
-        self.pending.clear()
+        self.replayed.apply(self.filling or ())
+        self.filling = None
         self.replayed.apply(self.follower.sweep())
         for path in sorted(self.replayed.gaps):
-            self.replayed.apply(self.follower.fill(path))
-        assert self.replayed.files == {
-            path: self.kept_lines(path) for path in self.top.rglob("*.jsonl*") if self.is_read(path)
-        }
-
-    def is_read(self, path: Path) -> bool:
-        return path.suffix == ".jsonl" or not path.with_suffix("").exists()
+            self.replayed.apply(self.follower.fill(log_name(path) or ""))
+        files = {}
+        for path in sorted(self.top.rglob("*.jsonl*"), key=rank):
+            files[log_name(path)] = path
+        assert self.replayed.files == {path: self.kept_lines(path) for path in files.values()}
 
     def kept_lines(self, path: Path) -> list[bytes]:
         text = path.read_bytes()

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.findings.remedies import exclude_flags
 from agentdash.model.denials import Denial, PathFacts, Remedy
-from agentdash.model.events import Escalation
+from agentdash.model.events import Escalation, SourceSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind
-from agentdash.model.fleet import SourceHealth
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -601,10 +600,10 @@ def full_fleet() -> Snapshot:
     return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources())
 
 
-def sources(**detail: str) -> tuple[SourceHealth, ...]:
+def sources(**detail: str) -> tuple[SourceSeen, ...]:
     """Return the health of three sources; those with a detail fail."""
     return tuple(
-        SourceHealth(name, name not in detail, detail.get(name, ""), NOW - 1)
+        SourceSeen(at=NOW - 1, name=name, ok=name not in detail, detail=detail.get(name, ""))
         for name in ("codex", "processes", "tmux")
     )
 

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import Any
 
-from agentdash.collect.tail.follower import Change, FileGrown, FileMoved, FileUnreadable, FileVanished
+from agentdash.collect.tail.follower import (
+    Change,
+    FileGrown,
+    FileMoved,
+    FileUnreadable,
+    FileVanished,
+    LogFollower,
+)
+
+
+def log_follower(roots: Sequence[Path], **options: Any) -> LogFollower:
+    """Return a follower of logs that are known by the names of their files."""
+    return LogFollower(roots, log_name, **options)
+
+
+def log_name(path: PurePath) -> str | None:
+    """Return the log that a file belongs to, or None if it is not a log."""
+    name = path.name.removesuffix(".zst")
+    return name if name.endswith(".jsonl") else None
 
 
 class Replayed:

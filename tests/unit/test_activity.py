@@ -5,11 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from agentdash.demo.day import demo_events
-from agentdash.engine.reduce.fleet import reduce
-from agentdash.engine.snapshot import build_snapshot
 from agentdash.model.activity import MAX_LEVEL, MINUTES, counted
-from agentdash.model.fleet import Fleet, StatePeriod
+from agentdash.model.fleet import StatePeriod
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Worker
 
@@ -48,18 +45,6 @@ def test_levels_move_with_the_clock() -> None:
     assert set(activity.levels(NOW - 900)) == {0}
 
 
-def test_threads_and_panes_of_the_demo_have_activity() -> None:
-    start, events = demo_events()
-    events.sort(key=lambda event: event.at)
-    fleet = reduce(Fleet(), [event for event in events if event.at <= start + 90])
-    workers = build_snapshot(fleet, start + 90).workers
-    active = [worker for worker in workers if worker.activity and sum(worker.activity.counts) > 2]
-    assert len(active) > 8
-    for worker in active:
-        assert worker.activity is not None
-        assert any(worker.activity.levels(start + 90))
-
-
 def worker(*history: StatePeriod, state: State = State.WAITING_APPROVAL) -> Worker:
     return Worker(
         id="a",
@@ -83,13 +68,3 @@ def test_time_waited_is_that_of_questions_and_approvals() -> None:
     assert worker(over, idle, present).waited(NOW - 450, NOW) == 150
     # one that is gone waits no longer
     assert worker(over, present, state=State.EXITED).waited(NOW - 1_000, NOW) == 150
-
-
-def test_the_demo_has_waited_for_its_approvals() -> None:
-    start, events = demo_events()
-    events.sort(key=lambda event: event.at)
-    fleet = reduce(Fleet(), [event for event in events if event.at <= start + 44])
-    snapshot = build_snapshot(fleet, start + 44)
-    waited = {each.name: each.waited(start, start + 44) for each in snapshot.workers}
-    assert 10 < waited["Push the release branch"] < 20
-    assert waited["Lagrange"] == 0

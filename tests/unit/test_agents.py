@@ -88,8 +88,26 @@ def test_command_lines(line: str, expected: str | None) -> None:
     assert (f"{found.agent} {found.role}" if found else None) == expected
 
 
-def test_executable_counts_as_interpreter_only() -> None:
-    assert identify(["codex-linux-sandbox", "--", "ls"], "/opt/codex/bin/codex") is None
+@pytest.mark.parametrize(
+    ("argv", "exe", "expected"),
+    [
+        (["codex171"], "/opt/codex/bin/codex", "codex worker"),
+        (["/home/u/bin/cx", "exec", "go"], "/usr/lib/node_modules/@openai/codex/bin/codex", "codex worker"),
+        (["cx", "app-server"], "/opt/codex/bin/codex", "codex server"),
+        (["cx", "sandbox", "--", "ls"], "/opt/codex/bin/codex", "codex aside"),
+        (["codex-linux-sandbox", "--", "ls"], "/opt/codex/bin/codex", None),
+        (["/home/u/.codex/tmp/arg0/codex-arg0x/apply_patch", "*** Begin"], "/opt/codex/bin/codex", None),
+        (["rg", "x"], "/usr/lib/node_modules/@openai/codex/vendor/path/rg", None),
+        (["ugrep", "x"], "/home/u/.local/share/claude/versions/2.1.332", None),
+        (["ls"], "/opt/codex/bin/ls", None),
+    ],
+)  # fmt: skip
+def test_a_program_under_another_name(argv: list[str], exe: str, expected: str | None) -> None:
+    found = identify(argv, exe)
+    assert (f"{found.agent} {found.role}" if found else None) == expected
+
+
+def test_executable_counts_as_interpreter() -> None:
     script = "/home/u/.local/share/cursor-agent/versions/1/index.js"
     found = identify(
         ["/home/u/.local/bin/agent", "--use-system-ca", script],

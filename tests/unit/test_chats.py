@@ -19,9 +19,9 @@ import pytest
 from msgspec.structs import replace
 
 from agentdash.agents.adapter import SessionFiles
-from agentdash.agents.chat_files import ChatFiles, is_same_place
+from agentdash.agents.chats import ChatFiles, is_same_place
 from agentdash.agents.copilot import CopilotSessions
-from agentdash.agents.gemini import GeminiChatParser, gemini_chats
+from agentdash.agents.gemini import GeminiFacts, gemini_chats
 from agentdash.agents.kilo import DATABASE as KILO_DATABASE
 from agentdash.agents.opencode import OpencodeSessions
 from agentdash.agents.qwen import QwenChats
@@ -112,7 +112,7 @@ def lock(path: Path, pid: int = 10) -> Path:
 def reader_of(agent: str) -> SessionFiles:
     """Return a new reader of the sessions of one CLI."""
     if agent == "gemini":
-        return ChatFiles(gemini_chats, "session-*.jsonl", GeminiChatParser)
+        return ChatFiles(gemini_chats, "session-*.jsonl", GeminiFacts)
     if agent == "qwen":
         return QwenChats()
     if agent == "copilot":
@@ -452,6 +452,20 @@ def test_strange_messages_cost_themselves(tmp_path: Path, message: str) -> None:
     path = prepare("opencode", tmp_path)
     changed(path, f"UPDATE message SET data = '{message}'")
     assert chat_of("opencode", tmp_path).name == "Fake title"
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("New session - 2026-11-22T10:00:00.000Z", "[[hello]] go hello"),
+        ("New session - old design", "New session - old design"),
+    ],
+)
+def test_session_without_a_title_yet_has_the_name_of_its_prompt(
+    tmp_path: Path, title: str, name: str
+) -> None:
+    changed(prepare("opencode", tmp_path), f"UPDATE session SET title = '{title}'")
+    assert chat_of("opencode", tmp_path).name == name
 
 
 # ---------------------------------------------------------------- which process

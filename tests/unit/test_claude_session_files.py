@@ -145,13 +145,6 @@ def test_session_file_decides_and_screen_refines(status: str | None, shows: str 
     assert claude(status, shows).state is state
 
 
-def test_contradicting_screen_is_quoted() -> None:
-    against = [x for x in claude("busy", "completed").assessment.evidence if not x.agrees]
-    assert [(x.source, x.rule) for x in against] == [("screen", "claude.rule")]
-    agreeing = claude("busy", "running").assessment.evidence
-    assert {(x.source, x.agrees) for x in agreeing} == {("screen", True), ("session file", True)}
-
-
 def test_session_ends_with_its_process() -> None:
     story = [pane(), process(10, started=80.0), process(11, 10, started=85.0, agent="claude"), *polled(110)]
     key = ProcessKey(11, 85.0)

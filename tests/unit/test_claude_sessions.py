@@ -29,7 +29,7 @@ from agentdash.replay.library.library import Library
 from agentdash.replay.library.search import Hit, search
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
-from agentdash.report.audit import audit
+from agentdash.report.audit import audit, find_logs
 from agentdash.report.sessions import read_sessions
 from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import DATA, files
@@ -155,3 +155,13 @@ def test_search_of_transcripts(tmp_path: Path) -> None:
     hits = [hit for hit in search(home.transcripts(), '"do your part"') if isinstance(hit, Hit)]
     assert {hit.what for hit in hits} >= {"prompt"}
     assert all("do your part" in hit.text for hit in hits)
+
+
+def test_check_audits_what_sessions_lists(tmp_path: Path) -> None:
+    """Somebody may use Claude Code alone."""
+    home = claude_home(tmp_path / "claude", VERSIONS[-1])
+    codex = CodexHome(tmp_path / "no-codex")
+    listed = read_sessions(codex.root, None, home.root).sessions
+    found = find_logs(codex, home, ())
+    assert {str(path) for path in found.paths} == {each.file for each in listed}
+    assert found.unreadable == []

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from agentdash import __version__
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.live import live_sources
 from agentdash.config import Config
 from agentdash.engine.hub import Hub
 from agentdash.model.states import Group
 from agentdash.report.status import print_status
+from agentdash.version import described_version
 from tests.unit.captures import captures
 
 pytestmark = pytest.mark.slow  # each test starts processes
@@ -404,14 +404,14 @@ def test_full_disk_is_exit_code_2(command: str, streams: str, home: Path) -> Non
 
 
 def test_version_help_and_schema() -> None:
-    assert agentdash("--version").stdout == f"agentdash {__version__}\n"
+    assert agentdash("--version").stdout == f"agentdash {described_version()}\n"
     listed = agentdash("--help").stdout
     assert listed.index("Look:") < listed.index("status") < listed.index("Options:")
     assert agentdash("help", "status").stdout == agentdash("status", "--help").stdout
     assert json.loads(agentdash("schema", "status").stdout)["$id"] == "agentdash.status/1"
 
 
-# ---------------------------------------------------------------- check --worker
+# ---------------------------------------------------------------- preflight
 
 
 def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -421,15 +421,15 @@ def predicted_denials(home: Path, *args: str, **env: str) -> subprocess.Complete
             ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "CODEX_THREAD_ID"), ""
         ),
     }
-    return agentdash("check", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
+    return agentdash("preflight", "--worker", "opencode", "--codex-home", str(home), *args, **{**user, **env})
 
 
-def test_check_worker_with_policy(home: Path) -> None:
+def test_preflight_of_a_worker(home: Path) -> None:
     done = predicted_denials(home, "--json", "--policy", "workspace-write")
     document = json.loads(done.stdout)
     assert (done.returncode, document["schema"], document["worker"]) == (
         1,
-        "agentdash.check-worker/2",
+        "agentdash.preflight-worker/1",
         "opencode",
     )
     assert document["mode"] == "workspace-write"
@@ -510,9 +510,11 @@ def test_app_that_fails_raises_its_exception_and_prints_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "raised boom\n", "")
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--json", "--config"), ("--config", "--json"), ("--config", "--json", "exec")]
-)
-def test_the_prediction_for_a_codex_is_a_document(arguments: tuple[str, ...], home: Path) -> None:
-    done = agentdash("check", "--codex-home", str(home), *arguments)
-    assert json.loads(done.stdout)["schema"] == "agentdash.check-config/1"
+@pytest.mark.parametrize("arguments", ["", "exec", "exec --json -s read-only", "-s workspace-write"])
+def test_preflight_leaves_what_follows_to_codex(arguments: str, home: Path) -> None:
+    done = agentdash("preflight", "--codex-home", str(home), "--json", *arguments.split())
+    document = json.loads(done.stdout)
+    assert document["schema"] == "agentdash.preflight/1"
+    asked = arguments.rsplit(maxsplit=1)[-1] if "-s" in arguments else "read-only"
+    (part,) = (each for each in document["parts"] if each["part"] == "filesystem")
+    assert part["value"].partition("-")[0] == asked.partition("-")[0]

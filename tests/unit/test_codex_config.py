@@ -24,12 +24,13 @@ from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
+from agentdash.model.events import FileSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField, RequestLayer
-from agentdash.model.thread import RolloutFile, Thread
-from agentdash.report.predictions import check_config
+from agentdash.model.thread import Thread
+from agentdash.report.predictions import predict_policy
 
 # ---------------------------------------------------------------- arguments
 
@@ -331,7 +332,7 @@ def test_prediction_of_what_is_not_given(tmp_path: Path) -> None:
         '[permissions.mine.network]\nenabled = true\n[permissions.mine.network.domains]\n"a.io" = "allow"\n',
         "utf-8",
     )
-    report = check_config(("exec",), home=tmp_path, cwd=tmp_path, version=("0.171.0", "named by the test"))
+    report = predict_policy(("exec",), home=tmp_path, cwd=tmp_path, version=("0.171.0", "named by the test"))
     assert report.refusal is None
     (part,) = [each for each in report.parts if each.part == "network"]
     assert (part.value, part.asked, report.exit_code) == ("on", "mediated", 1)
@@ -347,17 +348,17 @@ def test_prediction_of_what_is_not_given(tmp_path: Path) -> None:
 )
 def test_arguments_without_a_policy(version: str, args: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=why):
-        check_config(tuple(args.split()), home=tmp_path, cwd=tmp_path, version=(version, "x"))
+        predict_policy(tuple(args.split()), home=tmp_path, cwd=tmp_path, version=(version, "x"))
 
 
 def test_unknown_options_of_a_newer_version_pass(tmp_path: Path) -> None:
-    report = check_config(("--new",), home=tmp_path, cwd=tmp_path, version=("9.9.0", "x"))
+    report = predict_policy(("--new",), home=tmp_path, cwd=tmp_path, version=("9.9.0", "x"))
     assert (report.measured, report.exit_code) == (False, 2)
 
 
 def test_prediction_of_a_refusal(tmp_path: Path) -> None:
     args = ("exec", "-c", "sandbox_mode=bogus")
-    report = check_config(args, home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
+    report = predict_policy(args, home=tmp_path, cwd=tmp_path, version=("0.169.0", "x"))
     assert (report.exit_code, report.parts) == (1, [])
     assert report.refusal is not None
 
@@ -381,7 +382,7 @@ def past(
         created_at=begun,
         cwd=str(tmp_path / "none"),
         version="0.169.0",
-        file=RolloutFile(path=str(rollout), size=1, modified=1.0),
+        file=FileSeen(at=1.0, thread="t", path=str(rollout), size=1, modified=1.0),
     )
     return CodexRequests().read_past(thread, at)
 

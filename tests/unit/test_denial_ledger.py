@@ -55,13 +55,10 @@ def test_repeated_denials_are_one_entry() -> None:
         ((".config.aB3dE6", ".config.Zz9yX8"), ".config.*"),  # rsync
         (("tmp.aB3dE6gH9k", "tmp.xY1zK2pQ4r"), "tmp.*"),  # mktemp
         (("tmpab12cd_9", "tmpzz81kq0x"), "tmp*"),  # Python
-        (("sedAb12Cd", "sedxY8zQ1"), "sed*"),
-        (("s.json.9f8e7d6c5b4a3f21.tmp", "s.json.0123456789abcdef.tmp"), "s.json.*.tmp"),
         (
             ("p.0f0e1a2b-1111-4222-8333-123456789abc.tmp", "p.9a0e1a2b-1111-4222-8333-123456789abd.tmp"),
             "p.*.tmp",
         ),
-        (("c.json.tmp.123.1763900000000", "c.json.tmp.4711.1763900000999"), "c.json.tmp.*"),
         (("c.json.3145728193", "c.json.299792458"), "c.json.*"),
     ],
 )
@@ -76,31 +73,19 @@ def test_random_names_of_one_temporary_file_are_one_entry(names: tuple[str, str]
 
 
 @pytest.mark.parametrize(
-    "name", ["base64a", "sha256sum", "README", "a.backup", ".bashrc.backup", "log-2026-11-23.txt", "x86_64"]
-)
-def test_names_that_are_not_random_are_kept(name: str) -> None:
-    assert stable_target(f"/tmp/{name}") == f"/tmp/{name}"
-
-
-@pytest.mark.parametrize(
     "path",
     [
+        "/tmp/sha256sum",
+        "/tmp/.bashrc.backup",
+        "/tmp/log-2026-11-23.txt",
         "/srv/board/.git/objects/ab/cdef0123456789abcdef0123456789abcdef01",
-        "/var/lib/docker/overlay2/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-        "/srv/blobs/sha256-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-        "/srv/orders/10001",
         "/srv/orders/20261123",
-        "/srv/log-20261123.txt",
         "/srv/app/4f3d2c1b",
-        "/usr/src/sed-4.8",
     ],
 )
 def test_names_of_what_is_kept_are_not_random(path: str) -> None:
     """Two of them are two targets: getting past one is not getting past the other."""
     assert stable_target(path) == path
-
-
-def test_names_below_tmp_may_be_random_as_a_whole() -> None:
     assert stable_target("/home/dev/.npm/_cacache/tmp/1a2b3c4d") == "/home/dev/.npm/_cacache/tmp/*"
 
 
@@ -109,22 +94,6 @@ def test_a_thread_that_goes_on_is_complete_and_its_ledger_still_shows() -> None:
     found = worker(begun(), *events, done(at=150.0), polled(160))
     assert found.state is State.COMPLETED
     assert [entry.got_past for entry in found.sandbox.denials] == [False]
-
-
-def test_the_same_command_that_succeeds_later_got_past() -> None:
-    events = [*ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", "touch /srv/board/x", at=110.0)]
-    assert [entry.got_past for entry in ledger(*events)] == [True]
-
-
-def test_a_change_of_the_same_target_got_past() -> None:
-    events = [*ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", "cp y /srv/board/x", at=110.0)]
-    assert [entry.got_past for entry in ledger(*events)] == [True]
-
-
-def test_reading_the_target_or_another_success_is_not_past() -> None:
-    for script in ("cat /srv/board/x", "ls -l /srv/board/x", "touch /srv/board/xy", "true"):
-        events = [*ran("c1", "touch /srv/board/x", DENIED, 1), *ran("c2", script, at=110.0)]
-        assert [entry.got_past for entry in ledger(*events)] == [False], script
 
 
 def got_past(
@@ -136,41 +105,27 @@ def got_past(
 
 
 @pytest.mark.parametrize(
-    "script",
+    ("script", "expected"),
     [
-        'echo "/srv/board/x is read-only"',
-        "test -e /srv/board/x || touch y",
-        "[ -w /srv/board/x ] && touch /srv/board/x; true",
-        "if [ -w /srv/board/x ]; then touch /srv/board/x; fi",
-        "touch /srv/board/x 2>/dev/null || true",
-        "touch /srv/board/x 2>/dev/null; ls",
-        "cat /srv/board/x; ls -l /srv/board/x",
-        "cp /srv/board/x y",
-        "cd /srv/board && ls x",
-        "git check-ignore /srv/board/x; python3 -c \"print(open('/srv/board/x').read())\"",
-        "printf '/srv/board/x\\n' >> NOTES.md",
-        "sqlite3 /srv/board/x 'select * from tasks'",
-        "./report --for /srv/board/x",
+        ("touch /srv/board/x", True),
+        ("cp y /srv/board/x", True),
+        ("cd /srv/board && cp /tmp/y x && ls", True),
+        ("bash -c 'touch /srv/board/x'", True),
+        ("python3 -c \"open('/srv/board/x', 'w').write('1')\"", True),
+        ("sqlite3 /srv/board/x 'insert into tasks values (1)'", True),
+        ("sqlite3 /srv/board/x 'select * from tasks'", False),
+        ('echo "/srv/board/x is read-only"', False),
+        ("touch /srv/board/xy", False),
+        ("test -e /srv/board/x || touch y", False),
+        ("if [ -w /srv/board/x ]; then touch /srv/board/x; fi", False),
+        ("touch /srv/board/x 2>/dev/null || true", False),
+        ("cat /srv/board/x; ls -l /srv/board/x", False),
+        ("cp /srv/board/x y", False),
+        ("./report --for /srv/board/x", False),
     ],
 )
-def test_naming_a_target_is_not_past(script: str) -> None:
-    assert not got_past(script)
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "echo hi > /srv/board/x",
-        "cd /srv/board && cp /tmp/y x && ls",
-        "touch /srv/board/x; echo done",
-        "bash -c 'touch /srv/board/x'",
-        "python3 -c \"open('/srv/board/x', 'w').write('1')\"",
-        "sqlite3 /srv/board/x 'insert into tasks values (1)'",
-        "dd if=/dev/zero of=/srv/board/x count=1",
-    ],
-)
-def test_writing_a_target_is_past(script: str) -> None:
-    assert got_past(script)
+def test_writing_a_target_is_past_and_naming_it_is_not(script: str, expected: bool) -> None:
+    assert got_past(script) is expected
 
 
 def test_a_failure_of_another_kind_is_not_past() -> None:
@@ -195,18 +150,13 @@ RESOLVED_NOT = "curl: (6) Could not resolve host: example.org\n"
     ("script", "expected"),
     [
         ("curl -sS https://example.org/y", True),
-        ("curl -s https://example.org/y", True),
         ("curl -s https://example.org/y | head -3", False),
-        ("curl -sS https://example.org/y -o y; ls", True),
         ("curl -so y https://example.org/y; ls", False),
         ("curl https://example.org/y | head -3", True),
         ("git clone https://example.org/a.git", True),
-        ("git remote add origin https://example.org/a.git", False),
         ("npm config set registry https://example.org", False),
         ("echo https://example.org/y", False),
-        ("grep -r example.org .", False),
         ("curl https://api.example.org/y", False),
-        ("curl https://example.org.invalid/y", False),
     ],
 )
 def test_a_host_is_reached_by_what_connects_to_it(script: str, expected: bool) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from agentdash import __version__
 from agentdash.agents.codex.home import CodexHome
 from agentdash.collect.remote.carrier import carrier
 from agentdash.config import Config, HostSettings
 from agentdash.model.process import Kernel
 from agentdash.report import diagnose
-from agentdash.report.diagnose import check_homes, check_hosts
+from agentdash.report.diagnose import check_agents, check_homes, check_hosts
 from agentdash.report.doctor import DoctorCheck
+from agentdash.version import described_version
 from tests.unit.test_cli import RECORDINGS, agentdash
 
 FREE = Kernel(seccomp=0, no_new_privs=False, net=1, pid=1, mnt=1, user=1)
@@ -46,7 +46,25 @@ def test_document(home: Path) -> None:
         name: checks[name]["level"] for name in ("codex home", "codex files", "tmux", "processes")
     } == dict.fromkeys(("codex home", "codex files", "tmux", "processes"), "ok")
     assert all(check["advice"] for check in document["checks"] if check["level"] != "ok")
-    assert "codex home" in agentdash("doctor", "--no-tmux").stdout
+    assert "codex home" in agentdash("doctor", "--no-tmux", "--codex-home", str(home)).stdout
+
+
+def test_report_for_others(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "zebediah"
+    (folder / ".codex").mkdir(parents=True)
+    done = agentdash("doctor", "--report", "--no-tmux", HOME=str(folder), CODEX_HOME="")
+    assert "zebediah" not in done.stdout
+    assert "~/.codex" in done.stdout
+
+
+def test_agents_without_codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has another agent is not told of a missing Codex."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    nothing = CodexHome(tmp_path / "nothing")
+    assert [(each.name, each.level) for each in check_agents(nothing, ())] == [("agents", "warn")]
+    (tmp_path / "projects" / "-srv").mkdir(parents=True)
+    assert [(each.name, each.level) for each in check_agents(nothing, ())] == [("claude", "ok")]
 
 
 def test_missing_home_and_later_codex(home: Path) -> None:
@@ -80,7 +98,7 @@ def test_hosts_of_the_configuration() -> None:
     }
     checks = check_hosts([carrier(name, settings) for name, settings in hosts.items()])
     reached, bare, gone = checks
-    assert reached == DoctorCheck("host build1", "ok", f"reached by sh; agentdash {__version__}")
+    assert reached == DoctorCheck("host build1", "ok", f"reached by sh; agentdash {described_version()}")
     assert (bare.level, bare.advice) == ("warn", "agentdash remote check bare")
     assert "no-such-program" in bare.detail
     assert gone.detail == "/no/such/carrier: No such file or directory"

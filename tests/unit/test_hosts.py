@@ -15,8 +15,7 @@ import pytest
 
 from agentdash.collect.remote import carrier as carriers
 from agentdash.collect.remote.carrier import carrier
-from agentdash.collect.remote.child import ChildProcess
-from agentdash.collect.remote.command import CommandFailedError, run_there
+from agentdash.collect.remote.child import ChildProcess, CommandFailedError, run_there
 from agentdash.config import HostSettings
 from tests.live.patience import scaled
 from tests.unit.test_cli import BLANK, RECORDINGS, agentdash

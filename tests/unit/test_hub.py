@@ -14,7 +14,7 @@ from agentdash.collect.clock import SystemClock
 from agentdash.collect.sources.workers import ScreenReadingSource
 from agentdash.engine import hub as hub_module
 from agentdash.engine import snapshot as snapshot_module
-from agentdash.engine.hub import Hub, LatestValue, running, sound_snapshots
+from agentdash.engine.hub import Hub, running, sound_snapshots
 from agentdash.engine.reduce import fleet as fleet_module
 from agentdash.model import events as e
 from agentdash.model.engine_failure import EngineFailedError
@@ -85,23 +85,6 @@ async def until(snapshots: AsyncIterator[Snapshot], accept: object) -> Snapshot:
         if accept(snapshot):
             return snapshot
     raise AssertionError("the snapshots ended")
-
-
-# ---------------------------------------------------------------- latest value
-
-
-async def test_a_waiter_wakes_up_for_another_value_only() -> None:
-    channel, first, second = LatestValue(Fleet()), Fleet(), Fleet(processes_at=1.0)
-    channel.value = first
-    waiting = asyncio.create_task(channel.wait_for_change(first))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    channel.value = first
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    channel.value = second
-    assert await waiting is second
-    assert await channel.wait_for_change(first) is second
 
 
 async def test_hub_and_services_start_after_what_they_wait_for() -> None:
@@ -195,26 +178,6 @@ async def test_a_failed_source_is_shown_and_started_again(
     assert [r.message for r in caplog.records if "starts again" in r.message][
         -1
     ] == "source queue starts again"
-
-
-async def test_each_restart_waits_longer_and_the_longest_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_module, "_RETRY_DELAYS_S", (0.001, 0.002, 0.004))
-    waited: list[float] = []
-    sleep = asyncio.sleep
-
-    async def record(delay: float) -> None:
-        waited.append(delay)
-        await sleep(0)
-
-    source = QueueSource()
-    async with running_hub(source) as (_, snapshots):
-        monkeypatch.setattr(hub_module.asyncio, "sleep", record)
-        for _ in range(5):
-            source.queue.put_nowait(ValueError("torn"))
-        source.queue.put_nowait(begun())
-        await until(snapshots, lambda s: s.workers)
-        monkeypatch.undo()
-    assert [delay for delay in waited if 0 < delay < 0.01] == [0.001, 0.002, 0.004, 0.004, 0.004]
 
 
 async def test_a_source_that_fails_when_polled_does_not_hide_the_others() -> None:
@@ -323,7 +286,7 @@ async def test_a_failed_service_is_a_failed_source() -> None:
     assert health(snapshot)["status file"] == (False, "PermissionError: read-only")
 
 
-# ---------------------------------------------------------------- timing, order, back-pressure
+# ---------------------------------------------------------------- timing and order
 
 
 @pytest.mark.parametrize(
@@ -349,42 +312,6 @@ async def test_urgent_events_do_not_wait_for_the_longer_interval(
                     await anext(snapshots)
 
 
-async def test_a_slow_reader_gets_the_newest_snapshot_and_misses_those_between() -> None:
-    source = QueueSource()
-    async with running_hub(source) as (hub, snapshots):
-        source.queue.put_nowait(begun())
-        await until(snapshots, lambda s: s.workers)
-        for number in range(3):
-            source.queue.put_nowait([called(f"c{number}", f"step {number}")])
-            await until(
-                hub.snapshots(),
-                lambda s, n=number: s.workers[0].calls and s.workers[0].calls[0].text == f"step {n}",
-            )
-        assert (await anext(snapshots)).workers[0].calls[0].text == "step 2"
-
-
-async def test_a_flood_is_reduced_in_batches_between_which_other_tasks_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(hub_module, "_BATCH_EVENTS", 10)
-    sizes: list[int] = []
-    turns = 0
-    source = QueueSource()
-    hub = Hub([source], SystemClock(), observer=lambda events: sizes.append(len(events)))
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with running(hub, ("turns", count_turns)), asyncio.timeout(PATIENCE_S):
-        source.queue.put_nowait([called(f"c{number}") for number in range(95)])
-        await until(hub.snapshots(), lambda s: sum(sizes) == 95)
-    assert sizes == [10] * 9 + [5]
-    assert turns > len(sizes)
-
-
 async def test_cancelling_ends_services_before_sources() -> None:
     source = QueueSource()
 
@@ -398,14 +325,3 @@ async def test_cancelling_ends_services_before_sources() -> None:
     async with running(hub, ("service", service)):
         await asyncio.sleep(0.01)
     assert source.ended == ["service", "queue"]
-
-
-async def test_health_that_has_not_changed_is_dropped() -> None:
-    seen: list[e.Event] = []
-    source = QueueSource()
-    hub = Hub([source], SystemClock(), observer=seen.extend)
-    async with running(hub), asyncio.timeout(PATIENCE_S):
-        for at in (1.0, 2.0, 3.0):
-            source.queue.put_nowait([e.SourceSeen(at=at, name="tmux", ok=at < 3, detail="1 pane")])
-        await until(hub.snapshots(), lambda s: health(s).get("tmux") == (False, "1 pane"))
-    assert [event.at for event in seen] == [1.0, 3.0]

@@ -11,7 +11,7 @@ from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import KEPT, ConfigFile
 from agentdash.agents.codex.config.reader import read_request, read_role
 from agentdash.model.policy import Network
-from agentdash.report.predictions import check_config
+from agentdash.report.predictions import predict_policy
 from tests.live.codex_settings import ALL, Settings
 
 _ROLE = '[agents.tester]\nconfig_file = "tester.toml"\n'
@@ -68,7 +68,7 @@ def test_proxy_of_a_file(text: str, network: Network, line: int | None, tmp_path
     namespace of its own, and with `transparent_tcp` a `codextun` and the resolver 127.0.0.53."""
     profile = '[permissions.mine]\nextends = ":workspace"\n[permissions.mine.network]\nenabled = true\n'
     (tmp_path / "config.toml").write_text(f'default_permissions = "mine"\n\n{profile}{text}', "utf-8")
-    report = check_config((), home=tmp_path, cwd=tmp_path, version=("0.171.0", "the test"))
+    report = predict_policy((), home=tmp_path, cwd=tmp_path, version=("0.171.0", "the test"))
     (part,) = [each for each in report.parts if each.part == "network"]
     assert part.value == network
     if line is not None:

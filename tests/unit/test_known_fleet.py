@@ -1,4 +1,4 @@
-"""What a journal restores of a fleet, and the draft of one."""
+"""What a journal restores of a fleet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentdash.engine.reduce.fleet import reduce
 from agentdash.model import events as e
 from agentdash.model.denials import PathKind
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import RESTORED_FIELDS, Fleet, FleetDraft, known_of
+from agentdash.model.fleet import RESTORED_FIELDS, Fleet, known_of
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import SandboxObservation
@@ -24,7 +24,6 @@ from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import Acknowledgement, Attention, State
-from agentdash.model.thread import RolloutFile
 from agentdash.store.journal import LINE_DECODER, JournalPacker, JournalUnpacker
 
 # ---------------------------------------------------------------- what a journal restores
@@ -197,10 +196,6 @@ def restorable(fleet: Fleet) -> dict[str, object]:
     return found | {"logged": logged}
 
 
-def test_stories_have_every_recorded_event() -> None:
-    assert set(RECORDED_EVENTS) == set(e.RECORDED)
-
-
 def test_a_story_reaches_every_restored_field() -> None:
     """The property below is empty for fields that no story fills."""
     filled: set[str] = set()
@@ -243,46 +238,6 @@ def test_every_recorded_event_is_encoded_and_decoded(story: list[e.Event]) -> No
     assert [e.decode(e.encode(event)) for event in story] == story
 
 
-# ---------------------------------------------------------------- the draft of a fleet
-
-
-def filled_fleet() -> Fleet:
-    """Return a fleet of which no field has its default; the values are those of no real fleet."""
-    fields: dict[str, Any] = {}
-    for name in Fleet.__struct_fields__:
-        default = getattr(Fleet(), name)
-        fields[name] = {name: name} if isinstance(default, dict) else name
-    return Fleet(**fields)
-
-
-def test_draft_freezes_every_field() -> None:
-    fleet = filled_fleet()
-    assert all(getattr(fleet, name) != getattr(Fleet(), name) for name in Fleet.__struct_fields__)
-    assert FleetDraft(fleet).freeze() == fleet
-
-
-def test_draft_shares_what_does_not_change() -> None:
-    fleet = filled_fleet()
-    draft = FleetDraft(fleet)
-    draft.panes["another"] = "pane"
-    frozen = draft.freeze()
-    assert frozen.panes == {"panes": "panes", "another": "pane"}
-    assert fleet.panes == {"panes": "panes"}
-    assert all(
-        getattr(frozen, name) is getattr(fleet, name) for name in Fleet.__struct_fields__ if name != "panes"
-    )
-
-
-def test_frozen_fleet_does_not_change_with_its_draft() -> None:
-    draft = FleetDraft(Fleet())
-    draft.pushed["t"] = status = e.StatusPushed(at=1.0, thread="t", status="idle")
-    first = draft.freeze()
-    draft.pushed.clear()
-    second = draft.freeze()
-    draft.pushed["u"] = status
-    assert (first.pushed, second.pushed) == ({"t": status}, {})
-
-
 REQUIRED: dict[str, Any] = {
     "count": 1,
     "started_line": 1,
@@ -322,5 +277,5 @@ def test_file_of_a_thread_is_not_restored() -> None:
     """Rollouts are read again themselves."""
     seen = e.FileSeen(at=1.0, thread="t", path="/t", size=1, modified=1.0)
     fleet = reduce(Fleet(), [seen])
-    assert fleet.threads["t"].file == RolloutFile(path="/t", size=1, modified=1.0)
+    assert fleet.threads["t"].file == seen
     assert reduce(Fleet(), [known_of(fleet, 1.0)]).threads == {}

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from agentdash.engine.link.linker import link_fleet, session_line
 from agentdash.engine.link.process_tree import home_directory
 from agentdash.model import events as e
+from agentdash.model.events import FileSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.state_paths import Mount, PathAccess, WriteAccess
 from agentdash.model.states import State
-from agentdash.model.thread import RolloutFile, Thread
+from agentdash.model.thread import Thread
 from tests.unit.story import (
     CHILD,
     CWD,
@@ -233,12 +234,45 @@ def test_thread_keeps_the_pane_that_its_codex_has_left() -> None:
     assert {w.id for w in snapshot_after(*another).workers} == {T, str(PANE)}
 
 
-def test_line_of_a_session_stays_the_evidence() -> None:
-    """As of `podman exec BOX codex exec`: no process of it was below the pane, so that none has left it."""
-    screen = replace(Pane(PANE, "work", "0:x", 10, "podman"), screen=(f"session id: {T}",))
-    story = (begun(), e.PaneSeen(at=90.0, pane=screen), *(polled(110 + each) for each in range(3)))
-    found = link_fleet(fleet(*story))
-    assert (found.panes[T].key, found.panes[T].by) == (PANE, f"the pane shows `session id: {T}`")
+def printed(*rows: str, at: float = 90.0, key: PaneKey = PANE) -> list[e.Event]:
+    """A pane without a worker, and what it shows."""
+    return [
+        e.PaneSeen(at=at, pane=Pane(key, "work", "0:x", 10, "podman")),
+        e.PaneDrawn(at=at, key=key, screen=rows),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("story", "is_claimed"),
+    [
+        # as `podman exec BOX codex exec` prints it: no process of it is below the pane
+        (printed(f"session id: {T}"), True),
+        ((printed(f"session id: {T}"), polled(105), printed("$ clear", at=106)), True),
+        ((printed(f"session id: {T}"), polled(105), printed(f"session id: {CHILD}", at=106)), False),
+        ((printed(f"session id: {T}"), printed(f"session id: {T}", key=PaneKey("default", "%9"))), False),
+        ((printed(f"session id: {T}"), process(10), process(11, 10, agent="claude")), False),
+    ],
+)
+def test_a_pane_that_prints_the_line_of_a_session_claims_it(
+    story: tuple[e.Event, ...], is_claimed: bool
+) -> None:
+    found = link_fleet(fleet(begun(), *story, polled(110), polled(111)))
+    assert (T in found.panes) is is_claimed
+    if is_claimed:
+        assert (found.panes[T].key, found.panes[T].own, found.panes[T].claimed) == (PANE, False, True)
+        assert "claimed, not proven" in found.panes[T].by
+
+
+def test_a_claim_hides_no_other_worker_of_the_pane() -> None:
+    """A worker that has ended prints the id of somebody else's session."""
+    ended = (
+        process(10, started=80.0),
+        tui(started=85.0),
+        polled(95),
+        e.ProcessGone(at=96, key=ProcessKey(11, 85.0)),
+    )
+    story = (begun(), printed(f"session id: {T}"), *ended, polled(110), polled(111))
+    assert {each.id for each in snapshot_after(*story).workers} == {T, str(PANE)}
 
 
 def test_pane_of_a_finished_exec_is_no_other_worker() -> None:
@@ -295,7 +329,7 @@ def test_what_is_no_line_of_a_session(rows: list[str]) -> None:
 )
 def test_home_directory_by_customs(cwd: str, rollout: str, home: str | None) -> None:
     host = e.HostSeen(at=1.0, platform="linux", kernel=HOST, home="/exotic/me")
-    thread = Thread(T, cwd=cwd, file=RolloutFile(path=rollout, size=1, modified=1.0))
+    thread = Thread(T, cwd=cwd, file=FileSeen(at=1.0, thread=T, path=rollout, size=1, modified=1.0))
     assert home_directory(Fleet(host=host), thread) == home
 
 

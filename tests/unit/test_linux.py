@@ -124,6 +124,18 @@ def test_open_files_are_written_ones_and_deleted_ones(start: Start, tmp_path: Pa
     assert str(tmp_path / "kept.jsonl") in portable.open_files(pid)
 
 
+@pytest.mark.parametrize(("name", "is_removed"), [("w", True), ("w (deleted)", False), ("w (deleted)", True)])
+def test_the_directory_of_a_process_that_removed_it(
+    start: Start, tmp_path: Path, name: str, is_removed: bool
+) -> None:
+    directory = tmp_path / name
+    directory.mkdir()
+    pid = start(*python("pass"), cwd=directory).pid
+    if is_removed:
+        directory.rmdir()
+    assert linux.cwd(pid) == str(directory)
+
+
 def test_ended_process_has_no_facts(start: Start) -> None:
     process = start(*python("pass"))
     process.kill()

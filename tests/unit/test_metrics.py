@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from agentdash import __version__
 from agentdash.cli.metrics import metrics_text
 from agentdash.demo.play import demo_hub
-from agentdash.model.fleet import SourceHealth
+from agentdash.model.events import SourceSeen
 from agentdash.model.states import Group, State
 from agentdash.model.worker import Agent, Assessment, Snapshot, Worker
 
@@ -73,7 +73,7 @@ def test_empty_fleet_has_all_series_of_alerts() -> None:
 @given(name=st.text(max_size=200), source=st.text(max_size=50))
 def test_any_label_is_one_value(name: str, source: str) -> None:
     workers = (worker("%1", State.WAITING_INPUT, name=name),)
-    sources = (SourceHealth(source, False, "", NOW),)
+    sources = (SourceSeen(at=NOW, name=source, ok=False, detail=""),)
     text = metrics_text(Snapshot(NOW, workers, sources), NOW)
     found = parsed(text)
     (waits,) = (dict(labels) for kind, labels in found if kind == "agentdash_worker_wait_seconds")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentdash.collect.processes import linux
-from agentdash.collect.processes.path_rights import Credentials, WriteAccessChecker, credentials_of
+from agentdash.collect.processes.path_rights import Credentials, PathRights, credentials_of
 from agentdash.model.state_paths import Mount, MountTable
 
 DATA = Path(__file__).parent.parent / "data" / "mountinfo"
@@ -170,10 +170,10 @@ def test_write_access_of_own_process(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "tty").symlink_to("/dev/null")
     for path in ("real", "link/new/deep", "link/file", "link/../real/./file", "tty", "missing/dir"):
-        assert WriteAccessChecker(me).may_write(f"{tmp_path}/{path}").verdict == "allowed", path
+        assert PathRights(me).can_write(f"{tmp_path}/{path}").verdict == "allowed", path
     for path in ("loop/x", "real/file/below"):
-        assert WriteAccessChecker(me).may_write(f"{tmp_path}/{path}").verdict == "unknown", path
+        assert PathRights(me).can_write(f"{tmp_path}/{path}").verdict == "unknown", path
     read_only = (Mount(1, 0, "/"), Mount(2, 1, str(tmp_path.resolve() / "real"), read_only=True))
-    assert WriteAccessChecker(me, read_only).may_write(f"{tmp_path}/link/new").mount == read_only[1]
-    assert WriteAccessChecker(me, read_only).may_write(f"{tmp_path}/other").verdict == "allowed"
-    assert WriteAccessChecker(2**22 + 1).may_write("/tmp").verdict == "unknown"
+    assert PathRights(me, read_only).can_write(f"{tmp_path}/link/new").mount == read_only[1]
+    assert PathRights(me, read_only).can_write(f"{tmp_path}/other").verdict == "allowed"
+    assert PathRights(2**22 + 1).can_write("/tmp").verdict == "unknown"

@@ -19,7 +19,7 @@ from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet
 from agentdash.model.versions import is_before, stand_in
-from agentdash.report.predictions import check_config
+from agentdash.report.predictions import predict_policy
 from tests.unit.rollout_files import RECORDINGS
 
 NEWER = ("0.175.0", "0.172.1-alpha.3", "1.0.0", "0.0.0")
@@ -69,7 +69,7 @@ def test_request_of_a_newer_version(version: str, tmp_path: Path) -> None:
 
 
 def test_prediction_for_a_newer_version(tmp_path: Path) -> None:
-    report = check_config(("exec", "--new"), home=tmp_path, cwd=tmp_path, version=("0.175.0", "the test"))
+    report = predict_policy(("exec", "--new"), home=tmp_path, cwd=tmp_path, version=("0.175.0", "the test"))
     assert (report.measured, bool(report.parts), report.exit_code) == (False, True, 2)
 
 

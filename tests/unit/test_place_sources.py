@@ -33,18 +33,18 @@ def test_repositories_are_emitted_when_they_change(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", "-b", "topic", str(tmp_path / "a")], check=True)
     source = GitSource(SystemClock())
     fleet = fleet_of(Process(ProcessKey(5, 1.0), 1, "opencode", cwd=str(tmp_path / "a"), agent="opencode"))
-    (seen,) = source._read(fleet, None)
+    (seen,) = source._read(fleet)
     assert isinstance(seen, RepositorySeen)
     assert seen.repository
     assert (seen.directory, seen.repository.branch) == (str(tmp_path / "a"), "topic")
-    assert source._read(fleet, None) == []
+    assert source._read(fleet) == []
     (tmp_path / "a" / ".git" / "HEAD").write_text("ref: refs/heads/other\n")
-    (seen,) = source._read(fleet, None)
+    (seen,) = source._read(fleet)
     assert reduce(fleet, [seen]).repositories[str(tmp_path / "a")].branch == "other"
     (tmp_path / "a" / ".git" / "HEAD").unlink()
-    (gone,) = source._read(fleet, None)
+    (gone,) = source._read(fleet)
     assert reduce(reduce(fleet, [seen]), [gone]).repositories == {}
-    assert source._read(Fleet(), None) == []
+    assert source._read(Fleet()) == []
 
 
 def test_reach_is_emitted_until_the_process_ends() -> None:

@@ -31,7 +31,7 @@ from agentdash.replay.index import Mark, StreamIndex
 from agentdash.replay.player import Player
 from agentdash.replay.streams import FileStream, LineReader, family_stream
 from screenshots.make import EventLineReader
-from tests.bench.home import make_home
+from tests.bench.realistic import make_realistic_home
 from tests.unit.test_recordings import RECORDINGS, scenarios
 
 NO_HOME = CodexHome(Path("/nonexistent"))
@@ -262,7 +262,7 @@ async def test_closed_session_is_resumed(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("big")
-    make_home(folder, 1, 6)
+    make_realistic_home(folder, 1, 6)
     return next(folder.rglob("rollout-*.jsonl"))
 
 

@@ -347,16 +347,16 @@ def test_state_paths_of_a_sandboxed_worker(machine: Machine, monkeypatch: pytest
     access = WriteAccess("read-only-mount")
     checked: list[tuple[int, str]] = []
 
-    class FakeChecker:
+    class FakeRights:
         def __init__(self, pid: int, mounts: object) -> None:
             assert mounts == BUILT
             self.pid = pid
 
-        def may_write(self, path: str) -> WriteAccess:
+        def can_write(self, path: str) -> WriteAccess:
             checked.append((self.pid, path))
             return access
 
-    monkeypatch.setattr(processes, "WriteAccessChecker", FakeChecker)
+    monkeypatch.setattr(processes, "PathRights", FakeRights)
     machine.tables[7] = BUILT
     machine.start(30, 10, "opencode", env={"HOME": "/home/dev"}).kernel = SANDBOXED
     machine.start(31, 10, "opencode", env={"HOME": "/home/dev"})

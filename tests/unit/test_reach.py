@@ -17,12 +17,13 @@ from agentdash.agents.codex.policy_formats import from_sandbox_policy
 from agentdash.cli import fleet_access
 from agentdash.cli.fleet_access import FleetView
 from agentdash.cli.reach import reach as reach_command
-from agentdash.collect.processes.linux import _translated
+from agentdash.collect.processes.linux import aliases
 from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.processes.reach import reach_of, reach_targets
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.state_paths import Mount
 from agentdash.model.states import Group, State
 from agentdash.model.worker import Agent, Assessment, Sandbox, Snapshot, Worker
 from agentdash.report.elements import ViaReport
@@ -80,9 +81,9 @@ def test_of_others_and_the_gone_nothing_is_known() -> None:
     ],
 )
 def test_place_is_found_under_other_mounts(path: str, found: list[str]) -> None:
-    own = [("8:1", "/", "/"), ("8:2", "/", "/data")]
-    inside = [("8:1", "/", "/"), ("8:1", "/home/me/.ssh", "/mnt/keys"), ("0:9", "/", "/tmp")]
-    assert _translated(path, own, inside) == found
+    own = [Mount(1, 0, "/", device="8:1"), Mount(2, 1, "/data", device="8:2")]
+    keys = Mount(2, 1, "/mnt/keys", root="/home/me/.ssh", device="8:1")
+    assert aliases(path, own, [own[0], keys, Mount(3, 1, "/tmp", device="0:9")]) == found
 
 
 def policy(kind: str, **more: object) -> Policy:

@@ -23,7 +23,7 @@ from agentdash.replay.family import Family, find_family
 from agentdash.replay.library.library import Library
 from agentdash.replay.player import Player
 from agentdash.replay.streams import family_stream
-from agentdash.report.audit import audit, find_rollouts
+from agentdash.report.audit import audit
 from agentdash.report.timeline_builder import build_report
 from tests.unit.rollout_files import (
     BORN,
@@ -67,7 +67,6 @@ def of_worker(worker: Worker) -> Reading:
 
 
 def checked(home: CodexHome) -> dict[str, Reading]:
-    found = find_rollouts(home, ())
     return {
         thread.id: Reading(
             thread.state,
@@ -75,7 +74,7 @@ def checked(home: CodexHome) -> dict[str, Reading]:
             frozenset(str(finding.kind) for finding in thread.findings),
             frozenset((each.target, each.count, not each.got_past) for each in thread.denials),
         )
-        for thread in audit(found.paths, unreadable=found.unreadable).threads
+        for thread in audit(home.rollouts()).threads
     }
 
 

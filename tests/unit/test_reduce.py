@@ -75,10 +75,6 @@ def test_unchanged_mappings_are_shared() -> None:
     assert changed == ["panes"]
 
 
-def test_events_are_encoded_and_decoded() -> None:
-    assert [e.decode(e.encode(event)) for event in STORY] == STORY
-
-
 def test_thread_is_bounded() -> None:
     many = [x for i in range(500) for x in (called(f"c{i}"), ended(f"c{i}"))]
     thread = fleet(begun(), many).threads[T]
@@ -100,16 +96,6 @@ def test_reset_file_is_read_again() -> None:
     seen = e.FileSeen(thread=T, at=100, path="/x", size=9, modified=100)
     again = fleet(seen, begun(), called(), e.FileReset(thread=T, at=110), begun(at=111))
     assert again.threads[T] == fleet(seen, begun(at=111)).threads[T]
-
-
-def test_deleted_file_removes_its_thread() -> None:
-    assert fleet(begun(), e.FileGone(thread=T, at=110)).threads == {}
-
-
-def test_skipped_lines_are_counted_by_reason() -> None:
-    skipped = [e.LineSkipped(thread=T, at=100, what="unknown", detail="world_state2") for _ in range(3)]
-    torn = e.LineSkipped(thread=T, at=100, what="malformed", detail="unexpected end")
-    assert fleet(begun(), skipped, torn).threads[T].skipped == (("unknown world_state2", 3), ("malformed", 1))
 
 
 def test_reasons_of_skipped_lines_are_bounded() -> None:
@@ -138,15 +124,6 @@ def test_background_command_ends_a_second_time() -> None:
     assert (call.outcome, call.exit_code, call.ended_at) == ("ended", 3, 150.0)
 
 
-def test_title_time_changes_with_the_title() -> None:
-    story = fleet(
-        pane(title="a"),
-        e.PaneSeen(at=95.0, pane=pane(title="a").pane),
-        e.PaneSeen(at=99.0, pane=pane(title="b").pane),
-    )
-    assert story.panes[PANE].titled_at == 99.0
-
-
 # ---------------------------------------------------------------- the policy in force
 
 
@@ -166,11 +143,6 @@ def test_policy_in_force_is_the_newest_before() -> None:
     second = e.PolicySet(thread=T, at=300.0, line=9, policy=FULL, origin="turn_context")
     thread = fleet(with_policy(at=200.0), second).threads[T]
     assert [thread.policy_at(at) for at in (250.0, 300.0, 400.0)] == [WORKSPACE, FULL, FULL]
-
-
-def test_policy_of_a_thread_that_states_none() -> None:
-    thread = fleet(begun()[0]).threads[T]
-    assert (thread.policy_index_at(500.0), thread.policy_at(500.0)) == (-1, None)
 
 
 def test_observation_before_the_first_policy_is_not_compared_with_it() -> None:

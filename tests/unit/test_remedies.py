@@ -404,4 +404,4 @@ def test_only_lists_that_exist_are_named(name: str) -> None:
     denial = Denial(what="filesystem", operation="write", certainty="likely", quote="EROFS", nested=name)
     remedy = remedy_for(denial, WORKSPACE, PathFacts())
     assert (remedy is not None) == (name in state_paths())
-    assert remedy is None or f"`agentdash check --worker {name}`" in remedy.text
+    assert remedy is None or f"`agentdash preflight --worker {name}`" in remedy.text

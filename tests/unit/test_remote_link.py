@@ -140,14 +140,6 @@ async def test_heartbeats_tell_what_has_grown(fake: FakeHost) -> None:
         assert set(link.host.workers) == {"a"}
 
 
-async def test_a_host_whose_ssh_session_is_another_connection_has_no_address(fake: FakeHost) -> None:
-    session = "10.0.0.1 53122 10.0.0.9 22"  # as a host behind NAT or a jump host states it
-    fake.lines.write_bytes(document(change="alive", at=iso(CLOCK.now()), ssh_connection=session))
-    async with linked(fake) as (link, _):
-        await until(lambda: is_connected(link))
-        assert link.host.link.address is None
-
-
 async def test_nothing_is_shown_before_the_host_has_stated_all(fake: FakeHost) -> None:
     fake.lines.write_bytes(worker("a"))
     async with linked(fake) as (link, shown):

@@ -134,13 +134,11 @@ def test_parents_and_children_refer_to_each_other(version: str, scenario: str) -
     families = [events_of(path) for path in files(version, scenario)]
     started = [only(e.ThreadStarted, events)[0] for events in families]
     (root,) = [thread for thread in started if thread.parent is None]
-    children = {thread.thread: thread.nickname for thread in started if thread.parent == root.thread}
+    children = {thread.thread for thread in started if thread.parent == root.thread}
     assert len(children) == 2
     assert {thread.source for thread in started if thread.parent} == {"subagent"}
     spawned = [event for events in families for event in only(e.ChildSpawned, events)]
-    assert {(event.thread, event.child, event.nickname) for event in spawned} == {
-        (root.thread, *child) for child in children.items()
-    }
+    assert {(event.thread, event.child) for event in spawned} == {(root.thread, each) for each in children}
     kinds = Counter(call.kind for call in only(e.CallStarted, families[started.index(root)]))
     assert kinds == {"command": 1, "spawn": 2, "wait": 1}
     assert not any(thread.helper for thread in started)

@@ -325,19 +325,13 @@ def test_settings_of_another_thread_are_ignored() -> None:
         "permission_profile": {"type": "disabled"},
         "cwd": "/p",
         "model": "m",
-        "reasoning_effort": "low",
     }
     own, other = (
         event("thread_settings_applied", thread_id=thread, thread_settings=settings)
         for thread in (THREAD, PARENT)
     )
     (found,) = only(e.PolicySet, read(own, other))
-    assert (found.origin, found.cwd, found.model, found.effort) == (
-        "thread_settings_applied",
-        "/p",
-        "m",
-        "low",
-    )
+    assert (found.origin, found.cwd, found.model) == ("thread_settings_applied", "/p", "m")
     assert found.policy is not None
     assert found.policy.filesystem is Filesystem.UNRESTRICTED
 

@@ -73,6 +73,7 @@ class AppServer:
         self.threads: dict[str, dict[str, Any]] = {}
         self.frames: list[dict[str, Any]] = []
         self.user_agent = "codex-tui/0.169.0 (Debian 12.0.0; x86_64) xterm (codex-tui; 0.169.0)"
+        self.codex_home: str | None = str(home)
         self.greeting: str | bytes | None = None
         """Sent before anything else."""
         self.silent: set[str] = set()
@@ -144,7 +145,7 @@ class AppServer:
             return None
         match frame["method"]:
             case "initialize":
-                return {"result": {"userAgent": self.user_agent}}
+                return {"result": {"userAgent": self.user_agent, "codexHome": self.codex_home}}
             case "thread/loaded/list":
                 return {"result": {"data": list(self.threads), "nextCursor": None}}
             case "thread/read" if found := self.threads.get(frame["params"]["threadId"]):
@@ -442,24 +443,37 @@ async def test_never_the_first_client_to_initialize(server: AppServer, tmp_path:
     assert await feed.poll(0.0, timeout=10) == [source("connected", ok=True)]
 
 
+RENAMES = "not used: this Codex names its clients to the model provider"
+
+
 @pytest.mark.parametrize(
-    "user_agent",
-    ["codex-tui/0.175.0 (x) xterm (codex_app_server_daemon; 0.1.0)", "codex_app_server_daemon/0.175.0"],
+    ("user_agent", "home", "reason"),
+    [
+        ("codex-tui/0.175.0 (x) xterm (codex_app_server_daemon; 0.1.0)", None, RENAMES),
+        ("codex_app_server_daemon/0.175.0", None, RENAMES),
+        ("codex-tui/0.169.0", "/", "not used: the app-server works in another Codex home, /"),
+    ],
 )
-async def test_server_that_names_its_clients_is_left_alone(
-    user_agent: str, server: AppServer, tmp_path: Path, clock: Clock
+async def test_server_that_is_refused_is_left_alone(
+    user_agent: str, home: str | None, reason: str, server: AppServer, tmp_path: Path, clock: Clock
 ) -> None:
-    """A version that does not exempt the name: nothing is asked of it, and it is never connected to again."""
-    server.user_agent, server.threads = user_agent, {MAIN: thread(MAIN, IDLE)}
+    """It does not exempt the name, or is of another home: nothing is asked of it, nor is it tried again."""
+    server.user_agent, server.codex_home = user_agent, home
+    server.threads = {MAIN: thread(MAIN, IDLE)}
     feed = feed_of(tmp_path, clock)
     async with running(feed) as recorder:
-        await recorder.expect(
-            source("not used: this Codex names its clients to the model provider", ok=False)
-        )
+        await recorder.expect(source(reason, ok=False))
         await server.wait_for(lambda: not server.listening)
         for _ in range(3):
             assert len(await feed.poll(1.0)) == 1
     assert (server.methods(), server.connections) == (["initialize"], 1)
+
+
+async def test_home_by_another_path(server: AppServer, tmp_path: Path, clock: Clock) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    server.codex_home = str(link)
+    assert await feed_of(tmp_path, clock).poll(0.0, timeout=10) == [source("connected", ok=True)]
 
 
 async def test_file_instead_of_the_socket_is_a_problem(tmp_path: Path, clock: Clock) -> None:

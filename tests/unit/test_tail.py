@@ -23,10 +23,8 @@ from agentdash.collect.tail.follower import (
     FileGrown,
     FileMoved,
     FileUnreadable,
-    FileVanished,
-    LogFollower,
 )
-from tests.unit.replayed import Replayed, complete_lines
+from tests.unit.replayed import Replayed, complete_lines, log_follower
 
 KIB = 1 << 10
 
@@ -50,7 +48,7 @@ def packed(text: bytes) -> bytes:
 
 
 def test_partial_line_waits_for_its_newline(tmp_path: Path) -> None:
-    follower = LogFollower([tmp_path])
+    follower = log_follower([tmp_path])
     path = write(tmp_path / "2026" / "11" / "a.jsonl", b'{"n":1}\n\xff\xfe torn')
     (first,) = follower.sweep()
     assert first == FileGrown(path, (b'{"n":1}',), 1, 15, path.stat().st_mtime)
@@ -67,7 +65,7 @@ def test_partial_line_waits_for_its_newline(tmp_path: Path) -> None:
 
 def test_large_file_in_bounded_batches(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"".join(b"%d\n" % n * 50 for n in range(4_000)))
-    follower = LogFollower([tmp_path], batch=8 * KIB)
+    follower = log_follower([tmp_path], batch=8 * KIB)
     replayed = Replayed()
     changes = replayed.apply(follower.sweep())
     assert len(changes) > 10
@@ -79,14 +77,17 @@ def test_newest_files_first(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{n}.jsonl", b"%d\n" % n) for n in range(4)]
     for age, path in enumerate(paths):
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
-    assert [c.path for c in LogFollower([tmp_path]).sweep() if isinstance(c, FileGrown)] == paths
+    assert [c.path for c in log_follower([tmp_path]).sweep() if isinstance(c, FileGrown)] == paths
     assert [
-        c.path for c in LogFollower([tmp_path], newest=1, since=999_998.0).sweep() if isinstance(c, FileGrown)
+        c.path
+        for c in log_follower([tmp_path], newest=1, since=999_998.0).sweep()
+        if isinstance(c, FileGrown)
     ] == paths[:3]
-    follower = LogFollower([tmp_path], newest=1)
+    follower = log_follower([tmp_path], newest=1)
     assert [c.path for c in follower.sweep() if isinstance(c, FileGrown)] == paths[:1]
     paths[2].unlink()
-    moved = paths[3].rename(tmp_path / "moved.jsonl")
+    (tmp_path / "archived").mkdir()
+    moved = paths[3].rename(tmp_path / "archived" / "3.jsonl")
     assert list(follower.sweep()) == []  # nothing was emitted of these
     append(moved, b"news\n")
     (late,) = follower.sweep()
@@ -96,7 +97,7 @@ def test_newest_files_first(tmp_path: Path) -> None:
 
 def test_oversized_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"one\n" + b"x" * 5_000 + b"\nthree\n" + b"y" * 5_000)
-    follower = LogFollower([tmp_path], max_line=100, batch=1_000)
+    follower = log_follower([tmp_path], max_line=100, batch=1_000)
     assert [
         (c.first, c.lines, c.oversized)
         for c in follower.sweep()
@@ -115,7 +116,7 @@ def test_oversized_lines_are_skipped_and_counted(tmp_path: Path) -> None:
 
 def test_large_file_is_skimmed_and_filled(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"".join(b"%06d %s\n" % (n, b"." * 92) for n in range(10_000)))
-    follower, replayed = LogFollower([tmp_path], skim_above=500 * KIB), Replayed()
+    follower, replayed = log_follower([tmp_path], skim_above=500 * KIB), Replayed()
     head, end = replayed.apply(follower.sweep())
     assert isinstance(head, FileGrown)
     assert isinstance(end, FileGrown)
@@ -127,14 +128,14 @@ def test_large_file_is_skimmed_and_filled(tmp_path: Path) -> None:
     (live,) = replayed.apply(follower.sweep())
     assert isinstance(live, FileGrown)
     assert (live.lines, live.first, live.skimmed) == ((b"live",), 0, True)
-    whole = replayed.apply(follower.fill(path))
+    whole = replayed.apply(follower.fill(path.name))
     assert isinstance(whole[0], FileGrown)
     assert whole[0].reset
     assert replayed.files[path] == complete_lines(path)
     append(path, b"more\n")
     replayed.apply(follower.sweep())
     assert replayed.files[path] == complete_lines(path)
-    assert list(follower.fill(path)) == []
+    assert list(follower.fill(path.name)) == []
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_skim_reads_one_whole_line_at_each_end(
     tmp_path: Path, begin: bytes, end: bytes, first: int, last: bytes
 ) -> None:
     write(tmp_path / "a.jsonl", begin + b"middle\n" * 40_000 + end)
-    head, tail = [c for c in LogFollower([tmp_path], skim_above=0).sweep() if isinstance(c, FileGrown)]
+    head, tail = [c for c in log_follower([tmp_path], skim_above=0).sweep() if isinstance(c, FileGrown)]
     assert len(head.lines[0]) == first
     assert tail.lines[-1] == last
     assert tail.first == 0
@@ -158,7 +159,7 @@ def test_skim_reads_one_whole_line_at_each_end(
 
 def test_skim_into_oversized_line(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"first\n" + b"middle\n" * 40_000 + b"x" * 400 * KIB)
-    follower = LogFollower([tmp_path], skim_above=0, max_line=100 * KIB)
+    follower = log_follower([tmp_path], skim_above=0, max_line=100 * KIB)
     assert [c.lines[0] for c in follower.sweep() if isinstance(c, FileGrown)] == [b"first"]
     append(path, b"x\nafter\n")
     (then,) = [c for c in follower.sweep() if isinstance(c, FileGrown)]
@@ -167,14 +168,32 @@ def test_skim_into_oversized_line(tmp_path: Path) -> None:
 
 def test_fill_while_file_grows(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"".join(b"%06d\n" % n for n in range(60_000)))
-    follower, replayed = LogFollower([tmp_path], skim_above=0, batch=32 * KIB), Replayed()
+    follower, replayed = log_follower([tmp_path], skim_above=0, batch=32 * KIB), Replayed()
     replayed.apply(follower.sweep())
-    filling = follower.fill(path)
+    filling = follower.fill(path.name)
     replayed.apply([next(filling)])
     append(path, b"meanwhile\n")
-    replayed.apply(follower.sweep())  # continues what the fill has left
+    assert list(follower.sweep()) == []  # the fill comes first
+    replayed.apply(filling)
+    replayed.apply(follower.sweep())
     assert replayed.files[path] == complete_lines(path)
-    assert replayed.apply(filling) == []
+
+
+async def test_skimmed_files_are_read_whole_while_following(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower_module, "_FILL_AFTER_S", 0.0)
+    monkeypatch.setattr(follower_module, "_MAX_PORTION_S", 0.0)
+    paths = [
+        write(tmp_path / f"{name}.jsonl", b"".join(b"%06d\n" % n for n in range(60_000))) for name in "ab"
+    ]
+    follower, replayed = log_follower([tmp_path], skim_above=0, batch=32 * KIB), Replayed()
+    live = write(tmp_path / "live.jsonl", b"")
+    async with aclosing(follower.follow()) as changes:
+        while any(replayed.files.get(path) != complete_lines(path) for path in paths):
+            append(live, b"line\n")
+            replayed.apply(await anext(changes))
+        await apply_until(replayed, changes, live, b"line")
 
 
 # ---------------------------------------------------------------- truncated, replaced, moved, compressed
@@ -182,7 +201,7 @@ def test_fill_while_file_grows(tmp_path: Path) -> None:
 
 def test_truncated_or_replaced_file_is_reset(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"one\ntwo\nthree\n")
-    follower, replayed = LogFollower([tmp_path]), Replayed()
+    follower, replayed = log_follower([tmp_path]), Replayed()
     replayed.apply(follower.sweep())
     os.truncate(path, 4)
     (shrunk,) = replayed.apply(follower.sweep())
@@ -207,7 +226,7 @@ def test_renamed_file_continues(tmp_path: Path) -> None:
     live, archive = tmp_path / "sessions", tmp_path / "archived"
     path = write(live / "2026" / "a.jsonl", b"one\nhal")
     archive.mkdir()
-    follower, replayed = LogFollower([live, archive]), Replayed()
+    follower, replayed = log_follower([live, archive]), Replayed()
     replayed.apply(follower.sweep())
     moved = path.rename(archive / "a.jsonl")
     append(moved, b"f\n")
@@ -215,33 +234,26 @@ def test_renamed_file_continues(tmp_path: Path) -> None:
     assert changes[0] == FileMoved(path, moved)
     assert isinstance(changes[1], FileGrown)
     assert (changes[1].path, changes[1].lines, changes[1].reset) == (moved, (b"half",), False)
-    write(path, b"one\n")  # a new file where the old one was
-    moved.rename(archive / "b.jsonl")
+    copy = write(path, b"one\n")
     replayed.apply(follower.sweep())
-    assert {p.name: lines for p, lines in replayed.files.items()} == {
-        "a.jsonl": [b"one"],
-        "b.jsonl": [b"one", b"half"],
-    }
+    assert replayed.files == {copy: [b"one"]}  # it has changed last
 
 
-def test_reused_inode_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "a.jsonl", b"one\n")
-    follower, replayed = LogFollower([tmp_path]), Replayed()
+def test_log_that_is_another_file_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "one" / "a.jsonl", b"one\n")
+    follower, replayed = log_follower([tmp_path]), Replayed()
     replayed.apply(follower.sweep())
-    path.unlink()
-    new = write(tmp_path / "b.jsonl", b"two\nlines\n")
     # as on file systems that reuse inodes at once
-    monkeypatch.setattr(follower_module, "file_identity", lambda stat: (0, 0))
     monkeypatch.setattr(log_module, "file_identity", lambda stat: (0, 0))
-    for log in follower._logs.values():
-        log._id = (0, 0)
-    assert [type(c) for c in replayed.apply(follower.sweep())] == [FileVanished, FileGrown]
+    path.unlink()
+    new = write(tmp_path / "two" / "a.jsonl", b"two\nlines\n")
+    assert [type(c) for c in replayed.apply(follower.sweep())] == [FileMoved, FileGrown]
     assert replayed.files == {new: [b"two", b"lines"]}
 
 
 def test_compressed_and_plain_file_are_one_log(tmp_path: Path) -> None:
     plain = write(tmp_path / "a.jsonl", b"one\ntwo\n")
-    follower, replayed = LogFollower([tmp_path], batch=5), Replayed()
+    follower, replayed = log_follower([tmp_path], batch=5), Replayed()
     replayed.apply(follower.sweep())
     small = write(tmp_path / "a.jsonl.zst", packed(b"one\n") + packed(b"two\n"))
     assert list(follower.sweep()) == []  # the plain one is read
@@ -265,7 +277,7 @@ def test_compressed_and_plain_file_are_one_log(tmp_path: Path) -> None:
 )
 def test_damaged_compressed_file_is_reported_once(tmp_path: Path, text: bytes) -> None:
     path = write(tmp_path / "a.jsonl.zst", text)
-    follower, replayed = LogFollower([tmp_path]), Replayed()
+    follower, replayed = log_follower([tmp_path]), Replayed()
     replayed.apply(follower.sweep())
     assert path in replayed.failures
     assert list(follower.sweep()) == []
@@ -276,7 +288,7 @@ def test_damaged_compressed_file_is_reported_once(tmp_path: Path, text: bytes) -
 
 def test_abandoned_sweep_loses_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl.zst", packed(b"".join(b"%d\n" % n for n in range(5_000))))
-    follower, replayed = LogFollower([tmp_path], batch=1_000), Replayed()
+    follower, replayed = log_follower([tmp_path], batch=1_000), Replayed()
     changes = follower.sweep()
     replayed.apply([next(changes)])
     changes.close()
@@ -288,7 +300,7 @@ def test_unreadable_file_is_reported_once_and_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "a.jsonl", b"one\n")
-    follower = LogFollower([tmp_path])
+    follower = log_follower([tmp_path])
 
     def refuse(*args: object, **kwargs: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -314,7 +326,7 @@ def test_only_logs_are_read(tmp_path: Path) -> None:
     (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
     path = write(tmp_path / "a.jsonl", b"one\n")
     assert [
-        c.path for c in LogFollower([tmp_path, tmp_path / "missing"]).sweep() if isinstance(c, FileGrown)
+        c.path for c in log_follower([tmp_path, tmp_path / "missing"]).sweep() if isinstance(c, FileGrown)
     ] == [path]
 
 
@@ -324,7 +336,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 8, hard))
     try:
-        assert len(list(LogFollower([tmp_path]).sweep())) == 50
+        assert len(list(log_follower([tmp_path]).sweep())) == 50
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -363,7 +375,7 @@ def file_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 async def test_follow_create_grow_replace_move_delete(tmp_path: Path, file_events: str) -> None:
     root = tmp_path / "home" / "sessions"
-    follower, replayed = LogFollower([root]), Replayed()
+    follower, replayed = log_follower([root]), Replayed()
     async with aclosing(follower.follow()) as changes:
         first = asyncio.ensure_future(anext(changes))
         await asyncio.sleep(0)  # the directory is not there yet
@@ -393,7 +405,7 @@ async def test_follow_create_grow_replace_move_delete(tmp_path: Path, file_event
 async def test_recreated_root_is_watched(tmp_path: Path) -> None:
     root = tmp_path / "sessions"
     old = write(root / "a.jsonl", b"old\n")
-    follower, replayed = LogFollower([root]), Replayed()
+    follower, replayed = log_follower([root]), Replayed()
     async with aclosing(follower.follow()) as changes:
         await apply_until(replayed, changes, old, b"old")
         old.unlink()
@@ -416,7 +428,7 @@ async def test_following_yields_to_other_tasks(tmp_path: Path) -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    follower, replayed = LogFollower([tmp_path]), Replayed()
+    follower, replayed = log_follower([tmp_path]), Replayed()
     task = asyncio.create_task(other())
     async with aclosing(follower.follow()) as changes:
         async for portion in changes:
@@ -449,7 +461,7 @@ async def test_events_alone_are_enough_on_a_local_file_system(
     rng = random.Random(13)
     root = tmp_path / "sessions"
     root.mkdir()
-    follower, replayed = LogFollower([root]), Replayed()
+    follower, replayed = log_follower([root]), Replayed()
 
     def change() -> None:
         files, folders = list(root.rglob("*.jsonl")), [root, *(p for p in root.rglob("*") if p.is_dir())]
@@ -460,7 +472,7 @@ async def test_events_alone_are_enough_on_a_local_file_system(
             case "grow" if files:
                 append(rng.choice(files), b"%d\n" % rng.randrange(100))
             case "folder" if len(folders) < 12:
-                write(folder / f"{rng.random()}" / "deep" / "a.jsonl", b"deep\n")
+                write(folder / f"{rng.random()}" / "deep" / f"{rng.random()}.jsonl", b"deep\n")
             case "move" if files:
                 rng.choice(files).rename(folder / f"{rng.random()}.jsonl")
             case "move folder" if folder != root:
@@ -488,8 +500,7 @@ def test_recent_files_are_bounded_by_count_and_size(tmp_path: Path) -> None:
     for number, log in enumerate(logs):
         log.write_bytes(b"x" * (size - 1) + b"\n")
         os.utime(log, (1e6 + number % 7,) * 2)
-    open_log = str(logs[3])
-    follower = LogFollower([tmp_path], newest=5, since=1.0, is_open=lambda path: path == open_log)
+    follower = log_follower([tmp_path], newest=5, since=1.0, is_open=logs[3].name.__eq__)
     read = {change.path.name for change in follower.sweep() if isinstance(change, FileGrown)}
     newest = sorted((log.name for log in logs if log.name in read), reverse=True)
     assert newest[:100] == [log.name for log in logs[:-101:-1]]
@@ -500,14 +511,14 @@ def test_recent_files_are_bounded_by_count_and_size(tmp_path: Path) -> None:
         file.write(b"y\n")
     grown = [change for change in follower.sweep() if isinstance(change, FileGrown)]
     assert [change.path for change in grown] == [logs[10]]
-    assert str(logs[10]) not in follower.unread_recent
+    assert logs[10].name not in follower.unread_recent
 
 
 def test_recent_files_are_bounded_by_their_bytes(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"rollout-{number:04}.jsonl").write_bytes((b"x" * 999 + b"\n") * 300)
-    follower = LogFollower([tmp_path], newest=0, since=1.0)
+    follower = log_follower([tmp_path], newest=0, since=1.0)
     read = [change.path.name for change in follower.sweep() if isinstance(change, FileGrown)]
     assert sorted(set(read)) == [f"rollout-{number:04}.jsonl" for number in range(14, 20)]
-    everything = LogFollower([tmp_path], newest=None, since=1.0)
+    everything = log_follower([tmp_path], newest=None, since=1.0)
     assert len({c.path for c in everything.sweep() if isinstance(c, FileGrown)}) == 20

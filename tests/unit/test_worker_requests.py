@@ -11,7 +11,6 @@ import pytest
 
 from agentdash.agents.registry import adapters
 from agentdash.agents.settings_files import without_comments
-from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.process import Process, ProcessKey
 from agentdash.model.requested import Requested, RequestField
@@ -214,44 +213,10 @@ def test_approval_modes(place: Place) -> None:
     assert place.read("gemini", "-y").policy.approval == "yolo"
 
 
-# ---------------------------------------------------------------- OpenCode
-
-
-def test_opencode_rules_are_merged_and_stand_for_no_sandbox(place: Place) -> None:
-    place.write(".config/opencode/opencode.json", {"permission": {"bash": "ask", "edit": "deny"}})
-    place.write("ws/.git/HEAD", "")
-    place.write(
-        "ws/opencode.jsonc", '{ // c\n"permission":{"bash":{"git *":"allow","*":"deny"},"webfetch":"ask",}}'
-    )
-    place.write("ws/.opencode/opencode.json", {"permission": {"edit": "ask"}})
-    found = place.read("opencode")
-    assert found.policy.approval == "bash by 2 patterns, edit ask, webfetch ask"
-    assert (found.policy.filesystem, found.origins[0].text) == (
-        Filesystem.UNRESTRICTED,
-        "OpenCode has no sandbox: permissions are questions, no walls",
-    )
-    assert [origin.where for origin in found.origins[1:]] == [
-        "/home/dev/ws/.opencode/opencode.json:1",
-        "/home/dev/ws/opencode.jsonc:2",
-        "/home/dev/.config/opencode/opencode.json:1",
-    ]
-    env = {"OPENCODE_PERMISSION": '{"bash":"allow"}', "OPENCODE_CONFIG_CONTENT": '{"permission":"deny"}'}
-    assert place.read("opencode", "--auto", env=env).policy.approval == (
-        "--auto, * deny, bash allow, edit ask, webfetch ask"
-    )
-
-
-def test_opencode_with_a_broken_file_states_no_rules(place: Place) -> None:
-    place.write(".config/opencode/opencode.json", "{")
-    found = place.read("opencode")
-    assert (found.policy.approval, found.origin(RequestField.APPROVAL)) == (None, None)
-
-
-def test_configuration_in_a_variable_keeps_its_rules_and_no_token() -> None:
-    content = '{"provider":{"x":{"options":{"apiKey":"hunter2hunter2"}}},"permission":{"bash":"ask"}}'
-    kept = filter_environment([("OPENCODE_CONFIG_CONTENT", content)])
-    assert kept == {"OPENCODE_CONFIG_CONTENT": '{"permission":{"bash":"ask"}}'}
-    assert "hunter2" not in str(filter_environment([("OPENCODE_CONFIG_CONTENT", "hunter2{")]))
+def test_opencode_asks_for_no_sandbox(place: Place) -> None:
+    found = place.read("opencode", "--auto")
+    assert (found.policy.filesystem, found.policy.network) == (Filesystem.UNRESTRICTED, Network.ON)
+    assert (found.policy.approval, place.read("opencode").policy.approval) == ("--auto", None)
 
 
 def test_comments_become_blanks_and_texts_stay() -> None:

@@ -80,7 +80,6 @@ class TurnSettings(NamedTuple):
     policy: Policy | None = None
     cwd: str | None = None
     model: str | None = None
-    effort: str | None = None
     tier: str | None = None
     """`service_tier`."""
 
@@ -91,7 +90,6 @@ def turn_settings(payload: Mapping[str, Any]) -> TurnSettings:
         policy=from_turn(payload),
         cwd=_text(payload.get("cwd")) or None,
         model=_text(payload.get("model")) or None,
-        effort=_text(payload.get("effort") or payload.get("reasoning_effort")) or None,
         tier=_text(payload.get("service_tier")) or None,
     )
 

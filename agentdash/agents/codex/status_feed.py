@@ -80,6 +80,7 @@ class StatusFeed:
     name = "codex feed"
 
     def __init__(self, home: Path, clock: Clock, *, program: re.Pattern[str] = _PROGRAM) -> None:
+        self._home = home
         self._path = home / _SOCKET
         self._locks = home / _LOCKS
         self._clock = clock
@@ -89,8 +90,8 @@ class StatusFeed:
         self._state = ServerState()
         self._dead: tuple[int, int] | None = None
         """The socket that a killed app-server left behind."""
-        self._refused: tuple[int, int] | None = None
-        """The socket of an app-server whose requests a connection has changed."""
+        self._refused: dict[tuple[int, int], RefusedError] = {}
+        """The last socket of an app-server that was refused, and why."""
 
     @property
     def connected(self) -> bool:
@@ -193,7 +194,7 @@ class StatusFeed:
                     compression=None,
                 )
                 async with connecting as socket:
-                    connection = AppServerConnection(socket, state, now)
+                    connection = AppServerConnection(socket, self._home, state, now)
                     try:
                         await connection.initialize()
                         yield connection
@@ -201,8 +202,8 @@ class StatusFeed:
                         await socket.close()  # with a close frame, also when cancelled
         except UnprovenError as error:
             raise PermissionError(f"not used: the control socket {error}") from error
-        except RenamedError:
-            self._refused = identity
+        except RefusedError as error:
+            self._refused = {identity: error}
             raise
         except (ConnectionRefusedError, FileNotFoundError) as error:
             self._dead = identity
@@ -223,8 +224,8 @@ class StatusFeed:
         identity = (status.st_ino, status.st_mtime_ns)
         if identity == self._dead or not self._is_loaded_since(status.st_mtime):
             raise _AbsentError
-        if identity == self._refused:
-            raise RenamedError
+        if identity in self._refused:
+            raise self._refused[identity]
         return identity
 
     def _is_loaded_since(self, created: float) -> bool:
@@ -323,11 +324,9 @@ class _Status(msgspec.Struct, rename="camel"):
     active_flags: tuple[_Flag, ...] = ()
 
 
-class RenamedError(ConnectionError):
-    """A version of Codex that does not exempt this client's name: its requests have changed."""
-
-    def __init__(self) -> None:
-        super().__init__("not used: this Codex names its clients to the model provider")
+class RefusedError(ConnectionError):
+    """An app-server that is not used, since a connection changes its requests, or since it is of another
+    home: what it states of threads is not about those of this home. The message is the reason, one line."""
 
 
 class _Introduction(msgspec.Struct, rename="camel"):
@@ -335,6 +334,8 @@ class _Introduction(msgspec.Struct, rename="camel"):
 
     user_agent: str = ""
     """What the server sends to its model provider from now on."""
+    codex_home: str | None = None
+    """The home that the server works in."""
 
 
 class _ThreadRef(msgspec.Struct, rename="camel"):
@@ -393,12 +394,16 @@ class AppServerConnection:
     """One connection to an app-server.
 
     Args:
+        home: the Codex home that the server is expected to work in.
         state: what is kept between connections; updated.
         now: returns the time of messages without one, unix seconds.
     """
 
-    def __init__(self, socket: ClientConnection, state: ServerState, now: Callable[[], float]) -> None:
+    def __init__(
+        self, socket: ClientConnection, home: Path, state: ServerState, now: Callable[[], float]
+    ) -> None:
         self._socket = socket
+        self._home = home
         self._state = state
         self._now = now
         self._initialized = False
@@ -428,7 +433,7 @@ class AppServerConnection:
 
         Raises:
             TimeoutError: no response.
-            RenamedError: the server names this client to its model provider.
+            RefusedError: the server names this client to its model provider, or works in another home.
         """
         info = {"name": CLIENT_NAME, "title": "agentdash", "version": __version__}
         client: dict[str, object] = {"clientInfo": info}
@@ -467,8 +472,7 @@ class AppServerConnection:
     async def _on_response(self, message: _Message, at: float) -> list[StatusPushed]:
         about = self._pending.pop(message.id, _INITIALIZE) if isinstance(message.id, int) else _INITIALIZE
         if about == _INITIALIZE:
-            if CLIENT_NAME in _decode(message.result, _Introduction).user_agent:
-                raise RenamedError
+            self._check(_decode(message.result, _Introduction))
             return []
         if about == _LIST_LOADED:
             return await self._on_loaded(_decode(message.result, _LoadedThreads).data)
@@ -477,6 +481,13 @@ class AppServerConnection:
             return self._add_thread(_decode(message.result, _ThreadResult).thread, at, pushed)
         except msgspec.MsgspecError:  # an error: the thread has been unloaded meanwhile
             return [] if pushed is None else self._changed(pushed)
+
+    def _check(self, server: _Introduction) -> None:
+        if CLIENT_NAME in server.user_agent:
+            raise RefusedError("not used: this Codex names its clients to the model provider")
+        if server.codex_home is not None and not _is_same(self._home, server.codex_home):
+            other = clean_line(server.codex_home, 120)
+            raise RefusedError(f"not used: the app-server works in another Codex home, {other}")
 
     async def _on_loaded(self, threads: Sequence[str]) -> list[StatusPushed]:
         """Return the threads unloaded since the last connection; read the others."""
@@ -544,6 +555,13 @@ class AppServerConnection:
         message = {"id": number, "method": method, "params": params}
         content = {key: value for key, value in message.items() if value is not None}
         await self._socket.send(msgspec.json.encode(content).decode())
+
+
+def _is_same(home: Path, other: str) -> bool:
+    try:
+        return str(home) == other or home.samefile(other)
+    except (OSError, ValueError):
+        return False
 
 
 def _decode(raw: msgspec.Raw, kind: type[_T]) -> _T:

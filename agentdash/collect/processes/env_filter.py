@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
-
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import MASK, is_secret_name, mask_secrets
 from agentdash.model.state_paths import DEFAULTS
@@ -27,14 +25,11 @@ _KEPT_NAMES: Final = frozenset(
         *("SANDBOX", "GEMINI_SANDBOX", "QWEN_SANDBOX", "GEMINI_CLI", "QWEN_CODE"),
         *("GEMINI_CLI_HOME", "GEMINI_CLI_SYSTEM_SETTINGS_PATH"),
         *("QWEN_HOME", "QWEN_RUNTIME_DIR", "QWEN_CODE_SYSTEM_SETTINGS_PATH"),
-        *("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "OPENCODE_PERMISSION"),
         *("CODEX_INTERNAL_ORIGINATOR_OVERRIDE", "CODEX_MANAGED_BY_NPM", "CODEX_MANAGED_PACKAGE_ROOT"),
     )
 )
 """An allow-list: other variables, also ones that begin with `CODEX_` or `CLAUDE_`, may hold anything
 (`CLAUDE_CODE_MESSAGING_TOKEN`)."""
-_KEPT_KEYS: Final = {"OPENCODE_CONFIG_CONTENT": "permission"}
-"""The one key that is kept of a variable that holds a whole configuration (JSON)."""
 _SEPARATOR: Final = "\x1f"
 """White space to patterns, and in no sanitized argument."""
 _MAX_LINE_CHARS: Final = 64_000
@@ -50,11 +45,7 @@ _MAX_ARGUMENTS: Final = 1_000
 
 def filter_environment(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the variables of the allow-list, sanitized, with secrets in their values masked."""
-    return {
-        clean_line(name): clean_line(_masked(_kept_part(name, value)))
-        for name, value in variables
-        if name in _KEPT_NAMES
-    }
+    return {clean_line(name): clean_line(_masked(value)) for name, value in variables if name in _KEPT_NAMES}
 
 
 def _masked(value: str) -> str:
@@ -63,17 +54,6 @@ def _masked(value: str) -> str:
     masked = mask_secrets(value)
     is_path = masked != value and value.startswith("/") and os.path.lexists(value)
     return value if is_path else masked
-
-
-def _kept_part(name: str, value: str) -> str:
-    """Return what is kept of a value: of a whole configuration, one key, since others hold tokens."""
-    if (key := _KEPT_KEYS.get(name)) is None:
-        return value
-    try:
-        part = msgspec.json.decode(value, type=dict[str, msgspec.Raw]).get(key)
-    except (msgspec.DecodeError, RecursionError):
-        return MASK
-    return "{}" if part is None else f'{{"{key}":{bytes(part).decode("utf-8", "replace")}}}'
 
 
 def clean_arguments(argv: Sequence[str]) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from stat import S_IWUSR
+from stat import S_ISFIFO, S_ISSOCK, S_IWUSR
 from typing import Final
 
 import msgspec
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from agentdash import procfs
 from agentdash.collect.processes.env_filter import filter_environment
-from agentdash.model.process import Kernel
+from agentdash.model.process import AwaitedInput, Kernel
 from agentdash.model.sanitize import clean_line
 from agentdash.model.state_paths import Mount
 
@@ -34,6 +34,12 @@ from agentdash.model.state_paths import Mount
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BOOT_TIME_SAMPLES: Final = 5
 """Of which the best is taken."""
+_READING: Final[dict[AwaitedInput, tuple[str, ...]]] = {
+    "pipe": ("pipe_read", "pipe_wait"),
+    "socket": ("unix_stream_read_generic", "unix_stream_data_wait"),
+    "terminal": ("n_tty_read", "wait_woken"),
+}
+"""Ends of the kernel functions in which a thread waits for what it reads (`/proc/PID/task/TID/wchan`)."""
 _DELETED: Final = " (deleted)"
 _PTS_MAJOR: Final = 136
 """Device number of the terminals below `/dev/pts` (`Documentation/admin-guide/devices.txt`)."""
@@ -134,8 +140,18 @@ def exe(pid: int) -> str | None:
 
 
 def cwd(pid: int) -> str | None:
-    """Return the current directory."""
-    return _read_link(f"/proc/{pid}/cwd")
+    """Return the current directory, even if that was removed since."""
+    link = f"/proc/{pid}/cwd"
+    path = _read_link(link)
+    return path.removesuffix(_DELETED) if path and path.endswith(_DELETED) and _is_removed(link) else path
+
+
+def _is_removed(link: str) -> bool:
+    """Return whether the directory behind a link of `/proc` has no name any more."""
+    try:
+        return os.stat(link).st_nlink == 0
+    except OSError:
+        return True
 
 
 def terminal(pid: int) -> str | None:
@@ -168,6 +184,26 @@ def _is_written(descriptor: os.DirEntry[str]) -> bool:
         return False
 
 
+def awaited_input(pid: int) -> AwaitedInput | None:
+    """Return what the standard input of a process is, if one of its threads waits in `read` for it."""
+    try:
+        mode = os.stat(f"/proc/{pid}/fd/0").st_mode
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return None
+    kind: AwaitedInput = "pipe" if S_ISFIFO(mode) else "socket" if S_ISSOCK(mode) else "terminal"
+    return kind if any(_reads_input(f"/proc/{pid}/task/{thread}", kind) for thread in threads) else None
+
+
+def _reads_input(task: str, kind: AwaitedInput) -> bool:
+    """Return whether a thread waits in `read` for descriptor 0. Not every kernel lets others read which
+    descriptor that is (Yama)."""
+    if not _read(f"{task}/wchan").decode("ascii", "replace").endswith(_READING[kind]):
+        return False
+    call = _read(f"{task}/syscall").split()
+    return len(call) < 2 or call[1] == b"0x0"
+
+
 def io(pid: int) -> int:
     """Return the bytes read and written so far, by sockets and pipes as well (`/proc/PID/io`); 0 where that
     is unreadable."""
@@ -195,63 +231,54 @@ def kernel(pid: int) -> Kernel | None:
 def mounts(pid: int) -> tuple[Mount, ...] | None:
     """Return the mount table of a process (`/proc/PID/mountinfo`), or None if it is unreadable, or too
     long."""
-    text = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
+    text = _mountinfo(pid)
     if not 0 < len(text) <= _MAX_MOUNTINFO_BYTES:
         return None
-    own = {device for device, _, _ in _mounted_places(os.getpid())}
+    found = parse_mounts(text)
+    own = {mount.device for mount in own_mounts()}
     return tuple(
         replace(mount, private=True)
         if mount.fstype in _IN_MEMORY and own and mount.device not in own
         else mount
-        for mount in parse_mounts(text)
+        for mount in found
     )
+
+
+def own_mounts() -> tuple[Mount, ...]:
+    """Return the mount table of agentdash itself."""
+    return parse_mounts(_mountinfo(os.getpid()))
 
 
 def has_idmapped_mounts(pid: int) -> bool:
     """Return whether a mount of a process shows files with other owners than they have (Linux 5.12)."""
-    lines = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES).splitlines()
-    return any(b",idmapped" in line.partition(b" - ")[0] for line in lines)
+    return any(b",idmapped" in line.partition(b" - ")[0] for line in _mountinfo(pid).splitlines())
 
 
-class Aliases:
-    """The paths under which a process may see a place of this machine, by the mounts of both.
-
-    Args:
-        pid: of the process, in agentdash's pid namespace.
-    """
-
-    def __init__(self, pid: int) -> None:
-        self._inside = _mounted_places(pid)
-        self._own = _mounted_places(os.getpid())
-
-    def of(self, path: str) -> list[str]:
-        """Return the paths in the process's namespace that may lead to a place; absolute, free of links."""
-        return _translated(path, self._own, self._inside)
+def _mountinfo(pid: int) -> bytes:
+    return _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES)
 
 
 _IN_MEMORY: Final = ("tmpfs", "ramfs", "devtmpfs", "overlay", "fuse.fuse-overlayfs")
 """Filesystems that a sandbox makes for itself: in memory, or over what the user has."""
-_Place = tuple[str, str, str]
-"""Device, directory within its filesystem, mount point."""
 
 
-def _mounted_places(pid: int) -> list[_Place]:
-    lines = _read(f"/proc/{pid}/mountinfo", at_least=_MAX_MOUNTINFO_BYTES).splitlines()
-    fields = [line.split() for line in lines]
-    return [(each[2].decode(), _unescape(each[3]), _unescape(each[4])) for each in fields if len(each) > 4]
+def aliases(path: str, own: Sequence[Mount], inside: Sequence[Mount]) -> list[str]:
+    """Return the paths under which a process may see a place of this machine.
 
-
-def _translated(path: str, source: list[_Place], target: list[_Place]) -> list[str]:
-    """Return the places in `target` of what `path` is in `source`: same device, same directory within it."""
-    below = [place for place in source if _tail(path, place[2]) is not None]
+    Args:
+        path: absolute, free of links.
+        own: the mounts of agentdash.
+        inside: those of the process.
+    """
+    below = [mount for mount in own if _tail(path, mount.point) is not None]
     if not below:
         return []
-    device, root, point = max(below, key=lambda place: len(place[2]))
-    within = f"{root.rstrip('/')}{_tail(path, point)}" or "/"
+    place = max(below, key=lambda mount: len(mount.point))
+    within = f"{place.root.rstrip('/')}{_tail(path, place.point)}" or "/"
     return [
-        f"{other.rstrip('/')}{tail}" or "/"
-        for number, directory, other in target
-        if number == device and (tail := _tail(within, directory)) is not None
+        f"{mount.point.rstrip('/')}{tail}" or "/"
+        for mount in inside
+        if mount.device == place.device and (tail := _tail(within, mount.root)) is not None
     ]
 
 

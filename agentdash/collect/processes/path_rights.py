@@ -86,24 +86,55 @@ class PathRights:
 
     Args:
         pid: of the process, in agentdash's pid namespace.
+        mounts: its mount table, if it has been read already.
     """
 
-    def __init__(self, pid: int) -> None:
-        mounts = linux.mounts(pid)
+    def __init__(self, pid: int, mounts: Sequence[Mount] | None = None) -> None:
         self._root = f"/proc/{pid}/root"
-        self._table = MountTable(mounts or ())
-        self._points = {mount.point for mount in mounts or ()}
-        self._user = _strongest(pid)
+        self.mounts = linux.mounts(pid) if mounts is None else mounts
+        """None: not readable."""
+        self._table = MountTable(self.mounts or ())
+        self._points = {mount.point for mount in self.mounts or ()}
+        self._credentials = credentials_of(pid)
+        self._strongest = _strongest(pid, self._credentials)
         self._is_remapped = linux.has_idmapped_mounts(pid)
 
+    def can_write(self, path: str) -> WriteAccess:
+        """Return whether it may write a path as things are; for a missing one, whether it may create it with
+        its parent directories.
+
+        Args:
+            path: absolute, as the process sees it.
+        """
+        if self.mounts is None or self._credentials is None or not path.startswith("/"):
+            return WriteAccess("unknown")
+        try:
+            found = _resolve(self._root, path)
+        except (OSError, ValueError):  # of another user, gone, or not a path
+            return WriteAccess("unknown")
+        nearest, missing = found.steps[-1], bool(found.missing)
+        mount = self._table.of(posixpath.normpath(posixpath.join(nearest.path, found.missing)))
+        # writing to devices, pipes and sockets does not write to a mount
+        if nearest.is_directory or stat.S_ISREG(nearest.stat.st_mode):
+            if mount is None:
+                return WriteAccess("unknown", missing=missing)
+            if mount.read_only:
+                return WriteAccess("read-only-mount", mount, missing)
+        passed = [step for link in found.links for step in link[:-1]]
+        passed += found.steps if missing else found.steps[:-1]
+        wanted = _WRITE | _SEARCH if nearest.is_directory else _WRITE
+        allows = self._credentials.allows
+        allowed = all(allows(step.stat, _SEARCH) for step in passed) and allows(nearest.stat, wanted)
+        return WriteAccess("allowed" if allowed else "mode", missing=missing)
+
     def may(self, action: Action, path: str) -> Right:
-        """Return whether the process may write (also create or replace), read, or connect to a path.
+        """Return whether the process could write (also create or replace), read, or connect to a path.
 
         Args:
             action: what it would do.
             path: absolute, as the process sees it.
         """
-        user = self._user
+        user = self._strongest
         if user is None or not path.startswith("/"):
             return Right(None, "its credentials are not readable")
         try:
@@ -205,16 +236,13 @@ class PathRights:
         return any(name in names for name in _ACCESS_LISTS)
 
 
-def _strongest(pid: int) -> Credentials | None:
-    """Return the credentials of a process with all capabilities that it may raise, or None if it is gone, of
-    another user, or may change its user."""
-    found, fields = credentials_of(pid), linux.status(pid)
-    try:
-        permitted = int(fields[b"CapPrm"], 16)
-        users = set(fields[b"Uid"].split())
-    except (KeyError, ValueError):
+def _strongest(pid: int, found: Credentials | None) -> Credentials | None:
+    """Return the credentials of a process with all capabilities that it may raise, or None if it may change
+    its user."""
+    fields = linux.status(pid)
+    if found is None or len(set(fields.get(b"Uid", b"").split())) != 1:
         return None
-    return None if found is None or len(users) > 1 else replace(found, capabilities=permitted)
+    return replace(found, capabilities=int(fields.get(b"CapPrm", b"0"), 16))
 
 
 class _HiddenError(Exception):
@@ -253,47 +281,6 @@ class Credentials(msgspec.Struct, frozen=True):
         return 3 if entry.st_gid == self.gid or entry.st_gid in self.groups else 0
 
 
-class WriteAccessChecker:
-    """Checks which paths a process may write.
-
-    Args:
-        pid: of the process, in agentdash's pid namespace.
-        mounts: its mount table, where it has been read already.
-    """
-
-    def __init__(self, pid: int, mounts: Sequence[Mount] | None = None) -> None:
-        mounts = linux.mounts(pid) if mounts is None else mounts
-        self._table = None if mounts is None else MountTable(mounts)
-        self._root = f"/proc/{pid}/root"
-        self._credentials = credentials_of(pid)
-
-    def may_write(self, path: str) -> WriteAccess:
-        """Return whether it may write a path; for a missing one, whether it may create it with its parent
-        directories.
-
-        Args:
-            path: absolute, as the process sees it.
-        """
-        if self._table is None or self._credentials is None or not path.startswith("/"):
-            return WriteAccess("unknown")
-        try:
-            found = _resolve(self._root, path)
-        except (OSError, ValueError):  # of another user, gone, or not a path
-            return WriteAccess("unknown")
-        nearest, missing = found.steps[-1], bool(found.missing)
-        real = posixpath.normpath(posixpath.join(nearest.path, found.missing))
-        # writing to devices, pipes and sockets does not write to a mount
-        on_disk = nearest.is_directory or stat.S_ISREG(nearest.stat.st_mode)
-        if on_disk and (denied := _by_mount(self._table, real)):
-            return replace(denied, missing=missing)
-        passed = [step for link in found.links for step in link[:-1]]
-        passed += found.steps if missing else found.steps[:-1]
-        wanted = _WRITE | _SEARCH if nearest.is_directory else _WRITE
-        allows = self._credentials.allows
-        allowed = all(allows(step.stat, _SEARCH) for step in passed) and allows(nearest.stat, wanted)
-        return WriteAccess("allowed" if allowed else "mode", missing=missing)
-
-
 def credentials_of(pid: int) -> Credentials | None:
     """Return the credentials of a process, or None if it is gone or unreadable."""
     status, uids, gids = linux.status(pid), linux.id_map(pid, "uid"), linux.id_map(pid, "gid")
@@ -308,14 +295,6 @@ def credentials_of(pid: int) -> Credentials | None:
         )
     except (KeyError, IndexError, ValueError):
         return None
-
-
-def _by_mount(table: MountTable, path: str) -> WriteAccess | None:
-    """Return the access where the mount decides it."""
-    mount = table.of(path)
-    if mount is None:
-        return WriteAccess("unknown")
-    return WriteAccess("read-only-mount", mount) if mount.read_only else None
 
 
 def _resolve(root: str, path: str, table: MountTable | None = None) -> _Resolved:

@@ -11,7 +11,7 @@ import psutil
 from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.collect.processes.linux import Stat
 from agentdash.macos import sandboxed
-from agentdash.model.process import Kernel
+from agentdash.model.process import AwaitedInput, Kernel
 from agentdash.model.state_paths import Mount
 
 _T = TypeVar("_T")
@@ -78,6 +78,12 @@ def terminal(pid: int) -> str | None:
 def open_files(pid: int) -> list[str]:
     """Return the paths of open files, also of those that are only read."""
     return [file.path for file in _query(pid, lambda p: p.open_files()) or []]
+
+
+def awaited_input(pid: int) -> AwaitedInput | None:
+    """Return None: not available here."""
+    del pid
+    return None
 
 
 def io(pid: int) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import glob
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -14,13 +12,14 @@ from typing import Final
 from agentdash.collect.git import working_directories
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import PathRights
-from agentdash.collect.scheduler import QUIET_INTERVAL_S
+from agentdash.collect.scheduler import look_repeatedly
 from agentdash.model.events import Event, ReachSeen
 from agentdash.model.fleet import Fleet
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Action, Certainty, Reach, Reached, ReachKind, ReachTarget, union
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Clock, Emit, FleetChannel, until_beat
+from agentdash.model.source import Clock, Emit, FleetChannel
+from agentdash.model.state_paths import Mount
 
 # ruff: noqa: PTH116 - paths are strings here, as processes see them
 
@@ -43,18 +42,18 @@ def reach_of(pid: int, targets: Iterable[ReachTarget]) -> Reach | None:
         return None
     rights = PathRights(pid)
     limits = _limits(pid, kernel)
-    aliases = linux.Aliases(pid)
-    found = [_reached(pid, rights, target, aliases, limited=bool(limits)) for target in targets]
+    own = linux.own_mounts()
+    found = [_reached(pid, rights, target, own, limited=bool(limits)) for target in targets]
     return Reach((*found, _network(pid, kernel, limited=bool(limits))), limits)
 
 
 def _reached(
-    pid: int, rights: PathRights, target: ReachTarget, aliases: linux.Aliases, *, limited: bool
+    pid: int, rights: PathRights, target: ReachTarget, own: Sequence[Mount], *, limited: bool
 ) -> Reached:
     """Return whether the process reaches the target itself, and not a copy of its own in its place."""
     results = []
     place = _identities(target.path)
-    for path in dict.fromkeys((target.path, *aliases.of(target.path))):
+    for path in dict.fromkeys((target.path, *linux.aliases(target.path, own, rights.mounts or ()))):
         right = rights.may(target.action, path)
         if right.granted is False:
             results.append(Reached(target, "cannot", right.how))
@@ -272,11 +271,8 @@ def _target(kind: ReachKind, path: str, what: str, action: Action) -> ReachTarge
     return ReachTarget(kind=kind, path=clean_line(path), what=what, action=action)
 
 
-_LOOK_AGAIN_S: Final = 10.0
-_CHECK_INTERVAL_S: Final = QUIET_INTERVAL_S
-"""Between two checks for processes that are new: these are looked at as soon as that is affordable."""
 _COST_FACTOR: Final = 100
-"""Least pause between two looks, as a multiple of the CPU time that one takes: at most 1 % of a core."""
+"""At most 1 % of a core."""
 _MAX_PROCESSES: Final = 4
 """Newest processes of one worker that are looked at; `agentdash reach` looks at more."""
 
@@ -289,8 +285,6 @@ class ReachSource:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[str, Reach] = {}
-        self._cost = 0.0
-        """CPU seconds of the newest look."""
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return nothing."""
@@ -299,21 +293,10 @@ class ReachSource:
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit what changes."""
-        looked: set[ProcessKey] = set()
-        due = 0.0
-        while sys.platform == "linux":
-            present = {process.key for _, _, several in _workers(channel.value) for process in several}
-            if time.monotonic() >= due or present != looked:
-                if events := await asyncio.to_thread(self._look, channel.value):
-                    emit(events)
-                looked = present
-                due = time.monotonic() + _LOOK_AGAIN_S
-            await asyncio.sleep(
-                max(until_beat(_CHECK_INTERVAL_S, time.monotonic()), _COST_FACTOR * self._cost)
-            )
+        if sys.platform == "linux":
+            await look_repeatedly(self._look, _processes, emit, channel, cost_factor=_COST_FACTOR)
 
     def _look(self, fleet: Fleet) -> list[Event]:
-        began = time.thread_time()
         machine = with_fleet(reach_targets(), {key.server for key in fleet.panes}, None, {})
         trees = dict(working_directories(fleet))
         found = {"": reach_of(os.getpid(), with_fleet(machine, (), None, trees))}
@@ -328,7 +311,6 @@ class ReachSource:
             if reach != self._known.get(worker):
                 events.append(ReachSeen(at=self._clock.now(), worker=worker, reach=reach))
         self._known = {worker: reach for worker, reach in found.items() if reach is not None}
-        self._cost = time.thread_time() - began
         return events
 
 
@@ -342,3 +324,7 @@ def _workers(fleet: Fleet) -> Iterator[tuple[str, str | None, tuple[Process, ...
         process = fleet.processes.get(occupant.key)
         if key not in linked and process is not None:
             yield str(key), process.cwd, (process, *fleet.links.below.get(key, ()))
+
+
+def _processes(fleet: Fleet) -> set[ProcessKey]:
+    return {process.key for _, _, several in _workers(fleet) for process in several}

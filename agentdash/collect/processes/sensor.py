@@ -22,7 +22,7 @@ from agentdash.agents.registry import adapters
 from agentdash.agents.state_paths import installed, paths_of
 from agentdash.collect.processes.env_filter import clean_arguments
 from agentdash.collect.processes.linux import Stat
-from agentdash.collect.processes.path_rights import WriteAccessChecker
+from agentdash.collect.processes.path_rights import PathRights
 from agentdash.collect.scheduler import PollScheduler, poll_repeatedly
 from agentdash.model.events import (
     Event,
@@ -35,7 +35,7 @@ from agentdash.model.events import (
     StatePathsSeen,
 )
 from agentdash.model.fleet import Fleet
-from agentdash.model.process import THREAD_VARIABLES, Kernel, Process, ProcessKey
+from agentdash.model.process import THREAD_VARIABLES, AwaitedInput, Kernel, Process, ProcessKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.state_paths import Mount, PathAccess
@@ -54,7 +54,8 @@ _SLOW_FACTS_EVERY_POLLS: Final = 4
 _WRITE_ACCESS_EVERY_POLLS: Final = 64
 """How often it is determined again whether a worker may write its state."""
 _YOUNG_S: Final = 3.0
-"""A process that is not followed is read in every poll for so long: it may yet exec something of interest."""
+"""A process that is not followed is read in every poll for so long: it may yet exec something of interest. A
+worker that reads its input for so long waits for it."""
 _UNFOLLOWED_PER_POLL: Final = 16
 """Older processes that are not followed, read in turn: finds a late exec, and reused pids."""
 _FORK_S: Final = 1.0
@@ -211,17 +212,11 @@ class ProcessSensor:
             tracked.followed = tracked.followed or not own_tmux_call
 
     def _ssh_pids(self) -> set[int]:
-        """Return the clients of ssh and mosh below panes, and the tmux clients in ssh sessions."""
+        """Return the clients of ssh below panes, and the tmux clients in ssh sessions."""
         found: set[int] = set()
         for pid, tracked in self._tracked.items():
-            match tracked.stat.name:
-                case "ssh" | "mosh-client":
-                    is_shown = bool(self._panes & self._with_ancestors(pid))
-                case "tmux: client":
-                    is_shown = "SSH_TTY" in (tracked.env or ())
-                case _:
-                    is_shown = False
-            if is_shown:
+            is_below_pane = tracked.stat.name == "ssh" and self._panes & self._with_ancestors(pid)
+            if is_below_pane or (tracked.stat.name == "tmux: client" and "SSH_TTY" in (tracked.env or ())):
                 found.add(pid)
         return found
 
@@ -262,10 +257,9 @@ class ProcessSensor:
             return None
         cwd = _clean_path(system.cwd(pid)) or old.cwd
         rollouts = self._rollouts(pid, tracked)
-        # the sockets of a mosh client show whether its server answers
-        is_kept = old.connection and stat.name != "mosh-client"
-        connection = old.connection if is_kept else _connection(pid, tracked)
-        changed |= connection != old.connection
+        awaited_input = None if rollouts else self._awaited_input(pid, tracked)
+        connection = old.connection or _connection(pid, tracked)
+        changed |= connection != old.connection or awaited_input != old.awaited_input
         io = system.io(pid) if slow_due and tracked.agent is None else old.io
         changed |= cwd != old.cwd or rollouts != old.rollouts or io - old.io >= _MIN_IO_CHANGE_BYTES
         if not changed:
@@ -279,6 +273,7 @@ class ProcessSensor:
             io=io,
             cwd=cwd,
             rollouts=rollouts,
+            awaited_input=awaited_input,
             connection=connection,
         )
 
@@ -286,6 +281,7 @@ class ProcessSensor:
         stat = tracked.stat
         agent = tracked.agent
         argv = clean_arguments(tracked.argv)
+        rollouts = self._rollouts(pid, tracked)
         return Process(
             key=ProcessKey(pid, self._boot_time + stat.started),
             ppid=stat.ppid,
@@ -298,7 +294,8 @@ class ProcessSensor:
             kernel=system.kernel(pid),
             agent=agent.agent if agent is not None and agent.role == "worker" else None,
             once=agent is not None and agent.once,
-            rollouts=self._rollouts(pid, tracked),
+            rollouts=rollouts,
+            awaited_input=None if rollouts else self._awaited_input(pid, tracked),
             zombie=stat.zombie,
             cpu=stat.cpu,
             connection=_connection(pid, tracked),
@@ -335,8 +332,8 @@ class ProcessSensor:
         if process.agent is None or not (kernel.seccomp or "mnt" in kernel.apart_from(self._own)):
             paths = ()
         elif not process.zombie:
-            checker = WriteAccessChecker(process.pid, self._mounts.get(kernel.mnt or 0))
-            paths = paths_of(process, checker.may_write)
+            rights = PathRights(process.pid, self._mounts.get(kernel.mnt or 0))
+            paths = paths_of(process, rights.can_write)
         if paths == tracked.state:
             return []
         tracked.state = paths
@@ -350,6 +347,13 @@ class ProcessSensor:
             return ()
         logs = {clean_line(path) for path in system.open_files(pid) if adapter.is_session_log(path)}
         return tuple(sorted(logs))
+
+    def _awaited_input(self, pid: int, tracked: TrackedProcess) -> AwaitedInput | None:
+        """Return what a `codex exec` waits to read to its end before it begins."""
+        agent, stat = tracked.agent, tracked.stat
+        if agent is None or agent.agent != "codex" or not agent.once or stat.zombie:
+            return None
+        return system.awaited_input(pid) if self._since_boot - stat.started >= _YOUNG_S else None
 
     def _host_seen(self, at: float, *, is_readable: bool) -> HostSeen:
         kernel = system.kernel(os.getpid()) if is_readable else None
@@ -367,15 +371,7 @@ class ProcessSensor:
 
 
 def _connection(pid: int, tracked: TrackedProcess) -> str | None:
-    if tracked.stat.zombie:
-        return None
-    match tracked.stat.name:
-        case "ssh":
-            return ssh_connection(pid)
-        case "mosh-client" | "mosh-server":
-            return mosh_connection(pid, tracked.argv)
-        case _:
-            return None
+    return ssh_connection(pid) if tracked.stat.name == "ssh" and not tracked.stat.zombie else None
 
 
 def _read_program(pid: int, tracked: TrackedProcess) -> None:
@@ -462,29 +458,6 @@ def ssh_connection(pid: int) -> str | None:
         if each.status == psutil.CONN_ESTABLISHED and each.raddr
     }
     return clean_line(found.pop()) if len(found) == 1 else None
-
-
-def mosh_connection(pid: int, argv: Sequence[str]) -> str | None:
-    """Return the server of a mosh client, or of a `mosh-server` itself, as `mosh ADDRESS PORT`.
-
-    Of a server these are of its UDP socket. Of a client they are its last two arguments, while the server
-    answers: after 10 seconds without an answer a client opens further sockets, and keeps them for 60 seconds
-    (mosh 1.2 to 1.4, `network.cc`). None where there is more than one socket, or none can be read, and of a
-    stopped process, which opens none (`ctrl-^ ctrl-z`).
-    """
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        is_stopped = process.status() == psutil.STATUS_STOPPED
-        sockets = [] if is_stopped else process.net_connections("udp")
-    except (psutil.Error, OSError):
-        return None
-    if len(sockets) != 1 or len(argv) < 2:
-        return None
-    is_client = argv[0].rpartition("/")[2] == "mosh-client"
-    address, port = argv[-2:] if is_client else sockets[0].laddr
-    return clean_line(f"mosh {address} {port}")
 
 
 class ProcessSource:

@@ -1,4 +1,4 @@
-"""A child process whose output is read as it comes, and which ends with everything that it has started."""
+"""Child processes that run a command on another host: they end with everything that they have started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentdash.collect.remote.ssh_master import share_safely
 from agentdash.model.sanitize import clean_line
@@ -133,3 +133,69 @@ class ChildProcess:
         while stream is not None and (data := await stream.read(_READ_BYTES)):
             self.wrote_at = asyncio.get_running_loop().time()
             self._errors = (self._errors + data)[-_MAX_STDERR_BYTES:]
+
+
+class CommandFailedError(Exception):
+    """The command could not be run, or not to its end. The message is one line."""
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    output: bytes
+    error: str
+    """The last line of stderr, sanitized."""
+
+
+async def run_there(
+    argv: Sequence[str], *, limit_s: float, max_bytes: int, silence_s: float | None = None
+) -> Done:
+    """Run a command to its end.
+
+    Args:
+        argv: of a carrier.
+        limit_s: longest time.
+        max_bytes: of its output.
+        silence_s: longest time without output or messages; None: it may be silent until `limit_s`.
+
+    Raises:
+        CommandFailedError: it cannot be started, takes longer, or writes more.
+    """
+    try:
+        process = await ChildProcess.start(argv)
+    except OSError as error:
+        raise CommandFailedError(clean_line(f"{argv[0]}: {error.strerror or error}")) from error
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(limit_s):
+            while data := await _read(process, silence_s):
+                chunks.append(data)
+                size += len(data)
+                if size > max_bytes:
+                    raise CommandFailedError(f"it wrote more than {max_bytes >> 20} MB")
+            code = await process.wait()
+    except TimeoutError:
+        raise CommandFailedError(f"no answer within {limit_s:g} s") from None
+    finally:
+        await process.stop()
+    return Done(code, b"".join(chunks), process.last_error)
+
+
+async def _read(process: ChildProcess, silence_s: float | None) -> bytes:
+    """Return the next output; empty at its end.
+
+    Raises:
+        CommandFailedError: nothing came for so long, also no message.
+    """
+    reading = asyncio.ensure_future(process.stdout.read(_READ_BYTES))
+    try:
+        while True:
+            done, _ = await asyncio.wait((reading,), timeout=silence_s)
+            if done:
+                return reading.result()
+            if silence_s is not None and asyncio.get_running_loop().time() - process.wrote_at >= silence_s:
+                raise CommandFailedError(f"nothing received for {silence_s:g} s")
+    finally:
+        reading.cancel()

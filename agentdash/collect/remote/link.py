@@ -16,7 +16,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.collect.processes.sensor import ssh_connection
 from agentdash.collect.remote.carrier import Carrier
 from agentdash.collect.remote.child import ChildProcess
 from agentdash.collect.remote.documents import (
@@ -74,7 +73,6 @@ class Link:
         """Set while the link is connected, or lost."""
         self._reader = _ChangeReader()
         self._news_at: float | None = None
-        self._address: str | None = None
 
     async def run(self) -> None:
         """Keep the link until cancelled."""
@@ -94,7 +92,6 @@ class Link:
     async def _follow(self) -> str:
         """Run the command there once and read its lines; return why it ended."""
         self._reader = _ChangeReader()
-        self._address = None
         argv = self._carrier.argv(ARGUMENTS)
         try:
             process = await ChildProcess.start(argv)
@@ -140,8 +137,6 @@ class Link:
                 last = time.monotonic()
                 self._news_at = self._clock.now()
                 if self._reader.is_complete:
-                    if not is_complete:
-                        self._address = _address(process.pid, self._reader.ssh_connection)
                     self._show_connected()
 
     # ------------------------------------------------------------ what is shown
@@ -155,38 +150,20 @@ class Link:
             detail=reader.detail,
             version=reader.version,
             clock_offset=reader.clock_offset,
-            address=self._address,
         )
         if link == before and not reader.has_changed:
             return
         reader.has_changed = False
-        self._show(
-            RemoteHost(
-                link=before if link == before else link,
-                workers=reader.rows(before.name),
-                failed_sources=tuple(sorted(reader.failed_sources.items())),
-            )
-        )
+        failed_sources = tuple(sorted(reader.failed_sources.items()))
+        self._show(RemoteHost(link, reader.rows(before.name), failed_sources))
 
     def _lose(self, detail: str) -> None:
         before = self.host.link
         if before.state is LinkState.LOST and before.detail == detail:
             return
-        self._show(
-            RemoteHost(
-                link=HostLink(
-                    name=before.name,
-                    state=LinkState.LOST,
-                    at=before.at if before.state is LinkState.LOST else self._clock.now(),
-                    detail=detail,
-                    version=before.version,
-                    news_at=self._news_at,
-                    clock_offset=before.clock_offset,
-                ),
-                workers=self.host.workers,
-                failed_sources=self.host.failed_sources,
-            )
-        )
+        at = before.at if before.state is LinkState.LOST else self._clock.now()
+        link = replace(before, state=LinkState.LOST, at=at, detail=detail, news_at=self._news_at)
+        self._show(replace(self.host, link=link))
 
     def _show(self, host: RemoteHost) -> None:
         self.host = host
@@ -208,8 +185,6 @@ class _ChangeReader:
         self.first_invalid: str | None = None
         """The first line that is not a document."""
         self.clock_offset = 0.0
-        self.ssh_connection: str | None = None
-        """The ssh session in which the agentdash there runs."""
         self._rows: dict[str, tuple[WorkerReport, float, Worker]] = {}
         """The row of each worker, with what it was read from: the document, and the offset of the clock."""
         self._samples: deque[float] = deque(maxlen=_CLOCK_SAMPLES)
@@ -262,7 +237,6 @@ class _ChangeReader:
             case "alive":
                 self._measure(change, now)
                 self.version = change.version
-                self.ssh_connection = change.ssh_connection
                 self.is_complete = True
                 for tick in change.ticks:
                     self._grow(tick)
@@ -322,11 +296,6 @@ def _time(text: str | None) -> float | None:
         return possible_time(datetime.fromisoformat(text or "").timestamp())
     except (ValueError, OverflowError):
         return None
-
-
-def _address(pid: int, session: str | None) -> str | None:
-    """Return the address of the server of an ssh client, if the session there names its connection alike."""
-    return session.split()[2] if session and ssh_connection(pid) == session else None
 
 
 def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) -> str:

@@ -5,9 +5,8 @@ read by the readers of their CLIs.
 from __future__ import annotations
 
 import asyncio
-import math
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
@@ -15,7 +14,7 @@ from agentdash.agents.claude import home as claude
 from agentdash.agents.codex.home import LINE_MARKS, CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.session_logs import LogReader, reader_of_log
-from agentdash.collect.scheduler import QUIET_INTERVAL_S, PollScheduler
+from agentdash.collect.scheduler import PollScheduler
 from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
 from agentdash.model.events import (
@@ -80,6 +79,7 @@ class SessionLogSource:
         self._restored: Mapping[Path, ThreadRestored] = {}
         self._follower = LogFollower(
             roots,
+            self._thread_id,
             skim_above=self.skim_above,
             marks=self.marks,
             newest=newest,
@@ -89,11 +89,9 @@ class SessionLogSource:
             known=self._restore if known is not None else None,
             batch=_BATCH_BYTES,
         )
-        self._copies = LogCopies(self._follower.reread)
         self._readers: dict[str, LogReader] = {}
-        self._skimmed: dict[str, Path] = {}
-        """Files of which only head and tail were read, by thread; still to be read whole."""
-        self._has_skimmed = asyncio.Event()
+        self._skimmed: set[str] = set()
+        """Threads of which only head and tail were read."""
         self._names: dict[str, ThreadNamed] = {}
         self._names_problem: str | None = None
         """Why names that stand in no log cannot be read."""
@@ -125,9 +123,9 @@ class SessionLogSource:
         """Return a sort key: newer logs sort higher."""
         return posixpath.basename(path)
 
-    def _is_open(self, path: str) -> bool:
-        """Return whether a program is known to have a log open."""
-        del path
+    def _is_open(self, thread: str) -> bool:
+        """Return whether a program is known to have a thread's log open."""
+        del thread
         return False
 
     # ------------------------------------------------------------ the source
@@ -140,11 +138,10 @@ class SessionLogSource:
         return [*events, self._health()]
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit the newest sessions, then changes as they happen; read the large sessions whole meanwhile."""
+        """Emit the newest sessions, then changes as they happen."""
         emit([self._health()])
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow(emit, channel))
-            group.create_task(self._fill_gaps(emit, channel))
             group.create_task(self._follow_names(emit))
 
     async def _follow(self, emit: Emit, channel: FleetChannel) -> None:
@@ -155,18 +152,6 @@ class SessionLogSource:
             if any(isinstance(event, CallStarted) and event.kind == "command" for event in events):
                 self._scheduler.burst()
             emit([*events, self._health()])
-
-    async def _fill_gaps(self, emit: Emit, channel: FleetChannel) -> None:
-        while True:
-            await self._has_skimmed.wait()
-            self._has_skimmed.clear()
-            await asyncio.sleep(QUIET_INTERVAL_S)
-            while self._skimmed:
-                newest = self._skimmed.pop(next(reversed(self._skimmed)))
-                for change in self._follower.fill(newest):
-                    emit(self._events(change))
-                    await asyncio.sleep(0)
-                    await channel.wait_for_room()
 
     async def _follow_names(self, emit: Emit) -> None:
         while True:
@@ -183,30 +168,24 @@ class SessionLogSource:
         return self._restored.keys()
 
     def _events(self, change: Change) -> list[Event]:
+        now = self._clock.now()
         path = change.new if isinstance(change, FileMoved) else change.path
         thread = self._thread_id(path)
-        if isinstance(change, FileUnreadable) and thread is None:
+        if thread is None:  # a directory that cannot be listed
             return [self._health()]
-        if thread is None:
-            return []
-        changes = self._copies.changes(thread, change)
-        return [event for each in changes for event in self._events_of(thread, each)]
-
-    def _events_of(self, thread: str, change: Change) -> list[Event]:
-        now = self._clock.now()
         match change:
             case FileKnown():
-                return [self._restored[change.path]]
+                return [self._restored[path]]
             case FileGrown():
                 return self._grown(change, thread, now)
             case FileVanished():
                 self._readers.pop(thread, None)
-                self._skimmed.pop(thread, None)
+                self._skimmed.discard(thread)
                 return [FileGone(at=now, thread=thread)]
             case FileUnreadable():
-                return [self._file_seen(change.path, thread, now, unreadable=change.reason)]
+                return [self._file_seen(path, thread, now, unreadable=change.reason)]
             case FileMoved():
-                return [self._file_seen(change.new, thread, now)]
+                return [self._file_seen(path, thread, now)]
 
     def _grown(self, change: FileGrown, thread: str, now: float) -> list[Event]:
         events: list[Event] = []
@@ -214,10 +193,10 @@ class SessionLogSource:
             events += [FileReset(at=now, thread=thread)] if thread in self._readers else []
             self._readers[thread] = reader_of_log(change.path, thread)
             events += [self._names[thread]] if thread in self._names else []
+            self._skimmed.discard(thread)
         events.append(self._file_seen(change.path, thread, now, change))
         if change.skimmed and change.first == 0 and thread not in self._skimmed:
-            self._skimmed[thread] = change.path
-            self._has_skimmed.set()
+            self._skimmed.add(thread)
             events.append(FileGapSkipped(at=now, thread=thread, same_turn=change.same_turn))
         if change.oversized:
             events.append(oversized_lines(change.oversized, thread, now))
@@ -299,10 +278,10 @@ class RolloutSource(SessionLogSource):
         self._locked: frozenset[str] | None = None
         """Threads whose writer locks were held at the start."""
 
-    def _is_open(self, path: str) -> bool:
+    def _is_open(self, thread: str) -> bool:
         if self._locked is None:
             self._locked = frozenset(locks(self._home, 0.0).holders)
-        return bool(self._locked) and thread_id(PurePath(path)) in self._locked
+        return thread in self._locked
 
     def _thread_id(self, path: PurePath) -> str | None:
         return thread_id(path)
@@ -329,89 +308,6 @@ def _size_and_mtime(path: Path, now: float) -> tuple[int, float]:
     except OSError:
         return 0, now
     return stat.st_size, possible_time(stat.st_mtime) or 0.0
-
-
-# ------------------------------------------------------------
-# Copies of session logs: a thread that has several files is read from the one that changed last
-
-
-class LogCopies:
-    """The files of threads. Backups and links have the name of the log, and with it the thread.
-
-    Args:
-        reread: reads a file from its beginning; its first `FileGrown` has `reset`.
-    """
-
-    def __init__(self, reread: Callable[[Path], Iterable[Change]]) -> None:
-        self._reread = reread
-        self._read: dict[str, tuple[Path, float]] = {}
-        """The file that each thread is read from, and when it changed (unix seconds)."""
-        self._others: dict[str, dict[Path, float]] = {}
-        """Further files of threads, and when these changed."""
-
-    def changes(self, thread: str, change: Change) -> Iterator[Change]:
-        """Yield what a change of one of its files is to a thread: none where another file is read."""
-        if isinstance(change, FileMoved):
-            yield from self._moved(thread, change)
-        elif isinstance(change, FileVanished):
-            yield from self._vanished(thread, change)
-        elif isinstance(change, FileGrown | FileKnown):
-            yield from self._grown(thread, change)
-        elif self._path(thread) in (None, change.path):
-            yield change
-
-    def _path(self, thread: str) -> Path | None:
-        return self._read[thread][0] if thread in self._read else None
-
-    def _grown(self, thread: str, change: FileGrown | FileKnown) -> Iterator[Change]:
-        modified = change.modified if isinstance(change, FileGrown) else math.inf
-        path, known = self._read.get(thread, (change.path, modified))
-        if path == change.path:
-            self._read[thread] = (path, modified)
-            yield change
-        elif modified > known and not _is_same(path, change.path):
-            yield from self._switch(thread, change.path, modified)
-        else:
-            self._others.setdefault(thread, {})[change.path] = modified
-
-    def _switch(self, thread: str, path: Path, modified: float) -> Iterator[Change]:
-        """Read a thread from another of its files."""
-        others = self._others.setdefault(thread, {})
-        others.pop(path, None)
-        if thread in self._read:
-            former, at = self._read[thread]
-            others[former] = at
-        self._read[thread] = (path, modified)
-        yield from self._reread(path)
-
-    def _moved(self, thread: str, change: FileMoved) -> Iterator[Change]:
-        others = self._others.get(thread, {})
-        if change.old in others:
-            others[change.new] = others.pop(change.old)
-        else:
-            self._read[thread] = (change.new, self._read.get(thread, (change.new, 0.0))[1])
-            yield change
-
-    def _vanished(self, thread: str, change: FileVanished) -> Iterator[Change]:
-        others = self._others.get(thread, {})
-        others.pop(change.path, None)
-        if self._path(thread) not in (None, change.path):
-            return
-        self._read.pop(thread, None)
-        if others:
-            newest = max(others, key=others.__getitem__)
-            yield from self._switch(thread, newest, others[newest])
-        else:
-            self._others.pop(thread, None)
-            yield change
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    """Return whether two paths are hard links of one file."""
-    try:
-        return path.samefile(other)
-    except OSError:
-        return False
 
 
 class TranscriptSource(SessionLogSource):

@@ -14,7 +14,8 @@ import os
 import stat as modes
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -25,7 +26,6 @@ from agentdash.collect.tail.log_file import (
     LogFile,
     ReadLimits,
     failure_reason,
-    file_identity,
     file_state,
 )
 from agentdash.model.limits import MAX_LINE_BYTES
@@ -63,17 +63,19 @@ _MAX_RECENT_BYTES: Final = 2 << 20
 """Of these logs, as far as they are read at first."""
 _MAX_PORTION_S: Final = 0.02
 """Time that reading may block the event loop."""
+_FILL_AFTER_S: Final = 2.0
+"""From the skimming of a file to reading it whole: the newest sessions are on the screen by then."""
 
 
 class FileMoved(msgspec.Struct, frozen=True):
-    """The same log has another path. After compressing or unpacking, a `FileGrown` with `reset` follows."""
+    """The log has another path. If it is read from another file now, a `FileGrown` with `reset` follows."""
 
     old: Path
     new: Path
 
 
 class FileVanished(msgspec.Struct, frozen=True):
-    """The file does not exist any more."""
+    """The log has no file any more."""
 
     path: Path
 
@@ -88,21 +90,23 @@ Change = FileGrown | FileKnown | FileMoved | FileVanished | FileUnreadable
 
 
 class LogFollower:
-    """Follows all logs below some directories. `x.jsonl` and `x.jsonl.zst` are one log; where both exist the
-    plain one is read.
+    """Follows all logs below some directories.
+
+    A log may have several files: plain and compressed ones, backups, links. It is read from a plain one
+    before a compressed one, and from the one that changed last. Compressed files (`.zst`) are read again
+    whenever they change.
 
     Args:
         roots: the directories; they need not exist yet.
-        suffixes: of the files to follow. Files that end in `.zst` are decompressed, and read again whenever
-            they change.
+        log_of: returns which log a file of this path is, or None if it is not a log.
         skim_above: size in bytes above which only the head and the tail of a file are read at first.
-        newest: how many of the newest files are read at first; the others are read when they change. None:
+        newest: how many of the newest logs are read at first; the others are read when they change. None:
             all.
-        since: files that were changed after this (unix seconds) are read at first too, the newest by
+        since: logs that were changed after this (unix seconds) are read at first too, the newest by
             `age_key` first, up to a number and a size. `unread_recent` are the others.
         age_key: returns a sort key for a path: newer logs sort higher, whatever their times of change, since
             copied files have others. By default its name, since names of rollouts begin with their time.
-        is_open: whether a program has the log at a path open: such logs are read at first in any case.
+        is_open: whether a program has a log open: such logs are read at first in any case.
         known: returns those of the files to read at first that need not be read.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
         max_line: bytes of the longest line that is kept.
@@ -112,8 +116,8 @@ class LogFollower:
     def __init__(
         self,
         roots: Sequence[Path],
+        log_of: Callable[[PurePath], str | None],
         *,
-        suffixes: tuple[str, ...] = (".jsonl", ".jsonl.zst"),
         skim_above: int | None = None,
         newest: int | None = None,
         since: float | None = None,
@@ -125,23 +129,25 @@ class LogFollower:
         batch: int = 4 << 20,
     ) -> None:
         self._roots = [str(root.absolute()) for root in roots]
-        self._tree = LogTree(self._roots, suffixes)
-        self._suffixes = suffixes
+        self._tree = LogTree(self._roots, log_of)
         self._limits = ReadLimits(skim_above, max_line, batch, marks)
         self._newest = newest
         """How many logs the next sweep reads; after the first one, all that have changed."""
-        self._since = since or float("inf")
+        self._since = since or math.inf
         self._age_key: Callable[[str], Any] = age_key
         self._is_open = is_open
         self._known = known
         self.unread_recent: dict[str, int] = {}
         """Logs that changed recently and were not read at first, and their sizes in bytes."""
         self._logs: dict[str, LogFile] = {}
-        """By their paths without `.zst`."""
-        self._unreadable: dict[str, str] = {}
+        self.unreadable: Mapping[str, str] = {}
         """Directories that cannot be listed, entries that are not readable files, and the reasons."""
         self._recent: set[str] = set()
         """Logs that were read recently."""
+        self._skimmed: dict[str, float] = {}
+        """Logs that are to be read whole, and when they were skimmed, on the monotonic clock."""
+        self._filling: str | None = None
+        """The log that is being read whole."""
         self._needs_sweep = False
         """Whether a change was noticed that only a sweep can resolve."""
         self._watch: FileWatcher | None = None
@@ -150,11 +156,6 @@ class LogFollower:
     def watching(self) -> str:
         """How `follow` notices changes, for the status line: `events`, or `polling: ` and the reason."""
         return self._watch.state if self._watch is not None else "polling: not following"
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        """Directories that could not be listed, entries that are not readable files, and the reasons."""
-        return self._unreadable
 
     # ------------------------------------------------------------ changes
 
@@ -167,18 +168,14 @@ class LogFollower:
             # a file may have moved while the tree was listed: list it again before a file counts as vanished
             found, unreadable = self._tree.scan()
         for path, reason in unreadable.items():
-            if self._unreadable.get(path) != reason:
+            if self.unreadable.get(path) != reason:
                 yield FileUnreadable(Path(path), reason)
-        for path in self._unreadable.keys() - unreadable.keys() - found.keys():
-            if path.endswith(self._suffixes):
+        for path in self.unreadable.keys() - unreadable.keys():
+            if (key := self._tree.log_of(path)) is not None and key not in found:
                 yield FileVanished(Path(path))
-        self._unreadable = unreadable
+        self.unreadable = unreadable
         yield from self._match_logs(found)
-        changed = [
-            key
-            for key, log in self._logs.items()
-            if key in found and log.read_state != file_state(found[key].stat)
-        ]
+        changed = [key for key, file in found.items() if self._logs[key].read_state != file_state(file.stat)]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
         chosen = self._chosen(changed, found)
         known = self._known_paths([found[key].path for key in changed if key in chosen])
@@ -191,13 +188,30 @@ class LogFollower:
             else:
                 self._logs[key].postpone(found[key].stat)
 
+    def _match_logs(self, found: Mapping[str, FoundFile]) -> Iterator[Change]:
+        """Match the known logs with the files that were found: vanished, new, moved."""
+        hidden = tuple(f"{folder}/" for folder in self.unreadable)
+        for key in self._logs.keys() - found.keys():
+            if not self._logs[key].path.startswith(hidden):
+                log = self._logs.pop(key)
+                if log.emitted:
+                    yield FileVanished(Path(log.path))
+        for key, (path, stat) in found.items():
+            log = self._logs.setdefault(key, LogFile(path, self._limits))
+            if log.path != path:
+                if not log.is_same_file(path, stat):
+                    log.restart()
+                old, log.path = log.path, path
+                if log.emitted:
+                    yield FileMoved(Path(old), Path(path))
+
     def _known_paths(self, paths: list[str]) -> set[str]:
         """Return those of the files to read that need not be read; after the first sweep none."""
         known = self._known([Path(path) for path in paths]) if self._known is not None else ()
         self._known = None
         return {str(path) for path in known}
 
-    def _chosen(self, changed: list[str], found: Mapping[str, FoundLog]) -> set[str]:
+    def _chosen(self, changed: list[str], found: Mapping[str, FoundFile]) -> set[str]:
         """Return the logs to read: all that have changed; at first the newest and some recent ones.
 
         Args:
@@ -222,23 +236,23 @@ class LogFollower:
                 chosen.add(key)
         return chosen
 
-    def fill(self, path: Path) -> Iterator[Change]:
-        """Read a skimmed file whole: its first `FileGrown` has `reset`. Yields nothing where no gap was
-        left."""
-        key = log_key(str(path))
-        if key in self._logs and self._logs[key].skimmed:
-            self._logs[key].restart(whole=True)
-            yield from self._read(key)
-
-    def reread(self, path: Path) -> Iterator[Change]:
-        """Read a file from its beginning: its first `FileGrown` has `reset`."""
-        key = log_key(str(path))
-        if key in self._logs:
-            self._logs[key].restart()
-            yield from self._read(key)
+    def fill(self, key: str) -> Iterator[Change]:
+        """Read a skimmed log whole: its first `FileGrown` has `reset`. Yields nothing if no gap was left."""
+        self._skimmed.pop(key, None)
+        log = self._logs.get(key)
+        if log is not None and log.skimmed:
+            log.restart(whole=True)
+            self._filling = key
+            try:
+                yield from log.read()
+            except FileNotFoundError:
+                self._needs_sweep = True
+            finally:
+                self._filling = None
 
     async def follow(self) -> AsyncIterator[list[Change]]:
-        """Yield changes as they happen, beginning with a sweep, until closed.
+        """Yield changes as they happen, beginning with a sweep, until closed; read skimmed logs whole
+        meanwhile.
 
         Uses file events where available. Since these may be missing, appends to recently written files are
         noticed within 0.4 s in any case, everything else within a few seconds.
@@ -249,13 +263,19 @@ class LogFollower:
         hints: set[str] = set()
         polled_at = 0.0
         sweeping = True
+        fill: Iterator[list[Change]] = iter(())
         try:
             while True:
                 for portion in _portions(self.sweep() if sweeping else self._poll(hints)):
                     yield portion
                     await asyncio.sleep(0)
+                if portion := next(fill, []):
+                    yield portion
+                elif time.monotonic() >= self._next_fill():
+                    fill = _portions(self.fill(next(iter(self._skimmed))))
                 next_poll = polled_at + _RECENT_POLL_INTERVAL_S if self._recent else math.inf
-                pause = min(self._next_sweep(), next_poll) - time.monotonic()
+                next_fill = 0.0 if self._filling else self._next_fill()
+                pause = min(self._next_sweep(), next_poll, next_fill) - time.monotonic()
                 hints = self._known_logs(
                     await watch.wait(pause if watch.begun else min(pause, _NO_ROOTS_INTERVAL_S))
                 )
@@ -281,14 +301,20 @@ class LogFollower:
         since = time.time_ns() - _RECENT_NS
         self._recent = {key for key in self._recent if key in self._logs and self._logs[key].modified > since}
 
+    def _next_fill(self) -> float:
+        """Return when a skimmed log is to be read whole, on the monotonic clock."""
+        return next(iter(self._skimmed.values()), math.inf) + _FILL_AFTER_S
+
     def _known_logs(self, paths: set[str]) -> set[str]:
-        """Return the known logs among `paths`. A new log or directory requires a sweep."""
-        keys = {log_key(path) for path in paths if path.endswith(self._suffixes)}
-        new = keys - self._logs.keys() or any(
-            os.path.isdir(path) for path in paths if not path.endswith(self._suffixes)
-        )
-        self._needs_sweep = self._needs_sweep or bool(new)
-        return keys & self._logs.keys()
+        """Return the logs that are read from `paths`. Another file, or a new directory, requires a sweep."""
+        known: set[str] = set()
+        for path in paths:
+            key = self._tree.log_of(path)
+            if key is not None and key in self._logs and self._logs[key].path == path:
+                known.add(key)
+            elif key is not None or os.path.isdir(path):
+                self._needs_sweep = True
+        return known
 
     def _poll(self, keys: Iterable[str]) -> Iterator[Change]:
         """Yield what was appended to these logs. Any other change is left to a sweep."""
@@ -300,57 +326,21 @@ class LogFollower:
             except OSError:
                 self._needs_sweep = True
                 continue
-            if log.id != file_identity(stat):
-                self._needs_sweep = True
-            elif log.read_state != file_state(stat):
+            if log.read_state != file_state(stat):
                 yield from self._read(key)
 
     def _read(self, key: str) -> Iterator[Change]:
-        if key in self._logs:
-            self._recent.add(key)
-            self.unread_recent.pop(key, None)
-            try:
-                yield from self._logs[key].read()
-            except FileNotFoundError:
-                self._needs_sweep = True
-
-    # ------------------------------------------------------------ logs that move
-
-    def _match_logs(self, found: dict[str, FoundLog]) -> Iterator[Change]:
-        """Match the known logs with the files that were found: moved, vanished, new."""
-        vanished = {
-            key
-            for key in self._logs.keys() - found.keys()
-            if not any(key.startswith(f"{folder}/") for folder in self._unreadable)
-        }
-        displaced = {
-            log.id: key
-            for key, log in self._logs.items()
-            if key in vanished or (key in found and log.id != file_identity(found[key].stat))
-        }
-        for key in found.keys() - self._logs.keys():
-            old = displaced.get(file_identity(found[key].stat))
-            if old is not None and old in self._logs and self._logs[old].is_same_file(*found[key]):
-                self._logs[key] = self._logs.pop(old)
-                vanished.discard(old)
-                yield from _move(self._logs[key], found[key].path)
-        for key in vanished:
-            log = self._logs.pop(key)
-            if log.emitted:
-                yield FileVanished(Path(log.path))
-        for key, (path, _) in found.items():
-            if key not in self._logs:
-                self._logs[key] = LogFile(path, self._limits)
-            elif (log := self._logs[key]).path != path:  # compressed, or unpacked
-                log.restart()
-                yield from _move(log, path)
-
-
-def _move(log: LogFile, path: str) -> Iterator[Change]:
-    yield from log.emit_grown()
-    old, log.path = log.path, path
-    if log.emitted:
-        yield FileMoved(Path(old), Path(path))
+        log = self._logs.get(key)
+        if log is None or key == self._filling:
+            return
+        self._recent.add(key)
+        self.unread_recent.pop(key, None)
+        try:
+            yield from log.read()
+        except FileNotFoundError:
+            self._needs_sweep = True
+        if log.skimmed:
+            self._skimmed.setdefault(key, time.monotonic())
 
 
 def _portions(changes: Iterable[Change]) -> Iterator[list[Change]]:
@@ -376,16 +366,16 @@ _LINK_DEPTH: Final = 3
 """Levels below a root on which links to directories are followed: year, month, day. A loop ends there."""
 
 
-class FoundLog(NamedTuple):
-    """A log, where it is, and its state when the tree was scanned."""
+class FoundFile(NamedTuple):
+    """The file that a log is read from, and its state when the tree was scanned."""
 
     path: str
     stat: os.stat_result
 
-
-def log_key(path: str) -> str:
-    """Return the key of a log, compressed or not: its path without `.zst`."""
-    return path.removesuffix(".zst")
+    @property
+    def rank(self) -> tuple[bool, int, str]:
+        """Sort key: a log is read from the file that ranks highest."""
+        return not self.path.endswith(".zst"), self.stat.st_mtime_ns, self.path
 
 
 class LogTree:
@@ -393,22 +383,22 @@ class LogTree:
 
     Args:
         roots: absolute paths; they need not exist yet.
-        suffixes: of the names of logs.
+        log_of: returns which log a file of this path is, or None if it is not a log.
     """
 
-    def __init__(self, roots: Sequence[str], suffixes: tuple[str, ...]) -> None:
+    def __init__(self, roots: Sequence[str], log_of: Callable[[PurePath], str | None]) -> None:
         self._roots = roots
-        self._suffixes = suffixes
+        self.log_of: Callable[[str], str | None] = cache(lambda path: log_of(PurePath(path)))
         self._max_separators = max((root.count(os.sep) for root in roots), default=0) + _LINK_DEPTH
         self.scanned_at = 0.0
         """When the tree was scanned last, on the monotonic clock."""
         self.cost_s = 0.0
         """How long that took."""
 
-    def scan(self) -> tuple[dict[str, FoundLog], dict[str, str]]:
-        """Return all logs by their keys, and what cannot be listed or found, with the reasons."""
+    def scan(self) -> tuple[dict[str, FoundFile], dict[str, str]]:
+        """Return the files of all logs, and what cannot be listed or found, with the reasons."""
         began = time.monotonic()
-        found: dict[str, FoundLog] = {}
+        found: dict[str, FoundFile] = {}
         unreadable: dict[str, str] = {}
         folders = list(self._roots)
         while folders:
@@ -416,8 +406,8 @@ class LogTree:
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
-                        if entry.name.endswith(self._suffixes):
-                            self._add_entry(entry, found, unreadable)
+                        if (key := self.log_of(entry.path)) is not None:
+                            _add_file(key, entry, found, unreadable)
                         elif entry.is_dir(follow_symlinks=False):
                             folders.append(entry.path)
                         elif entry.name.isdecimal():  # named as a year, a month or a day
@@ -440,18 +430,19 @@ class LogTree:
         except OSError as error:  # a loop of links
             unreadable[entry.path] = failure_reason(error)
 
-    def _add_entry(
-        self, entry: os.DirEntry[str], found: dict[str, FoundLog], unreadable: dict[str, str]
-    ) -> None:
-        try:
-            stat = entry.stat()
-        except FileNotFoundError:  # deleted since it was listed, or a dangling link
-            return
-        except OSError as error:  # a loop of links
-            unreadable[entry.path] = failure_reason(error)
-            return
-        key = log_key(entry.path)
-        if not modes.S_ISREG(stat.st_mode):  # never opened: a pipe or a device would block
-            unreadable[entry.path] = "not a regular file"
-        elif key == entry.path or key not in found:
-            found[key] = FoundLog(entry.path, stat)
+
+def _add_file(
+    key: str, entry: os.DirEntry[str], found: dict[str, FoundFile], unreadable: dict[str, str]
+) -> None:
+    """Add a file of a log, unless the log is read from another one."""
+    try:
+        file = FoundFile(entry.path, entry.stat())
+    except FileNotFoundError:  # deleted since it was listed, or a dangling link
+        return
+    except OSError as error:  # a loop of links
+        unreadable[entry.path] = failure_reason(error)
+        return
+    if not modes.S_ISREG(file.stat.st_mode):  # never opened: a pipe or a device would block
+        unreadable[entry.path] = "not a regular file"
+    elif key not in found or file.rank > found[key].rank:
+        found[key] = file

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -88,47 +87,33 @@ class LogFile:
     """A growing file, and the state of reading it.
 
     Each batch opens the file, checks that it is still the one that was read before, reads on and closes it.
-    What it finds is queued in the order of the file, so that an iterator may be abandoned, and the next one
-    continues.
     """
 
     def __init__(self, path: str, limits: ReadLimits) -> None:
         self.path = path
         """Where the file is; set by the follower when it moves."""
+        self.emitted = False
+        """Whether anything was emitted of this file."""
         self.skimmed = False
         """Whether a gap was left in the file."""
+        self.read_state: FileState | None = None
+        """The state in which there is nothing to read; None: try to read in any case."""
         self._same_turn = False
         """Whether no turn begins in that gap."""
         self._limits = limits
         self._id: tuple[int, int] | None = None
-        self._read_state: FileState | None = None
+        """Device and inode of what was read."""
         self._size_and_mtime: tuple[int, int] | None = None
         """As found last: bytes, nanoseconds."""
-        self._pending: deque[FileGrown] = deque()
-        """Found, and not yet emitted."""
-        self.emitted = False
-        """Whether anything was emitted of this file."""
         self._failure: str | None = None
         self._never_skim = False
         """Whether the file is to be read whole."""
         self._pending_reset = False
         """Whether the next `FileGrown` invalidates what was emitted before."""
-        self._generation = 0
-        """Number of restarts: shows an iterator that another one has restarted."""
         self._offset = 0
         self._fingerprint = b""
         """The bytes before the offset."""
         self._lines = LineSplitter(limits.max_line)
-
-    @property
-    def id(self) -> tuple[int, int] | None:
-        """Device and inode of what was read."""
-        return self._id
-
-    @property
-    def read_state(self) -> FileState | None:
-        """The state in which there is nothing to read; None: try to read in any case."""
-        return None if self._pending else self._read_state
 
     @property
     def modified(self) -> int:
@@ -138,18 +123,25 @@ class LogFile:
     def postpone(self, stat: os.stat_result) -> None:
         """Leave the file unread until it changes."""
         self._id = file_identity(stat)
-        self._read_state = file_state(stat)
+        self.read_state = file_state(stat)
 
     def restart(self, *, whole: bool = False) -> None:
         """Discard what was read; with `whole`, do not skim any more."""
         self._never_skim = self._never_skim or whole
-        self._restart()
+        self._pending_reset = self.emitted
+        self._offset = 0
+        self._fingerprint = b""
+        self._lines = LineSplitter(self._limits.max_line)
+        self.skimmed = False
+        self._same_turn = False
+        self.read_state = None
 
     def is_same_file(self, path: str, stat: os.stat_result) -> bool:
-        """Return whether a file found elsewhere with this file's inode is this file: inodes of deleted files
-        are reused at once."""
+        """Return whether a file found elsewhere is this file: inodes of deleted files are reused at once."""
+        if self._id != file_identity(stat):
+            return False
         if not self._offset:
-            return (self._size_and_mtime or (self._read_state or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
+            return (self._size_and_mtime or (self.read_state or ())[2:]) == (stat.st_size, stat.st_mtime_ns)
         if stat.st_size < self._offset:
             return False
         try:
@@ -158,19 +150,12 @@ class LogFile:
         except OSError:
             return False
 
-    def emit_grown(self) -> Iterator[FileGrown]:
-        """Yield what was found and not yet emitted."""
-        while self._pending:
-            self.emitted = True
-            yield self._pending.popleft()
-
     def read(self) -> Iterator[FileGrown | FileUnreadable]:
         """Yield everything that is new.
 
         Raises:
             FileNotFoundError: the file does not exist any more.
         """
-        yield from self.emit_grown()
         try:
             yield from self._unpack() if self.path.endswith(".zst") else self._read_on()
         except FileNotFoundError:
@@ -182,36 +167,36 @@ class LogFile:
 
     def _read_on(self) -> Iterator[FileGrown]:
         # what is appended meanwhile is left to the next call: a busy writer must not keep this loop running
-        goal = 0
-        going = True
-        while going:
-            going, size = self._batch()
-            yield from self.emit_grown()
-            goal = goal or size
-            going = going and self._offset < goal
+        goal: int | None = None
+        path = self.path
+        while self.path == path and (goal is None or self._offset < goal):
+            grown, size = self._batch()
+            yield from grown
+            goal = min(goal or size, size)
 
-    def _batch(self) -> tuple[bool, int]:
-        """Read the next batch; return whether there was anything to read, and the file's size in bytes."""
+    def _batch(self) -> tuple[list[FileGrown], int]:
+        """Read the next batch; return what was found, and the file's size in bytes."""
         with open_regular(self.path) as fd:
             stat = os.fstat(fd)
             truncated = stat.st_size < self._offset or not self._fingerprint_matches(fd)
             if truncated or self._id != file_identity(stat):
-                self._restart()
+                self.restart()
                 self._id = file_identity(stat)
-            if not self._offset and self._skim(fd, stat):
-                return True, stat.st_size
+            if not self._offset and (skimmed := self._skim(fd, stat)):
+                return skimmed, stat.st_size
             data = os.pread(fd, min(self._limits.batch, stat.st_size - self._offset), self._offset)
         self._offset += len(data)
         self._fingerprint = (self._fingerprint + data)[-_FINGERPRINT_BYTES:]
-        self._add(stat, data, at_end=self._offset == stat.st_size)
-        self._read_state = file_state(stat) if self._offset == stat.st_size and _is_settled(stat) else None
-        return bool(data), stat.st_size
+        at_end = self._offset == stat.st_size
+        grown = self._grown(stat, data, at_end=at_end)
+        self.read_state = file_state(stat) if at_end and _is_settled(stat) else None
+        return grown, stat.st_size
 
     def _fingerprint_matches(self, fd: int) -> bool:
         return _bytes_before(fd, self._offset, len(self._fingerprint)) == self._fingerprint
 
-    def _skim(self, fd: int, stat: os.stat_result) -> bool:
-        """Read the head of a large file and continue at its tail; return whether that was done and left a
+    def _skim(self, fd: int, stat: os.stat_result) -> list[FileGrown]:
+        """Read the head of a large file, to continue at its tail; return what was found if that leaves a
         gap."""
         skim_above = self._limits.skim_above
         if (
@@ -219,25 +204,25 @@ class LogFile:
             or self._never_skim
             or stat.st_size <= max(skim_above, _HEAD_BYTES + _TAIL_BYTES)
         ):
-            return False
+            return []
         head = os.pread(fd, _HEAD_BYTES, 0)
         while b"\n" not in head and len(head) < min(self._limits.max_line, stat.st_size):
             head += os.pread(fd, READ_BLOCK_BYTES, len(head))
         head = head[: max(head.rfind(b"\n", 0, _HEAD_BYTES), head.find(b"\n")) + 1]
         start = self._tail_start(fd, stat.st_size, len(head))
         if not head or start <= len(head):
-            return False
+            return []
         self.skimmed = True
-        self._add(stat, head)
+        grown = self._grown(stat, head)
         self._lines = LineSplitter(self._limits.max_line, 0)
         marks = self._limits.marks
         found = lines_in_force(fd, len(head), start, marks, self._limits.max_line)
         self._same_turn = found.begins_turn is False and any(mark in head for mark in marks.turn)
-        self._add(stat, b"".join(line + b"\n" for line in found.lines))
+        grown += self._grown(stat, b"".join(line + b"\n" for line in found.lines))
         self._offset = start
         self._fingerprint = _bytes_before(fd, start, _FINGERPRINT_BYTES)
         self._lines = LineSplitter(self._limits.max_line, 0, inside=not self._fingerprint.endswith(b"\n"))
-        return True
+        return grown
 
     def _tail_start(self, fd: int, size: int, floor: int) -> int:
         """Return the offset of the tail: the first line that begins within the last 48 KiB, if one of them is
@@ -261,51 +246,27 @@ class LogFile:
         is another one."""
         with open_stream(self.path) as packed:
             stat = os.fstat(packed.fileno())
-            size_and_mtime = (stat.st_size, stat.st_mtime_ns)
-            unchanged = self._id == file_identity(stat) and self._size_and_mtime == size_and_mtime
-            if not (self._offset and unchanged):
-                self._restart()
+            is_read = self._offset and self._id == file_identity(stat)
+            if not is_read or self._size_and_mtime != (stat.st_size, stat.st_mtime_ns):
+                self.restart()
                 self._id = file_identity(stat)
-                self._offset = stat.st_size
-                self._fingerprint = _bytes_before(packed.fileno(), stat.st_size, _FINGERPRINT_BYTES)
-                generation = self._generation
-                complete = False
                 try:
                     for data in unpacked(packed, self._limits.batch):
-                        if self._generation != generation:  # another iterator began anew meanwhile
-                            return
-                        self._add(stat, data)
-                        yield from self.emit_grown()
-                    self._add(stat, b"", at_end=True)
-                    yield from self.emit_grown()
+                        yield from self._grown(stat, data)
+                    yield from self._grown(stat, b"", at_end=True)
                     if not self._lines.complete:
                         yield from self._report_failure(ValueError(TORN))
-                    complete = True
                 except ValueError as error:
                     yield from self._report_failure(error)
-                    complete = True
-                finally:
-                    if (
-                        not complete and self._generation == generation
-                    ):  # abandoned: the next iterator begins anew
-                        self._restart()
-            self._read_state = file_state(stat) if _is_settled(stat) else None
+                # set at the end: whoever reads next begins anew if this is abandoned
+                self._offset = stat.st_size
+                self._fingerprint = _bytes_before(packed.fileno(), stat.st_size, _FINGERPRINT_BYTES)
+            self.read_state = file_state(stat) if _is_settled(stat) else None
 
     # ------------------------------------------------------------ results
 
-    def _restart(self) -> None:
-        self._pending_reset = self.emitted
-        self._pending.clear()
-        self._generation += 1
-        self._offset = 0
-        self._fingerprint = b""
-        self._lines = LineSplitter(self._limits.max_line)
-        self.skimmed = False
-        self._same_turn = False
-        self._read_state = None
-
-    def _add(self, stat: os.stat_result, data: bytes, *, at_end: bool = False) -> None:
-        """Queue the lines that `data` completes, or a change without lines.
+    def _grown(self, stat: os.stat_result, data: bytes, *, at_end: bool = False) -> list[FileGrown]:
+        """Return the lines that `data` completes, or a change without lines.
 
         At the end of the file its last line may lack the newline.
         """
@@ -315,22 +276,27 @@ class LogFile:
         now = (stat.st_size, stat.st_mtime_ns)
         if not groups and (now != self._size_and_mtime or self._pending_reset or self._failure):
             groups = [(0, self._lines.number, ())]
+        grown = []
         for skipped, first, lines in groups:
-            grown = FileGrown(
-                path=_path(self.path),
-                lines=lines,
-                first=first,
-                size=stat.st_size,
-                modified=possible_time(stat.st_mtime) or 0.0,
-                reset=self._pending_reset,
-                skimmed=self.skimmed,
-                same_turn=self._same_turn,
-                oversized=skipped,
+            grown.append(
+                FileGrown(
+                    path=_path(self.path),
+                    lines=lines,
+                    first=first,
+                    size=stat.st_size,
+                    modified=possible_time(stat.st_mtime) or 0.0,
+                    reset=self._pending_reset,
+                    skimmed=self.skimmed,
+                    same_turn=self._same_turn,
+                    oversized=skipped,
+                )
             )
-            self._pending.append(grown)
-            self._size_and_mtime = now
             self._pending_reset = False
+        if grown:
+            self._size_and_mtime = now
             self._failure = None
+            self.emitted = True
+        return grown
 
     def _report_failure(self, error: Exception) -> Iterator[FileUnreadable]:
         reason = failure_reason(error)

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agentdash.model.fleet import ThreadPane
-from agentdash.model.pane import Pane
+from agentdash.model.pane import Pane, columns
 from agentdash.model.process import Process
 from agentdash.model.thread import Thread
 
@@ -58,6 +58,13 @@ class Tui(NamedTuple):
 
     pane: Pane
     process: Process
+    front: str = ""
+    """The name of the thread in front, by the title of the pane."""
+
+    @property
+    def cwd(self) -> str | None:
+        """The directory of its threads: the one that it was given (`-C`), or was started in."""
+        return _given_directory(self.process) or self.process.cwd
 
     def may_have_started(self, thread: Thread) -> bool:
         """Return whether an eligible thread of its directory is not older than it."""
@@ -66,7 +73,10 @@ class Tui(NamedTuple):
 
 
 def link_by_candidates(
-    threads: Iterable[Thread], tuis: Iterable[Tui], loaded: Loaded | None = None
+    threads: Iterable[Thread],
+    tuis: Iterable[Tui],
+    loaded: Loaded | None = None,
+    side_chats: Iterable[Thread] = (),
 ) -> dict[str, ThreadPane]:
     """Return the panes of threads. Where several TUIs may have one thread, the first of them gets it.
 
@@ -74,10 +84,12 @@ def link_by_candidates(
         threads: not linked to a pane yet.
         tuis: whose panes have no thread yet.
         loaded: what the daemon of these TUIs has loaded; None without a daemon.
+        side_chats: those of threads; a title may name them.
     """
-    linker = _Linker(threads, tuis, loaded)
+    linker = _Linker(threads, tuis, loaded, side_chats)
     linker.link_forks()
     linker.link_by_prompts()
+    linker.link_by_titles()
     linker.link_by_arguments()
     linker.link_only_ones()
     return linker.linked
@@ -85,18 +97,28 @@ def link_by_candidates(
 
 def newest_candidate(tui: Tui, threads: Iterable[Thread]) -> Thread | None:
     """Return the thread that was active last of those that the only TUI of a directory may have started."""
-    candidates = [
-        thread for thread in threads if is_of(thread, tui.process.cwd) and tui.may_have_started(thread)
-    ]
+    candidates = [thread for thread in threads if is_of(thread, tui.cwd) and tui.may_have_started(thread)]
     return max(candidates, key=lambda thread: thread.last_at or 0.0, default=None)
 
 
 def only_one(tui: Tui, *, loaded: bool = False) -> ThreadPane:
     """Return the link of a thread to the only TUI that may have it; `loaded` where a daemon does."""
-    folder = posixpath.basename(tui.process.cwd or "?")
+    folder = posixpath.basename(tui.cwd or "?")
     why = "no other thread is loaded there" if loaded else "the thread began after it"
     by = f"the only Codex in {folder} (pid {tui.process.pid}), and {why}"
     return ThreadPane(tui.pane.key, by)
+
+
+def _given_directory(process: Process) -> str | None:
+    """Return the directory that a Codex was given with `-C` or `--cd`."""
+    for option, value in zip(process.argv, (*process.argv[1:], ""), strict=False):
+        if option == "--":
+            break
+        name, _, attached = option.partition("=")
+        given = value if option in ("-C", "--cd") else attached if name in ("-C", "--cd") else ""
+        if given:
+            return posixpath.normpath(posixpath.join(process.cwd or "/", given))
+    return None
 
 
 def is_of(thread: Thread, cwd: str | None) -> bool:
@@ -107,7 +129,14 @@ def is_of(thread: Thread, cwd: str | None) -> bool:
 class _Linker:
     """The threads and TUIs that remain, and the links that were found."""
 
-    def __init__(self, threads: Iterable[Thread], tuis: Iterable[Tui], loaded: Loaded | None) -> None:
+    def __init__(
+        self,
+        threads: Iterable[Thread],
+        tuis: Iterable[Tui],
+        loaded: Loaded | None,
+        side_chats: Iterable[Thread],
+    ) -> None:
+        self._side_chats = tuple(side_chats)
         self.linked: dict[str, ThreadPane] = {}
         self._loaded = loaded
         self._threads = {
@@ -126,7 +155,7 @@ class _Linker:
             if thread.forked_from:
                 forks.setdefault(thread.forked_from, []).append(thread)
         for tui in list(self._tuis.values()):
-            screen = _read(tui.pane.screen)
+            screen = _read(columns(tui.pane.screen)[0])
             candidates = self._among(forks.get(screen.forked_from or "", ()), tui)
             prompted = [
                 fork
@@ -148,7 +177,7 @@ class _Linker:
             elif thread.forked_from and not thread.last_prompt:
                 unprompted.append(thread)
         for tui in list(self._tuis.values()):
-            screen = _read(tui.pane.screen)
+            screen = _read(columns(tui.pane.screen)[0])
             shown = (self._among(by_start.get(start, ()), tui) for start in screen.prompts)
             lowest = next(filter(None, shown), [])
             might_be_fork = not screen.has_header and self._among(unprompted, tui)
@@ -163,8 +192,23 @@ class _Linker:
     def _may_have(self, tui: Tui, thread: Thread) -> bool:
         """Return whether a TUI may show a thread: one that it started, or one of the daemon."""
         if self._loaded is not None:
-            return thread.cwd == tui.process.cwd
-        return is_of(thread, tui.process.cwd) and tui.may_have_started(thread)
+            return thread.cwd == tui.cwd
+        return is_of(thread, tui.cwd) and tui.may_have_started(thread)
+
+    def link_by_titles(self) -> None:
+        """Link TUIs to the only thread that the title of their pane, and of no other, names; where that is a
+        side chat, to the one that it was opened from."""
+        by_start: dict[str, list[Thread]] = {}
+        for thread in (*self._threads.values(), *self._side_chats):
+            by_start.setdefault(_start_of(thread.name or thread.prompt or ""), []).append(thread)
+        numbers = Counter(tui.front for tui in self._tuis.values())
+        for tui in list(self._tuis.values()):
+            named = [each for each in by_start.get(_start_of(tui.front), ()) if each.is_titled(tui.front)]
+            if len(named) != 1 or numbers[tui.front] != 1:
+                continue
+            shown = named[0].forked_from if named[0].side_chat else named[0].id
+            if shown in self._threads and self._may_have(tui, self._threads[shown]):
+                self._link(tui, shown, ThreadPane(tui.pane.key, f"the title of the pane names {named[0].id}"))
 
     def link_by_arguments(self) -> None:
         """Link TUIs that were started with a thread's id; `codex fork ID` starts another thread."""
@@ -179,14 +223,14 @@ class _Linker:
 
     def link_only_ones(self) -> None:
         """Link TUIs that are the only ones in their directories."""
-        numbers = Counter(tui.process.cwd for tui in self._tuis.values())
-        alone = [tui for tui in self._tuis.values() if numbers[tui.process.cwd] == 1]
-        by_cwd: dict[str | None, list[Thread]] = {tui.process.cwd: [] for tui in alone}
+        numbers = Counter(tui.cwd for tui in self._tuis.values())
+        alone = [tui for tui in self._tuis.values() if numbers[tui.cwd] == 1]
+        by_cwd: dict[str | None, list[Thread]] = {tui.cwd: [] for tui in alone}
         for thread in self._threads.values():
             if thread.cwd in by_cwd:
                 by_cwd[thread.cwd].append(thread)
         for tui in alone:
-            found = self._only_candidate(tui, by_cwd[tui.process.cwd])
+            found = self._only_candidate(tui, by_cwd[tui.cwd])
             if found is not None:
                 self._link(tui, found.id, only_one(tui, loaded=self._loaded is not None))
 
@@ -199,7 +243,7 @@ class _Linker:
         """Return whether the daemon has loaded no other thread that a TUI may show."""
         new = self._loaded.new if self._loaded else ()
         others = (other for other in self._threads.values() if other.id != thread)
-        is_other_new = any(cwd in (None, tui.process.cwd) for cwd in new)
+        is_other_new = any(cwd in (None, tui.cwd) for cwd in new)
         return not is_other_new and not any(self._may_have(tui, other) for other in others)
 
     def _link(self, tui: Tui, thread: str, link: ThreadPane) -> None:

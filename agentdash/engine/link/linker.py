@@ -7,7 +7,7 @@
   that descends from the thread's owner, or was seen to; `CODEX_TOOL_CALL_ID` (0.163+) is the call. Without
   the descent it is a claim, which any process can make;
 - thread and pane: its owner runs below the pane, or the pane's Codex has its id in the arguments, or shows
-  its prompt, or is the only candidate;
+  its prompt, or is the only candidate; a pane that merely prints its id claims it;
 - pane and process: descent from the pane's first process;
 - thread and parent: the child's rollout, or the parent's spawn call;
 - thread and nested worker: `CODEX_THREAD_ID` of a worker CLI that descends from the thread's Codex.
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -214,21 +214,26 @@ def is_root(thread: Thread) -> bool:
 
 
 def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
-    """Link root threads to panes, by the strongest evidence first; a pane has one thread per kind of
-    evidence."""
+    """Link root threads to panes, by the strongest evidence first: each to one, and side chats to that of the
+    thread which they were opened from."""
     roots = [thread for thread in fleet.threads.values() if is_root(thread)]
+    tuis = _living_tuis(fleet)
+    resumed = {arg for tui in tuis for arg in tui.process.argv}
+    side_chats = {each.id: each for each in roots if each.side_chat and each.id not in resumed}
     linked = _link_by_owner(roots, owners, tree)
     loaded = _loaded_by_daemon(fleet, tree)
     left = roots if loaded is None else [thread for thread in roots if thread.id not in loaded.threads]
     linked |= _link_by_history(fleet, left, linked)
-    unowned = [thread for thread in left if _may_run_out_of_sight(fleet, owners.get(thread.id))]
-    linked |= _link_by_session_line(fleet, unowned, linked)
     taken = {link.key for link in linked.values()}
-    return linked | link_by_candidates(
-        threads=[thread for thread in roots if thread.id not in linked],
-        tuis=living_tuis(fleet, taken),
+    linked |= link_by_candidates(
+        threads=[thread for thread in roots if thread.id not in linked and thread.id not in side_chats],
+        tuis=[tui for tui in tuis if tui.pane.key not in taken],
         loaded=loaded,
+        side_chats=side_chats.values(),
     )
+    linked |= _link_side_chats(side_chats.values(), owners, linked)
+    unowned = [thread for thread in left if _may_run_out_of_sight(fleet, owners.get(thread.id))]
+    return linked | _link_by_claim(fleet, [thread for thread in unowned if thread.id not in linked], linked)
 
 
 def _loaded_by_daemon(fleet: FleetView, tree: ProcessTree) -> Loaded | None:
@@ -255,6 +260,19 @@ def _link_by_owner(
     return linked
 
 
+def _link_side_chats(
+    side_chats: Iterable[Thread], owners: dict[str, ThreadOwner], linked: dict[str, ThreadPane]
+) -> dict[str, ThreadPane]:
+    """Link side chats that are loaded to the panes of the threads which they were opened from."""
+    found: dict[str, ThreadPane] = {}
+    for chat in sorted(side_chats, key=lambda each: each.created_at or 0.0):
+        origin = chat.forked_from or ""
+        link = linked.get(origin) or found.get(origin)
+        if link is not None and chat.id in owners and chat.id not in linked:
+            found[chat.id] = ThreadPane(link.key, f"it is a side chat of {origin}, which the pane shows")
+    return found
+
+
 def _link_by_history(
     fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
@@ -268,8 +286,8 @@ def _link_by_history(
         if thread.id in linked or before is None or not before.own:
             continue
         if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key, thread):
-            is_process = thread.id in fleet.links.panes and SESSION_LINE not in before.by
-            kept[thread.id] = replace(before, by=_left(thread)) if is_process else before
+            agent = AGENT_NAMES.get(thread.agent, thread.agent)
+            kept[thread.id] = replace(before, by=f"its {agent} ran in the pane, and has left it")
     return kept
 
 
@@ -283,26 +301,17 @@ def _is_leaving(fleet: FleetView, key: PaneKey, thread: Thread) -> bool:
     return occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
 
 
-def _left(thread: Thread | None) -> str:
-    """Return the evidence for a pane that the process of a thread has left."""
-    agent = thread.agent if thread is not None else "codex"
-    return f"its {AGENT_NAMES.get(agent, agent)} ran in the pane, and has left it"
-
-
 def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
-    """Return the panes that live on and in which an earlier agentdash saw threads' own Codex processes."""
+    """Return the panes that live on and in which an earlier agentdash saw threads' own Codex processes, or
+    their claims: no process was seen with these."""
     found: dict[str, ThreadPane] = {}
     for past in fleet.past_workers.values():
         pane = fleet.panes.get(past.pane)
         is_same_pane = pane is not None and pane.server_pid == past.server_pid
         if past.own and is_same_pane and _is_left(fleet, past.pane):
-            line = f"`{SESSION_LINE}{past.worker}`"
-            by = _left(fleet.threads.get(past.worker))
-            if past.rule == SESSION_LINE_RULE:
-                by = f"its scrollback shows {line}"
-            elif past.pid is None:  # no worker was seen in it: it ran in a container, or on another host
-                by = f"the pane showed {line}"
-            found[past.worker] = ThreadPane(past.pane, by, own=True)
+            is_claim, is_scrolled = past.pid is None, past.rule == SESSION_LINE_RULE
+            by = _claim("its scrollback shows" if is_scrolled else "the pane showed", past.worker)
+            found[past.worker] = ThreadPane(past.pane, by, own=not is_claim, claimed=is_claim)
     return found
 
 
@@ -316,21 +325,31 @@ def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
     return own is not None and other is not None and bool({"pid", "mnt"} & {*other.apart_from(own)})
 
 
-def _link_by_session_line(
+def _link_by_claim(
     fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
-    """Link threads to panes without a worker whose screen shows the line that `codex exec` prints."""
+    """Link threads to the only pane without a worker that shows the line which `codex exec` prints, or showed
+    it and no other since: so one in a container is found, or one that has ended before it was seen."""
     taken = {link.key for link in linked.values()}
+    free = [key for key in fleet.panes if key not in taken and _is_left(fleet, key)]
+    lines = {key: line for key in free if (line := session_line(fleet.panes[key].screen)) is not None}
     shown: dict[str, list[PaneKey]] = {}
-    for key, pane in fleet.panes.items():
-        if key not in taken and _is_left(fleet, key) and (session := session_line(pane.screen)) is not None:
-            shown.setdefault(session, []).append(key)
-    by_id = {thread.id for thread in threads} - linked.keys()
-    return {
-        thread: ThreadPane(keys[0], f"the pane shows `{SESSION_LINE}{thread}`", own=True)
-        for thread, keys in shown.items()
-        if thread in by_id and len(keys) == 1
-    }
+    for key, thread in lines.items():
+        shown.setdefault(thread, []).append(key)
+    earlier = _remembered_panes(fleet) | fleet.links.panes
+    found: dict[str, ThreadPane] = {}
+    for each in threads:
+        before = earlier.get(each.id)
+        if keys := shown.get(each.id):
+            if len(keys) == 1:
+                found[each.id] = ThreadPane(keys[0], _claim("the pane shows", each.id), claimed=True)
+        elif before is not None and before.claimed and before.key in free and before.key not in lines:
+            found[each.id] = before
+    return found
+
+
+def _claim(how: str, thread: str) -> str:
+    return f"claimed, not proven: {how} `{SESSION_LINE}{thread}`, which anything may print"
 
 
 def session_line(lines: tuple[str, ...]) -> str | None:
@@ -368,13 +387,14 @@ def _is_left(fleet: FleetView, key: PaneKey) -> bool:
     return occupant is None or occupant.gone_at is not None
 
 
-def living_tuis(fleet: FleetView, taken: Container[PaneKey]) -> list[Tui]:
-    """Return the Codex processes that are the workers of panes, except `taken` panes."""
+def _living_tuis(fleet: FleetView) -> list[Tui]:
+    """Return the Codex processes that are the workers of panes."""
     tuis: list[Tui] = []
     for key, occupant in fleet.occupants.items():
-        if occupant.agent != "codex" or occupant.gone_at is not None or key in taken:
+        if occupant.agent != "codex" or occupant.gone_at is not None:
             continue
         pane, process = fleet.panes.get(key), fleet.processes.get(occupant.key)
         if pane is not None and process is not None:
-            tuis.append(Tui(pane, process))
+            reading = fleet.readings.get(key)
+            tuis.append(Tui(pane, process, reading.front if reading is not None else ""))
     return tuis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from msgspec.structs import replace
@@ -238,7 +239,8 @@ def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str
 def link_nested_workers(
     fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
 ) -> dict[ProcessKey, str]:
-    """Return the thread that each nested worker CLI belongs to.
+    """Return the thread that each nested worker CLI belongs to; empty for one that waits for its standard
+    input, wherever it was started.
 
     One that runs a thread of its own is left out: that thread is a worker already.
     """
@@ -246,7 +248,8 @@ def link_nested_workers(
         occupant.key for occupant in fleet.occupants.values() if occupant.gone_at is None
     }
     for runs in owners.values():
-        busy |= {wrapper.key for wrapper in _wrappers(fleet, tree, runs)}
+        process = fleet.processes.get(runs.key) if runs.key else None
+        busy |= {wrapper.key for wrapper in _wrappers(process, tree)} if process is not None else set()
     found: dict[ProcessKey, str] = {}
     for process in fleet.processes.values():
         env = process.env or {}
@@ -259,16 +262,17 @@ def link_nested_workers(
             continue
         if is_below(process, thread, owners.get(thread), tree) and _is_outermost(process, thread, tree):
             found[process.key] = thread
+    for process in fleet.processes.values():
+        if process.awaited_input is not None and not process.zombie:
+            whole = [process.key, *(wrapper.key for wrapper in _wrappers(process, tree))]
+            if busy.isdisjoint(whole) and found.keys().isdisjoint(whole):
+                found[whole[-1]] = ""
     return found
 
 
-def _wrappers(fleet: FleetView, tree: ProcessTree, owner: ThreadOwner) -> Iterator[Process]:
-    """Yield the processes of the same worker CLI above the owner of a thread: Node runs Codex' program."""
-    process = fleet.processes.get(owner.key) if owner.key else None
-    for parent in tree.above(process) if process is not None else ():
-        if process is None or parent.agent != process.agent:
-            return
-        yield parent
+def _wrappers(process: Process, tree: ProcessTree) -> Iterator[Process]:
+    """Yield the processes of the same worker CLI above one: Node runs Codex' program."""
+    return takewhile(lambda parent: parent.agent == process.agent, tree.above(process))
 
 
 def link_nested_threads(
@@ -302,29 +306,21 @@ def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:
 
 
 # ------------------------------------------------------------
-# Which session of ssh or mosh shows a worker, and which pane here shows that session
+# Which session of ssh shows a worker, and which pane here shows that session
 # Both ends of a connection name it alike: the ssh client by its socket, the session by `SSH_CONNECTION`
-# (sshd); the mosh client by its arguments, the session by the socket of the `mosh-server` that it descends
-# from. The number of that port is not random (from 60001 on), and an address may be that of several machines:
-# a mosh session is known only on a host that is proven to be reached by that address.
+# (sshd).
 #
 # A worker is in the session whose terminal it has, or whose terminal a tmux client has that shows its pane.
 
 
-_MOSH_SERVER: Final = "mosh-server"
-_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-"""Of a server that listens on all addresses of its host (`mosh --bind-server=any`)."""
-
-
 class SshSessions:
-    """The sessions of ssh and mosh of a fleet."""
+    """The ssh sessions of a fleet."""
 
     def __init__(self, fleet: Fleet, links: FleetLinks) -> None:
-        self._tree = ProcessTree(fleet.processes.values(), {})
         self._tmux_clients: dict[str, set[str]] = {}
         """The connections of tmux clients, by their terminal."""
         for process in fleet.processes.values():
-            if _is_client(process) and (connection := self._session(process)):
+            if _is_client(process) and (connection := _session(process)):
                 known = process.terminal is not None
                 terminal = process.terminal if known else (process.env or {}).get("SSH_TTY")
                 self._tmux_clients.setdefault(terminal or "", set()).add(connection)
@@ -333,21 +329,16 @@ class SshSessions:
         for key, processes in links.below.items():
             for process in processes:
                 connection = process.connection
-                if connection is not None and process.name != _MOSH_SERVER and not process.zombie:
+                if connection is not None and not process.zombie:
                     self._panes[connection] = key if self._panes.get(connection, key) == key else None
 
-    def pane(self, connection: str | None, address: str | None) -> PaneKey | None:
+    def pane(self, connection: str | None) -> PaneKey | None:
         """Return the pane here that shows a session of another host.
 
         Args:
             connection: of the session, as that host names it.
-            address: by which this machine reaches that host, if that is proven.
         """
-        if connection is None or not connection.startswith("mosh "):
-            return self._panes.get(connection or "")
-        _, bound, port = f"{connection}  ".split(" ")[:3]
-        is_there = address is not None and bound in (address, *_ANY_ADDRESS)
-        return self._panes.get(f"mosh {address} {port}") if is_there else None
+        return self._panes.get(connection or "")
 
     def of_pane(self, pane: Pane) -> str | None:
         """Return the connection of the only tmux client that shows a pane, and has the keyboard in it."""
@@ -362,17 +353,15 @@ class SshSessions:
         env = (process.env if process else None) or {}
         if process is None or is_daemon(process) or env.get("TMUX"):
             return None
-        return self._session(process)
+        return _session(process)
 
-    def _session(self, process: Process) -> str | None:
-        """Return the connection of the session that a process was started in, and whose terminal it has."""
-        for ancestor in self._tree.above(process):
-            if ancestor.name == _MOSH_SERVER:
-                return ancestor.connection  # its variables are those of the ssh that started the server
-        env = process.env or {}
-        terminal = env.get("SSH_TTY")
-        is_shown = bool(terminal) and process.terminal in (None, terminal)
-        return env.get("SSH_CONNECTION") if is_shown else None
+
+def _session(process: Process) -> str | None:
+    """Return the connection of the session that a process was started in, and whose terminal it has."""
+    env = process.env or {}
+    terminal = env.get("SSH_TTY")
+    is_shown = bool(terminal) and process.terminal in (None, terminal)
+    return env.get("SSH_CONNECTION") if is_shown else None
 
 
 def _is_client(process: Process) -> bool:

@@ -27,7 +27,7 @@ from agentdash.sandbox.flags import Flags, read_flags
 MAX_OBSERVATIONS: Final = 64
 """Distinct observations kept of a thread; equal ones are counted, so few threads have more than five."""
 _MAX_VIOLATIONS: Final = 50
-"""Logged violations kept of a thread: each is matched with a call, of which no more are of interest at
+"""Logged violations kept of a thread: each is matched with a call, and no more calls matter at
 once."""
 _MAX_WHOLE_TAILS: Final = 20
 """Calls whose tails are kept whole, the newest ones."""
@@ -48,6 +48,7 @@ _T = TypeVar("_T")
 
 def start_call(thread: Thread, event: e.CallStarted) -> Thread:
     """Add an open call; the model has answered by making it."""
+    thread = drop_calls_without_output(thread, event.at)
     call = Call(
         id=event.call,
         at=event.at,
@@ -84,6 +85,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
     if call is None:
         earlier = next((c for c in reversed(thread.calls) if c.id == event.call), None)
     known = call or earlier or _unknown_call(event)
+    denials = _detect_denials(thread, known, event, home) or _logged_denials(thread.violations, known.id)
     ended = replace(
         known,
         ended_at=event.at,
@@ -93,7 +95,7 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         session=event.session or known.session,
         sandboxed=known.sandboxed if event.sandboxed is None else event.sandboxed,
         allowed_by=event.allowed_by or known.allowed_by,
-        denials=_detect_denials(thread, known, event, home) or _logged_denials(thread.violations, known.id),
+        denials=denials,
     )
     others = thread.calls if earlier is None else (c for c in thread.calls if c is not earlier)
     thread = replace(
@@ -104,11 +106,27 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
     thread = record_denials(thread, ended, event.at)
     if thread.platform is None:
         thread = replace(thread, platform=platform(event.output))
+    if known.kind == "poll":
+        return _add_poll(thread, event, home)
     if known.kind != "command":
         return thread
     if "HOME=/" in event.output and (printed := _PRINTED_HOME.search(event.output)) is not None:
         thread = replace(thread, home=printed[1])
     return _add_record(_observe_output(thread, known, event), known, event)
+
+
+def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
+    """Add the denials that a poll shows of a command that goes on; its end settles them."""
+    running = (c for c in reversed(thread.calls) if c.session == event.session and c.outcome == "running")
+    command = next((c for c in running if c.kind == "command"), None)
+    if command is None:
+        return thread
+    denials = _detect_denials(thread, command, replace(event, exit_code=None), home)
+    if not denials:
+        return thread
+    denied = replace(command, denials=tuple(dict.fromkeys((*command.denials, *denials))))
+    calls = tuple(denied if each is command else each for each in thread.calls)
+    return record_denials(replace(thread, calls=calls), denied, event.at)
 
 
 def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
@@ -132,6 +150,19 @@ def abort_open_calls(thread: Thread, at: float) -> Thread:
     entries already."""
     aborted = (replace(call, ended_at=at, outcome="aborted") for call in thread.open_calls)
     return replace(thread, open_calls=(), calls=_append_calls(thread.calls, aborted))
+
+
+def drop_calls_without_output(thread: Thread, at: float) -> Thread:
+    """End the open calls that the model has not waited for, where it gives something new.
+
+    It goes on when all its parallel calls have ended; files without turn marks lack the output of some.
+    """
+    turn, newest = thread.turn, thread.calls[-1] if thread.calls else None
+    if turn is None or not turn.inferred or newest is None:
+        return thread
+    over = [c for c in thread.open_calls if c.line < newest.line or c.at < (newest.ended_at or 0.0)]
+    kept = tuple(call for call in thread.open_calls if call not in over)
+    return replace(abort_open_calls(replace(thread, open_calls=tuple(over)), at), open_calls=kept)
 
 
 def add_violation(thread: Thread, event: e.ViolationLogged) -> Thread:
@@ -158,7 +189,7 @@ def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
 
 
 def bounded(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
-    """Return the observations without the oldest of those of which there are too many: flags are what a
+    """Return the observations without the oldest of the commonest, where there are too many: flags are what a
     worker makes of them, and a flood of these must not push out what the kernel showed of another command."""
     kept = list(observations)
     while len(kept) > MAX_OBSERVATIONS:
@@ -234,7 +265,8 @@ def _append_recent(old: tuple[_T, ...], new: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def _detect_denials(thread: Thread, call: Call, event: e.CallEnded, home: str | None) -> tuple[Denial, ...]:
-    if call.kind not in ("command", "patch", "other") or call.by_user or event.outcome == "running":
+    # of other tools only MCP servers run programs: what children and documents say is prose
+    if call.by_user or not (call.kind in ("command", "patch") or call.is_mcp or not call.tool):
         return ()
     policy = thread.policy_of(call)
     if policy is None and event.outcome == "denied":

@@ -37,6 +37,7 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
         return thread
     for denial in call.denials:
         entries = _enter(entries, denial, call, at=at, policy=thread.policy_index_of(call))
+    entries = tuple(entry for entry in entries if not _is_taken_back(entry, call))
     if _succeeded(call):
         entries = tuple(_after_success(entries, thread, call))
     if entries is thread.denials:
@@ -73,7 +74,7 @@ def _longest_word(script: str) -> str:
 def _enter(
     entries: tuple[LedgerEntry, ...], denial: Denial, call: Call, *, at: float, policy: int
 ) -> tuple[LedgerEntry, ...]:
-    """Add a denial; one of the same operation and target, but for random names, is counted, and moves to the
+    """Add a denial; one of the same operation and target, random names apart, is counted, and moves to the
     end."""
     for index, old in enumerate(entries):
         if old.operation != denial.operation or not _is_same(old, denial):
@@ -90,7 +91,7 @@ def _enter(
             calls=tuple(dict.fromkeys((*old.calls, call.id)))[-_MAX_CALLS:],
             policy=policy,
             by_mcp=call.is_mcp,
-            got_past=False,
+            got_past=_is_settled(denial, call),
         )
         return (*entries[:index], *entries[index + 1 :], merged)
     entry = LedgerEntry(
@@ -107,8 +108,19 @@ def _enter(
         policy=policy,
         source=denial.source,
         by_mcp=call.is_mcp,
+        got_past=_is_settled(denial, call),
     )
     return (*entries, entry)
+
+
+def _is_taken_back(entry: LedgerEntry, call: Call) -> bool:
+    """Return whether an entry rests only on what a call had printed while it ran, and its end explains."""
+    return entry.calls == (call.id,) and not any(_is_same(entry, denial) for denial in call.denials)
+
+
+def _is_settled(denial: Denial, call: Call) -> bool:
+    """Return whether the program that was denied warned of it, and ended well all the same."""
+    return call.exit_code == 0 and call.outcome == "ended" and denial.is_aside
 
 
 def _counted(days: tuple[tuple[int, int], ...], at: float) -> tuple[tuple[int, int], ...]:

@@ -14,27 +14,23 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.states.activity import differs_beyond_clocks
 from agentdash.engine.judge.states.state_history import may_change_state, update_history
+from agentdash.engine.judge.states.thread_facts import threads_in_front
 from agentdash.engine.link.linker import link_fleet
 from agentdash.engine.link.process_tree import ProcessTree, home_directory
 from agentdash.engine.reduce import recall
 from agentdash.engine.reduce.observations import observe_processes
-from agentdash.engine.reduce.recall import known_since, merge_recalled
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
 from agentdash.model.activity import counted
 from agentdash.model.fleet import (
     NOT_RECORDED,
     RESTORED_FIELDS,
-    CopyOnWrite,
     Fleet,
-    FleetDraft,
     FleetKnown,
-    Locks,
     PaneOccupant,
     ProviderTrouble,
     RecordingEnded,
     RemoteSeen,
-    SourceHealth,
     ThreadRestored,
 )
 from agentdash.model.pane import PaneKey, tmux_source
@@ -44,6 +40,8 @@ from agentdash.model.states import State
 from agentdash.model.thread import Thread
 from agentdash.model.worker import nested_worker_id
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 _STARTUP_TOLERANCE_S: Final = 5.0
 """Age of a thread's first line, before the newest pass over processes, up to which the thread counts as just
 started: clocks of the file and of the pass differ, and lines arrive late."""
@@ -61,14 +59,15 @@ def reduce(fleet: Fleet, events: Iterable[e.Event]) -> Fleet:
         TypeError: an event other than `EVENTS`, `FleetKnown`, `RecordingEnded`, `RemoteSeen` and
             `ThreadRestored`.
     """
-    draft = FleetDraft(fleet)
+    draft = fleet.copy()
     for event in events:
         _reduce_event(draft, event)
         if isinstance(event, _LINKING_EVENTS):
             _link_and_detect(draft, event)
         if may_change_state(event, draft.threads, draft.histories):
             update_history(draft, event)
-    return draft.freeze()
+    draft.share(fleet)
+    return draft
 
 
 def reduce_log(thread: Thread, events: Iterable[e.ThreadEvent]) -> Thread:
@@ -80,49 +79,50 @@ def reduce_log(thread: Thread, events: Iterable[e.ThreadEvent]) -> Thread:
     return thread
 
 
-def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
+def _reduce_event(draft: Fleet, event: e.Event) -> None:
     """Apply what the event itself states."""
     match event:
         case e.FileGone(thread=thread):
-            draft.threads.discard(thread)
-            draft.troubles.discard(thread)
+            draft.threads.pop(thread, None)
+            draft.troubles.pop(thread, None)
         case e.ThreadEvent():
             _reduce_thread_event(draft, event)
         case e.PaneSeen():
-            reduce_pane(draft, event)
+            _reduce_pane(draft, event)
         case e.PaneDrawn():
-            reduce_screen(draft, event)
+            _reduce_screen(draft, event)
         case e.PaneGone():
             recall.keep_pane_worker(draft, event.key, event.at)
-            remove_pane(draft, event)
+            _remove_pane(draft, event.key)
         case e.ScreenRead() | e.LabelRead():
-            reduce_reading(draft, event)
+            _reduce_reading(draft, event)
         case e.StatusPushed():
             draft.pushed[event.thread] = recall.with_known_since(draft, event)
         case e.PaneSessionRead():
             recall.recall_session(draft, event)
         case e.SessionSeen():
-            _reduce_session(draft, event)
+            is_known = event.status is not None or event.session is not None
+            _set(draft.sessions, event.key, event if is_known else None)
         case e.PolicyRequested():
             recall.add_requests(draft, event.worker, (event.requested,))
         case e.ProcessSeen():
-            reduce_process(draft, event)
+            _reduce_process(draft, event)
         case e.ProcessGone():
-            remove_process(draft, event)
+            _remove_process(draft, event)
         case e.MountsSeen():
             draft.mounts[event.namespace] = event.mounts
         case e.StatePathsSeen():
-            reduce_state_paths(draft, event)
+            _set(draft.state_paths, event.key, event.paths or None)
         case e.RepositorySeen(directory=directory, repository=repository):
-            update_known(draft.repositories, directory, repository)
+            _set(draft.repositories, directory, repository)
         case e.ReachSeen(worker=worker, reach=reach):
-            update_known(draft.reaches, worker, reach)
+            _set(draft.reaches, worker, reach)
         case e.PathsSeen():
             draft.paths.update(event.paths)
         case e.ProcessesCounted():
             draft.processes_at, draft.files_at = event.at, event.files_read_at
         case e.LocksSeen():
-            draft.locks = Locks(event.at, event.holders, event.readable)
+            draft.locks = event
         case e.HostSeen():
             draft.host = event
         case e.SourceSeen():
@@ -131,7 +131,7 @@ def _reduce_event(draft: FleetDraft, event: e.Event) -> None:
             _reduce_earlier(draft, event)
 
 
-def _reduce_earlier(draft: FleetDraft, event: e.Event) -> None:
+def _reduce_earlier(draft: Fleet, event: e.Event) -> None:
     """Apply what an earlier agentdash, a recording or another host knows."""
     match event:
         case e.ObservationsRecalled(memory=memory):
@@ -146,14 +146,22 @@ def _reduce_earlier(draft: FleetDraft, event: e.Event) -> None:
             draft.threads[thread.id] = thread
             draft.histories[thread.id] = history
         case FleetKnown():
-            restore_known(draft, event)
+            _restore_known(draft, event)
         case RecordingEnded():
-            end_recording(draft, event)
+            _end_recording(draft, event)
         case _:
             raise TypeError(f"not an event that can be reduced: {event!r}")
 
 
-def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
+def _set(known: dict[_K, _V], key: _K, value: _V | None) -> None:
+    """Set the value of a key; None removes it."""
+    if value is not None:
+        known[key] = value
+    else:
+        known.pop(key, None)
+
+
+def _reduce_thread_event(draft: Fleet, event: e.ThreadEvent) -> None:
     before = draft.threads.get(event.thread) or Thread(event.thread)
     if isinstance(event, e.FileReset):
         recall.keep_observations(draft, before)
@@ -165,22 +173,22 @@ def _reduce_thread_event(draft: FleetDraft, event: e.ThreadEvent) -> None:
     draft.threads[event.thread] = thread
 
 
-def _reduce_source(draft: FleetDraft, event: e.SourceSeen) -> None:
+def _reduce_source(draft: Fleet, event: e.SourceSeen) -> None:
     if event.name == STATUS_FEED and not event.ok:
         draft.pushed.clear()  # what it pushed holds no longer
         if event.detail == NO_APP_SERVER:  # it ends with its last client, which is not a failure
-            draft.sources.discard(STATUS_FEED)
+            draft.sources.pop(STATUS_FEED, None)
             return
-    draft.sources[event.name] = SourceHealth(event.name, event.ok, event.detail, event.at)
+    draft.sources[event.name] = event
 
 
-def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
+def _link_and_detect(draft: Fleet, event: e.Event) -> None:
     """Link after each pass over processes, and at once when a thread starts; detect sandboxes after each
     pass."""
     if isinstance(event, e.ProcessesCounted | FleetKnown) and draft.processes_at is not None:
         tree = ProcessTree(draft.processes.values(), draft.panes)
-        drop_unused_mounts(draft)
-        update_occupants(draft, tree)
+        _drop_unused_mounts(draft)
+        _update_occupants(draft, tree)
         draft.links = link_fleet(draft, tree)
         recall.tie_past_workers(draft)
         observe_processes(draft, tree, event.at)
@@ -188,14 +196,7 @@ def _link_and_detect(draft: FleetDraft, event: e.Event) -> None:
         draft.links = link_fleet(draft)
 
 
-def _reduce_session(draft: FleetDraft, event: e.SessionSeen) -> None:
-    if event.status is None and event.session is None:
-        draft.sessions.discard(event.key)
-    else:
-        draft.sessions[event.key] = event
-
-
-def _names_a_thread(draft: FleetDraft, event: e.Event) -> bool:
+def _names_a_thread(draft: Fleet, event: e.Event) -> bool:
     """Return whether a session file names a thread that is not linked to its process yet."""
     if not isinstance(event, e.SessionSeen) or event.session not in draft.threads:
         return False
@@ -203,7 +204,7 @@ def _names_a_thread(draft: FleetDraft, event: e.Event) -> bool:
     return draft.processes_at is not None and (owner is None or owner.key != event.key)
 
 
-def _is_just_started(draft: FleetDraft, event: e.Event) -> bool:
+def _is_just_started(draft: Fleet, event: e.Event) -> bool:
     """Return whether a thread has just started."""
     if not isinstance(event, e.ThreadStarted) or draft.processes_at is None:
         return False
@@ -214,15 +215,15 @@ def _is_just_started(draft: FleetDraft, event: e.Event) -> bool:
 # Reduce what a recording states of a whole fleet: what was known when a part of it began, and its end
 
 
-def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
+def _end_recording(draft: Fleet, event: RecordingEnded) -> None:
     """Forget the live processes: nothing is known of them from here on.
 
     Panes stay, as they were seen last, and threads keep theirs.
     """
     at, links = event.at, draft.links
-    draft.sources.update(
-        {name: SourceHealth(name, ok=False, detail=NOT_RECORDED, at=at) for name in draft.sources}
-    )
+    draft.sources = {
+        name: e.SourceSeen(at=at, name=name, ok=False, detail=NOT_RECORDED) for name in draft.sources
+    }
     # until it is known that they have ended, `processes_at` is None: then these times do not count
     orphans = dict.fromkeys((*links.commands, *links.owners), at) | links.orphans
     if event.threads_ended:
@@ -230,24 +231,24 @@ def end_recording(draft: FleetDraft, event: RecordingEnded) -> None:
     draft.links = replace(links, owners={}, orphans=orphans, commands={}, below={}, nested={})
     for known in (draft.processes, draft.readings, draft.pushed, draft.sessions, draft.busy):
         known.clear()
-    draft.locks = Locks(at, {}, readable=event.threads_ended)
+    draft.locks = e.LocksSeen(at=at, holders={}, readable=event.threads_ended)
     draft.processes_at = draft.files_at = at if event.threads_ended else None
 
 
-def drop_ended_panes(draft: FleetDraft) -> None:
+def _drop_ended_panes(draft: Fleet) -> None:
     """Remove the panes of servers that are not recorded any more: another recording states what there is."""
     for key in list(draft.panes):
         server = draft.sources.get(tmux_source(key.server))
         if server is not None and server.detail == NOT_RECORDED:
-            remove_pane(draft, e.PaneGone(at=server.at, key=key))
+            _remove_pane(draft, key)
 
 
-def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
+def _restore_known(draft: Fleet, event: FleetKnown) -> None:
     """Add the facts that `known_of` saved to the draft."""
-    drop_ended_panes(draft)
+    _drop_ended_panes(draft)
     for name in RESTORED_FIELDS:
         value, current = getattr(event, name), getattr(draft, name)
-        if isinstance(current, CopyOnWrite):
+        if isinstance(current, dict):
             if value:
                 current.update(value)
         elif value is not None:
@@ -256,7 +257,7 @@ def restore_known(draft: FleetDraft, event: FleetKnown) -> None:
         draft.files_at = event.processes_at
     for memory in draft.recalled.values():
         if (known := draft.threads.get(memory.thread)) is not None:
-            draft.threads[memory.thread] = merge_recalled(known, memory)
+            draft.threads[memory.thread] = recall.merge_recalled(known, memory)
     for logged in event.logged:
         thread = draft.threads.get(logged.thread) or Thread(logged.thread)
         draft.threads[logged.thread] = reduce_thread(thread, logged)
@@ -270,7 +271,7 @@ _PROVIDER_ANSWERS: Final = (State.RUNNING, State.COMPLETED, State.WAITING_APPROV
 """States of a screen which show that the model provider answers again."""
 
 
-def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
+def _reduce_pane(draft: Fleet, event: e.PaneSeen) -> None:
     """Add or update a pane. `list-panes` has no screen: the one that was drawn last stays."""
     pane, before = event.pane, draft.panes.get(event.pane.key)
     dead_at = None
@@ -290,7 +291,7 @@ def reduce_pane(draft: FleetDraft, event: e.PaneSeen) -> None:
     )
 
 
-def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
+def _reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
     """Update the screen of a known pane, and, of a pane with a worker, whether more than a clock moved on
     it."""
     pane = draft.panes.get(event.key)
@@ -309,15 +310,14 @@ def reduce_screen(draft: FleetDraft, event: e.PaneDrawn) -> None:
     )
 
 
-def remove_pane(draft: FleetDraft, event: e.PaneGone) -> None:
+def _remove_pane(draft: Fleet, key: PaneKey) -> None:
     """Remove a pane and everything that is known by its key."""
-    draft.panes.discard(event.key)
-    draft.occupants.discard(event.key)
-    draft.readings.discard(event.key)
-    draft.troubles.discard(str(event.key))
+    for known in (draft.panes, draft.occupants, draft.readings):
+        known.pop(key, None)
+    draft.troubles.pop(str(key), None)
 
 
-def reduce_reading(draft: FleetDraft, event: e.ScreenRead | e.LabelRead) -> None:
+def _reduce_reading(draft: Fleet, event: e.ScreenRead | e.LabelRead) -> None:
     """Update what a screen states of a sandbox, or its reading, and the provider trouble that it shows for
     the pane and the threads in it."""
     if isinstance(event, e.LabelRead):
@@ -327,13 +327,13 @@ def reduce_reading(draft: FleetDraft, event: e.ScreenRead | e.LabelRead) -> None
     if before is None:
         event = replace(event, at=_shown_since(draft, event))
     draft.readings[event.key] = _merge_readings(before, event)
-    for worker in (str(event.key), *draft.links.threads_in(event.key)):
+    for worker in (str(event.key), *threads_in_front(draft, draft.links, event.key)):
         _update_trouble(draft, worker, event)
 
 
-def _shown_since(draft: FleetDraft, reading: e.ScreenRead) -> float:
+def _shown_since(draft: Fleet, reading: e.ScreenRead) -> float:
     """Return since when a screen that is read for the first time has shown its state, at the latest."""
-    if (since := known_since(draft, reading)) is not None:
+    if (since := recall.known_since(draft, reading)) is not None:
         return min(since, reading.at)
     pane, occupant = draft.panes.get(reading.key), draft.occupants.get(reading.key)
     if pane is None or pane.drawn_at is None or occupant is None:
@@ -353,7 +353,7 @@ def _merge_readings(old: e.ScreenRead | None, new: e.ScreenRead) -> e.ScreenRead
     return replace(new, at=old.at) if (new.state, new.rule) == (old.state, old.rule) else new
 
 
-def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> None:
+def _update_trouble(draft: Fleet, worker: str, reading: e.ScreenRead) -> None:
     """Keep trouble that only a screen shows, since it is shown; when it shows work or an answer again, the
     trouble may be over."""
     known = draft.troubles.get(worker)
@@ -371,66 +371,36 @@ def _update_trouble(draft: FleetDraft, worker: str, reading: e.ScreenRead) -> No
 # needed
 
 
-_V = TypeVar("_V")
-
-
-def reduce_process(draft: FleetDraft, event: e.ProcessSeen) -> None:
+def _reduce_process(draft: Fleet, event: e.ProcessSeen) -> None:
     """Add or update a process; its sandbox is observed again in the next pass."""
     process, before = event.process, draft.processes.get(event.process.key)
     if before is not None and (process.cpu > before.cpu or process.io > before.io):
         draft.busy[process.key] = event.at
     draft.processes[process.key] = process
-    draft.observed.discard(process.key)
+    draft.observed.pop(process.key, None)
     if process.zombie and (process.agent or (before is not None and before.agent)):
         _mark_gone(draft, process.key, event.at)
 
 
-def remove_process(draft: FleetDraft, event: e.ProcessGone) -> None:
+def _remove_process(draft: Fleet, event: e.ProcessGone) -> None:
     """Remove a process and everything that is known by its key."""
     process = draft.processes.get(event.key)
-    draft.processes.discard(event.key)
-    draft.busy.discard(event.key)
-    draft.sessions.discard(event.key)
-    draft.state_paths.discard(event.key)
-    draft.observed.discard(event.key)
+    for known in (draft.processes, draft.busy, draft.sessions, draft.state_paths, draft.observed):
+        known.pop(event.key, None)
     if process is not None:
-        draft.requests.discard(nested_worker_id(process.pid))
+        draft.requests.pop(nested_worker_id(process.pid), None)
     if process is None or process.agent:
         _mark_gone(draft, event.key, event.at)
 
 
-def reduce_state_paths(draft: FleetDraft, event: e.StatePathsSeen) -> None:
-    """Update the state paths of a worker; an empty list removes them."""
-    if event.paths:
-        draft.state_paths[event.key] = event.paths
-    else:
-        draft.state_paths.discard(event.key)
-
-
-def update_known(known: CopyOnWrite[str, _V], key: str, value: _V | None) -> None:
-    """Set the value of a key; None removes it."""
-    if value is not None:
-        known[key] = value
-    else:
-        known.discard(key)
-
-
-def drop_unused_mounts(draft: FleetDraft) -> None:
+def _drop_unused_mounts(draft: Fleet) -> None:
     """Remove the mount tables of namespaces in which no process lives any more."""
-    if draft.mounts:
-        used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
-        for namespace in draft.mounts.keys() - used:
-            draft.mounts.discard(namespace)
+    used = {process.kernel.mnt for process in draft.processes.values() if process.kernel}
+    draft.mounts = {namespace: mounts for namespace, mounts in draft.mounts.items() if namespace in used}
 
 
-def update_occupants(draft: FleetDraft, tree: ProcessTree) -> None:
+def _update_occupants(draft: Fleet, tree: ProcessTree) -> None:
     """Set the worker CLI that lives in each pane; panes without a living one keep the last."""
-    for pane, occupant in _living_occupants(draft, tree).items():
-        if draft.occupants.get(pane) != occupant:
-            draft.occupants[pane] = occupant
-
-
-def _living_occupants(draft: FleetDraft, tree: ProcessTree) -> dict[PaneKey, PaneOccupant]:
     outermost: dict[PaneKey, Process] = {}
     for process in draft.processes.values():
         if not process.agent or process.zombie or (pane := tree.pane(process)) is None:
@@ -439,18 +409,16 @@ def _living_occupants(draft: FleetDraft, tree: ProcessTree) -> dict[PaneKey, Pan
         known = outermost.get(pane)
         if known is None or process.key.started < known.key.started:
             outermost[pane] = process
-    return {
-        pane: PaneOccupant(
+    for pane, process in outermost.items():
+        draft.occupants[pane] = PaneOccupant(
             agent=process.agent or "",
             key=process.key,
             process=process,
             paths=draft.state_paths.get(process.key, ()),
         )
-        for pane, process in outermost.items()
-    }
 
 
-def _mark_gone(draft: FleetDraft, gone: ProcessKey, at: float) -> None:
+def _mark_gone(draft: Fleet, gone: ProcessKey, at: float) -> None:
     """Note when an occupant ended, whether its parent has collected it or not."""
     for pane, occupant in list(draft.occupants.items()):
         if occupant.key == gone and occupant.gone_at is None:

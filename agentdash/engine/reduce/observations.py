@@ -26,7 +26,7 @@ from agentdash.engine.link.process_tree import (
 )
 from agentdash.engine.reduce.calls import add_observation, remove_observation
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import FleetDraft
+from agentdash.model.fleet import Fleet
 from agentdash.model.observation import (
     NETWORK_FLAG,
     SANDBOX_FLAG,
@@ -63,7 +63,7 @@ class ProcessContext(msgspec.Struct, frozen=True):
     """agentdash's own kernel facts."""
 
 
-def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
+def observe_processes(draft: Fleet, tree: ProcessTree, at: float) -> None:
     """Add what processes show of the sandboxes of their threads: escapes through tmux, and the new commands'
     own."""
     for thread in [thread for thread in draft.threads.values() if thread.tmux]:
@@ -91,7 +91,7 @@ def observe_processes(draft: FleetDraft, tree: ProcessTree, at: float) -> None:
         # else the log is behind; its call may be known in the next pass
 
 
-def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread | None:
+def _owner_of(draft: Fleet, process: Process, tree: ProcessTree) -> Thread | None:
     """Return the thread of a process. A Codex thread may not have been read yet."""
     thread = thread_of(process, tree)
     if thread is None or thread in draft.threads:
@@ -101,7 +101,7 @@ def _owner_of(draft: FleetDraft, process: Process, tree: ProcessTree) -> Thread 
 
 
 def _observe_command_of_codex(
-    draft: FleetDraft,
+    draft: Fleet,
     thread: Thread,
     process: Process,
     context: ProcessContext,
@@ -131,7 +131,7 @@ def _observe_command_of_codex(
         observed = replace(observed, provisional=True)
         draft.provisional[process.key] = ProvisionalObservation(thread.id, observed, thread.lines, below)
     else:
-        draft.provisional.discard(process.key)
+        draft.provisional.pop(process.key, None)
     if thread.id in draft.threads and is_proven:
         is_replaced = before is not None and before.below is None
         rest = remove_observation(thread, before.observation) if before and is_replaced else thread
@@ -139,7 +139,7 @@ def _observe_command_of_codex(
     draft.observed[process.key] = at
 
 
-def _settle_ended(draft: FleetDraft, at: float) -> None:
+def _settle_ended(draft: Fleet, at: float) -> None:
     """Settle what processes showed that have ended: under the call that the log has stated since, or as it
     is; and only if the Codex above them has turned out to run the thread that they named."""
     ended = [(key, known) for key, known in draft.provisional.items() if key not in draft.processes]
@@ -150,7 +150,7 @@ def _settle_ended(draft: FleetDraft, at: float) -> None:
         is_proven = known.below is None or (owner is not None and owner.key == known.below)
         if (call is None or not is_proven) and at - observed.first < _LOG_DELAY_S:
             continue
-        draft.provisional.discard(key)
+        draft.provisional.pop(key, None)
         if thread is not None and is_proven:
             settled = replace(_attribute(observed, thread, call) if call else observed, provisional=False)
             rest = remove_observation(thread, observed) if known.below is None else thread
@@ -174,7 +174,7 @@ def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> Sand
 
 
 def _call_by_script(
-    draft: FleetDraft, session: Thread, process: Process, tree: ProcessTree
+    draft: Fleet, session: Thread, process: Process, tree: ProcessTree
 ) -> tuple[Thread, Call] | None:
     """Return the call that a process of a session belongs to, and its thread: the session, or a sub-agent.
 

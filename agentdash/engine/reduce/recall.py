@@ -11,7 +11,7 @@ from agentdash.engine.judge.states.state_history import last_settled
 from agentdash.engine.link.linker import SESSION_LINE_RULE
 from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, bounded, without_occasions
 from agentdash.model import events as e
-from agentdash.model.fleet import FleetDraft, memory_of
+from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, argument_digests, digest, prompt_digest
 from agentdash.model.observation import SandboxObservation
 from agentdash.model.pane import PaneKey
@@ -34,7 +34,7 @@ _UNWATCHED_S: Final = 60.0
 # ---------------------------------------------------------------- observations
 
 
-def recall_observations(draft: FleetDraft, memory: ThreadMemory) -> None:
+def recall_observations(draft: Fleet, memory: ThreadMemory) -> None:
     """Add what was observed of a thread earlier, as far as the policies in force then have been read."""
     draft.recalled[memory.thread] = memory
     if memory.requests:
@@ -44,14 +44,14 @@ def recall_observations(draft: FleetDraft, memory: ThreadMemory) -> None:
         draft.threads[thread.id] = merge_recalled(thread, memory)
 
 
-def add_requests(draft: FleetDraft, worker: str, requests: tuple[Requested, ...]) -> None:
+def add_requests(draft: Fleet, worker: str, requests: tuple[Requested, ...]) -> None:
     """Add what a worker was asked for; of the same process the newer one counts."""
     known = {request.since: request for request in (*draft.requests.get(worker, ()), *requests)}
     ordered = sorted(known.values(), key=lambda request: request.since or 0.0)
     draft.requests[worker] = tuple(ordered[-MAX_REQUESTS:])
 
 
-def keep_observations(draft: FleetDraft, thread: Thread) -> None:
+def keep_observations(draft: Fleet, thread: Thread) -> None:
     """Keep a thread's observations beyond the contents of its file, which will be read again."""
     known = memory_of(thread)
     if known.observations or known.escapes:
@@ -98,7 +98,7 @@ def _merge_observation(
 # ---------------------------------------------------------------- panes
 
 
-def recall_panes(draft: FleetDraft, workers: tuple[PastWorker, ...]) -> None:
+def recall_panes(draft: Fleet, workers: tuple[PastWorker, ...]) -> None:
     """Add the workers of past panes; a screen that has been read may have shown its state since then."""
     for past in workers:
         _add_past_worker(draft, past)
@@ -109,7 +109,7 @@ def recall_panes(draft: FleetDraft, workers: tuple[PastWorker, ...]) -> None:
             draft.readings[past.pane] = replace(reading, at=min(since, reading.at))
 
 
-def recall_session(draft: FleetDraft, event: e.PaneSessionRead) -> None:
+def recall_session(draft: Fleet, event: e.PaneSessionRead) -> None:
     """Add the session whose id the scrollback of a pane shows."""
     past = PastWorker(
         pane=event.key,
@@ -123,13 +123,14 @@ def recall_session(draft: FleetDraft, event: e.PaneSessionRead) -> None:
     _add_past_worker(draft, past)
 
 
-def keep_pane_worker(draft: FleetDraft, key: PaneKey, at: float) -> None:
+def keep_pane_worker(draft: Fleet, key: PaneKey, at: float) -> None:
     """Keep the worker of a pane that is gone, with the last state that had settled."""
     pane, occupant = draft.panes.get(key), draft.occupants.get(key)
     linked = [draft.threads[thread] for thread in draft.links.threads_in(key) if thread in draft.threads]
     if pane is None or (occupant is None and not linked):
         return
     thread = max(linked, key=lambda each: each.last_at or 0.0, default=None)
+    link = draft.links.panes[thread.id] if thread else None
     worker = thread.id if thread else str(key)
     period = last_settled(draft.histories.get(worker), at)
     past = PastWorker(
@@ -140,8 +141,8 @@ def keep_pane_worker(draft: FleetDraft, key: PaneKey, at: float) -> None:
         server_pid=pane.server_pid,
         name=pane.window,
         cwd=thread.cwd if thread else occupant.process.cwd if occupant and occupant.process else None,
-        pid=occupant.key.pid if occupant else None,
-        own=thread is not None and draft.links.panes[thread.id].own,
+        pid=occupant.key.pid if occupant and not (link and link.claimed) else None,
+        own=link is not None and (link.own or link.claimed),
         state=State(period.state) if period else State.UNKNOWN,
         since=period.since if period else None,
         ended_at=at,
@@ -151,7 +152,7 @@ def keep_pane_worker(draft: FleetDraft, key: PaneKey, at: float) -> None:
     _add_past_worker(draft, past)
 
 
-def tie_past_workers(draft: FleetDraft) -> None:
+def tie_past_workers(draft: Fleet) -> None:
     """Tie panes whose worker was gone before its session file was read to the thread that this file names.
 
     It is the only thread of the CLI that began in the directory while the process ran, with a prompt that was
@@ -174,7 +175,7 @@ def _may_be_of(thread: Thread, past: PastWorker) -> bool:
     return thread.prompt is not None and prompt_digest(thread.prompt) in past.arguments
 
 
-def known_since(draft: FleetDraft, reading: e.ScreenRead) -> float | None:
+def known_since(draft: Fleet, reading: e.ScreenRead) -> float | None:
     """Return since when a screen has shown what it shows, by an earlier look, or None.
 
     It is known if the same words of the same process were seen then, and the pane has drawn nothing since, or
@@ -197,7 +198,7 @@ def known_since(draft: FleetDraft, reading: e.ScreenRead) -> float | None:
     return past.since if seen_then == seen_now and is_unchanged else None
 
 
-def with_known_since(draft: FleetDraft, pushed: e.StatusPushed) -> e.StatusPushed:
+def with_known_since(draft: Fleet, pushed: e.StatusPushed) -> e.StatusPushed:
     """Return the first status of a thread with the time since which an earlier look knew it.
 
     It is known if the thread waited for the same then, and has written no line since.
@@ -213,11 +214,11 @@ def with_known_since(draft: FleetDraft, pushed: e.StatusPushed) -> e.StatusPushe
     return pushed
 
 
-def _add_past_worker(draft: FleetDraft, past: PastWorker) -> None:
+def _add_past_worker(draft: Fleet, past: PastWorker) -> None:
     before = draft.past_workers.get(past.pane)
     if before is not None and before.seen > past.seen:
         return
     draft.past_workers[past.pane] = past
     if len(draft.past_workers) > MAX_PAST_WORKERS:
         oldest = min(draft.past_workers.values(), key=lambda each: each.seen)
-        draft.past_workers.discard(oldest.pane)
+        draft.past_workers.pop(oldest.pane, None)

@@ -12,13 +12,16 @@ from agentdash.engine.reduce.calls import (
     add_left_out,
     add_moment,
     add_violation,
+    drop_calls_without_output,
     end_call,
     start_call,
 )
 from agentdash.model import events as e
 from agentdash.model.activity import counted
 from agentdash.model.policy import Policy, with_grants
-from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, RolloutFile, Thread, Tokens, Turn
+from agentdash.model.prompts import asked
+from agentdash.model.thread import GRANT, GRANT_ENDED, Moment, PolicyPeriod, Thread, Tokens, Turn
+from agentdash.model.versions import is_before
 
 _MAX_POLICY_LINES: Final = 64
 """Times of lines that state a policy: the newest processes of a thread are compared with them."""
@@ -27,6 +30,8 @@ _MAX_SKIP_REASONS: Final = 20
 _MAX_GRANTS: Final = 64
 """Kept of a thread, the newest."""
 _OTHER_REASONS: Final = "for other reasons"
+_TURNS_MARKED_SINCE: Final = (0, 99)
+"""First Codex that writes where turns begin and end."""
 
 _ACTS: Final = (e.TurnStarted, e.CallStarted, e.CallEnded, e.MessageLogged)
 """Events that count as activity."""
@@ -42,7 +47,7 @@ def reduce_thread(thread: Thread, event: e.ThreadEvent, home: str | None = None)
     """
     match event:
         case e.FileSeen():
-            return replace(thread, file=_rollout_file(event))
+            return replace(thread, file=replace(event, at=event.modified))  # whenever it was looked at
         case e.FileReset():
             return _reset(thread)
         case e.FileGapSkipped():
@@ -98,18 +103,6 @@ def _reduce_line(thread: Thread, event: e.ThreadEvent, home: str | None) -> Thre
 # ---------------------------------------------------------------- the file
 
 
-def _rollout_file(event: e.FileSeen) -> RolloutFile:
-    return RolloutFile(
-        path=event.path,
-        size=event.size,
-        modified=event.modified,
-        archived=event.archived,
-        compressed=event.compressed,
-        skimmed=event.skimmed,
-        unreadable=event.unreadable,
-    )
-
-
 def _reset(thread: Thread) -> Thread:
     """Forget what the file contained; what other sources added stays."""
     return Thread(
@@ -124,7 +117,8 @@ def _reset(thread: Thread) -> Thread:
 def _skip_gap(thread: Thread, event: e.FileGapSkipped) -> Thread:
     """Open a turn: files with turn marks contain the end of the turn that the tail belongs to. Its prompt is
     not known, unless the turn began before the gap."""
-    inferred = thread.turn is not None and thread.turn.inferred
+    is_unmarked = thread.agent == "codex" and is_before(thread.version, _TURNS_MARKED_SINCE) is True
+    inferred = is_unmarked if thread.turn is None else thread.turn.inferred
     if event.same_turn and not inferred:
         return replace(thread, open_calls=())
     turn = Turn(thread.last_at or event.at, inferred=inferred)
@@ -155,6 +149,7 @@ def _start(thread: Thread, event: e.ThreadStarted) -> Thread:
         nickname=event.nickname,
         role=event.role,
         path=event.path,
+        side_chat=event.side_chat,
         helper=event.helper,
         platform=platform(event.cwd or ""),
     )
@@ -254,12 +249,12 @@ def _add_prompt(thread: Thread, event: e.MessageLogged) -> Thread:
     thread = add_moment(thread, Moment(event.at, "prompt", event.text))
     if is_start:
         thread = replace(thread, turn=Turn(event.at, inferred=True, line=event.line), turns=thread.turns + 1)
-    return replace(thread, prompt=thread.prompt or event.text, last_prompt=event.text)
+    return replace(thread, prompt=thread.prompt or asked(event.text), last_prompt=event.text)
 
 
 def _add_message(thread: Thread, event: e.MessageLogged) -> Thread:
     """Add a message of the model. One that repeats while requests are unanswered is not an answer."""
-    thread = add_moment(thread, Moment(event.at, "message", event.text))
+    thread = add_moment(drop_calls_without_output(thread, event.at), Moment(event.at, "message", event.text))
     turn = thread.turn
     if turn is not None:
         is_repeated = turn.message == event.text and turn.unanswered > 0
@@ -269,6 +264,7 @@ def _add_message(thread: Thread, event: e.MessageLogged) -> Thread:
 
 
 def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
+    was_ended = thread.turn is not None and thread.turn.how == event.how
     turn = replace(
         thread.turn or Turn(event.at, event.turn),
         ended_at=event.at,
@@ -281,18 +277,13 @@ def _end_turn(thread: Thread, event: e.TurnEnded) -> Thread:
     )
     cause = event.error or event.reason
     text = f"{event.how}: {cause}" if cause else event.how
-    thread = add_moment(thread, Moment(event.at, "trouble" if event.error else "turn", text))
+    if event.error or not was_ended:  # Claude Code may end it with each part of its last answer
+        thread = add_moment(thread, Moment(event.at, "trouble" if event.error else "turn", text))
     thread = abort_open_calls(thread, event.at)
     return replace(thread, turn=turn, last_message=event.message or thread.last_message)
 
 
 def _merge_tokens(old: Tokens, event: e.TokensCounted) -> Tokens:
     """Return the newest known count of each kind."""
-    return Tokens(
-        total=old.total if event.total is None else event.total,
-        by_model=event.by_model or old.by_model,
-        context=old.context if event.context is None else event.context,
-        window=old.window if event.window is None else event.window,
-        limit_used=old.limit_used if event.limit_used is None else event.limit_used,
-        limit_resets_at=old.limit_resets_at if event.limit_resets_at is None else event.limit_resets_at,
-    )
+    counted = {name: getattr(event, name) for name in Tokens.__struct_fields__}
+    return replace(old, **{name: value for name, value in counted.items() if value not in (None, ())})

@@ -52,7 +52,7 @@ from agentdash.model.process import Process
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
 from agentdash.model.states import State
-from agentdash.model.thread import RolloutFile, Thread, without_record
+from agentdash.model.thread import Thread, without_record
 from agentdash.model.tokens import ModelUsage
 from agentdash.model.worker import Worker
 from agentdash.replay.family import unreadable_line
@@ -249,7 +249,7 @@ class Library:
         memories = self._memories_of(entry.id, entry.parent)
         if entry.agent == "codex":
             return (name, memories)
-        place = RolloutFile(path=clean_line(str(entry.path)), size=0, modified=0.0)
+        place = FileSeen(at=0.0, thread=entry.id, path=clean_line(str(entry.path)), size=0, modified=0.0)
         thread = Thread(
             entry.id,
             created_at=entry.begun,

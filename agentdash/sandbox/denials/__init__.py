@@ -13,9 +13,15 @@ imported for the first output that has one.
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from agentdash.model.denials import Certainty, Denial, Operation, What
 from agentdash.model.policy import Policy
 from agentdash.sandbox.denials.lines import MAX_DENIALS, MAX_QUOTE_CHARACTERS, suspects
+
+_FAILED: Final = re.compile(r"\A\s*(?:command )?failed in sandbox: \n?")
+"""What Codex 0.46 to 0.50 writes before the words of a command that its sandbox refused."""
 
 __all__ = [
     "MAX_DENIALS",
@@ -57,7 +63,7 @@ def find_denials(
     """
     if policy is None or policy.enforced_by == "external":
         return ()
-    lines, numbers = suspects(output)
+    lines, numbers = suspects(_FAILED.sub("", output))
     if not numbers:
         return ()
     # these import fifty patterns: one-shot commands start faster without them

@@ -8,19 +8,24 @@ from typing import Final
 
 from agentdash.model.denials import Certainty, Denial
 from agentdash.model.policy import Network
-from agentdash.sandbox.denials import file_messages, network
+from agentdash.sandbox.denials import executions, file_messages, network
 from agentdash.sandbox.denials.attribution import (
+    Attribution,
     Strength,
     attribute,
     prefix_of,
 )
 from agentdash.sandbox.denials.call import Call
-from agentdash.sandbox.denials.file_denials import judge_file
+from agentdash.sandbox.denials.file_denials import judge_file, judge_nameless
 from agentdash.sandbox.denials.findings import Finding, finding, merged
+from agentdash.sandbox.denials.hosts import operand_hosts
 from agentdash.sandbox.denials.lines import MAX_DENIALS, Lines, quote
-from agentdash.sandbox.denials.network import judge_network
+from agentdash.sandbox.denials.network import connects, judge_network
 from agentdash.sandbox.denials.programs import Role
 
+_REASON_ALONE: Final = re.compile(
+    r"\s*(?:Operation not permitted|Permission denied|Read-only file ?system)\s*"
+)
 _INNER_SANDBOX: Final = re.compile(r"\bsandbox_apply: Operation not permitted")
 """Of a program that could not start a sandbox of its own inside of this one (SwiftPM)."""
 
@@ -44,15 +49,39 @@ def _findings(call: Call) -> Iterator[Finding]:
 
 def _read(call: Call, number: int) -> Finding | None:
     """Return what one line reports."""
+    if (nameless := _nameless(call, number)) is not None:
+        return nameless
     if call.policy.network is not Network.ON or call.unsandboxed:
         mediated = call.policy.network is Network.MEDIATED
         about_network = network.read_message(call.lines, number, call.source, index_reachable=mediated)
         if about_network is not None:
             return judge_network(call, about_network, number)
+    if (about_program := executions.read_message(call, number)) is not None:
+        return executions.judge_execution(call, about_program, number)
     if _INNER_SANDBOX.search(call.lines[number]):
         return _inner_sandbox(call, number)
     about_file = file_messages.read_message(call.lines, number, call.source)
     return None if about_file is None else judge_file(call, about_file)
+
+
+def _nameless(call: Call, number: int) -> Finding | None:
+    """Return the denial of which Codex (0.46 to 0.50) left the reason alone: `failed in sandbox: Permission
+    denied`. What the script does shows which it was."""
+    line = call.lines[number]
+    if not call.denied or call.unsandboxed or not _REASON_ALONE.fullmatch(line) or not call.is_alone(line):
+        return None
+    about_file = file_messages.read_message(call.lines, number, call.source)
+    if about_file is not None and (found := judge_nameless(call, number, about_file)) is not None:
+        return found
+    commands = call.script.visible
+    if call.policy.network is Network.OFF and (connecting := next(filter(connects, commands), None)):
+        host = next(iter(operand_hosts(connecting.name, connecting.words)), None)
+        source = Attribution(Strength.OWN, connecting)
+        return finding(call, "network", "connect", "certain", host, source, number, number)
+    if "not permitted" not in line or len(commands) != 1 or commands[0].role is not Role.QUIET:
+        return None  # `ps`, `pgrep`, `hostname` write nothing: what was refused is their own work
+    source = Attribution(Strength.OWN, commands[0])
+    return finding(call, "other", "exec", "certain", commands[0].name, source, number, number)
 
 
 def _inner_sandbox(call: Call, number: int) -> Finding | None:

@@ -38,9 +38,6 @@ _INSTALLING: Final = frozenset(("install", "add", "i", "ci", "sync", "upgrade", 
 _LITERAL_PATH: Final = re.compile(r"""(?<![.+] )(?<![.+])['"`]((?:~?/)[\w./@+-]+)['"`]""")
 _STATE_FOLDER: Final = re.compile(r"/\.(?:cache|config|local/(?:share|state))/[^/]+$")
 """What programs make with its parents, by the XDG base directory specification."""
-_NAMELESS: Final = re.compile(r"(?:command )?failed in sandbox: [\w -]+")
-"""What Codex 0.49 and 0.50 leave of `touch: cannot touch '/etc/x': Permission denied`: the command alone
-names the file."""
 
 
 def judge_file(call: Call, message: Message) -> Finding | None:
@@ -52,8 +49,6 @@ def judge_file(call: Call, message: Message) -> Finding | None:
         return None
     if filesystem is Filesystem.UNRESTRICTED and not call.unsandboxed:
         return None
-    if _NAMELESS.fullmatch(call.lines[message.last].strip()):
-        return _judge_nameless(call, message)
     number = message.last if prefix_of(call.lines[message.last]) else message.first
     source = attribute(call, number, message.paths, message.phrase)
     if source.strength is Strength.NONE:
@@ -73,8 +68,8 @@ def _makes_parents(call: Call, message: Message, source: Attribution) -> bool:
     return known or is_agent or is_state or "recursive" in call.source
 
 
-def _judge_nameless(call: Call, message: Message) -> Finding | None:
-    """Return the denial of what is left of a message, if the script writes one refused file alone."""
+def judge_nameless(call: Call, number: int, message: Message) -> Finding | None:
+    """Return the denial of which only the reason is left, if the script writes one refused file alone."""
     written: dict[str, RunCommand] = {}
     for command in call.script.commands or ():
         operands = command.words if command.name in WRITING_TOOLS else ()
@@ -87,7 +82,7 @@ def _judge_nameless(call: Call, message: Message) -> Finding | None:
     [(path, command)] = written.items()
     source = Attribution(Strength.OWN, command)
     operation = operation_of(f"{command.name}: ")
-    return finding(call, "filesystem", operation, "certain", path, source, message.first, message.last)
+    return finding(call, "filesystem", operation, "certain", path, source, number, number)
 
 
 def _is_refused(call: Call, path: str, reason: Reason) -> bool:

@@ -68,7 +68,9 @@ _OPERATIONS: Final[dict[Operation, Pattern]] = {
         re.IGNORECASE,
     ),
 }
-_GIT: Final = Pattern(r"(?:^|/)\.git(?:/|$)|\.git/")
+_GIT: Final = Pattern(r"(?:^|/)\.git/")
+"""In the repository; `.git` alone is also the name of an empty file with which uv marks its caches."""
+_OF_GIT: Final = ("fatal: ", "error: ", "git: ")
 _CHAIN: Final = Pattern(
     r"^\s*(?:caused? by\b|cause\b|because\b|reason\b|\d+: |[╰├└│|>*✗×·-])|^\s{2,}\S|^\t|^ \S",
     re.IGNORECASE,
@@ -127,6 +129,8 @@ def read_message(lines: Lines, number: int, script: str) -> Message | None:
     paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
     complete = any("/" in path for path in paths) or (paths and (is_shells(lines[number]) or prefix_of(line)))
+    if complete and _CHAIN.match(line) and (above := _directory_above(lines, number, paths)):
+        paths = (above, *paths)
     if not complete:
         more, first, last, text = _around(lines, number)
         paths = (*more, *paths)
@@ -228,6 +232,13 @@ def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
     return (), number, number, line
 
 
+def _directory_above(lines: Lines, number: int, paths: tuple[str, ...]) -> str | None:
+    """Return the directory that the beginning of a chain of causes is about, if a file in it is the cause
+    (uv: `Failed to initialize cache at`)."""
+    more, *_ = _around(lines, number)
+    return next((path for path in more if any(each.startswith(f"{path}/") for each in paths)), None)
+
+
 def _npm_block(lines: Lines, number: int, reason: Reason) -> Message | None:
     """Return the message of npm's fields `code`, `syscall`, `path`, where there is a path among them."""
     fields: dict[str, str] = {}
@@ -271,7 +282,7 @@ def _operation(reason: Reason, text: str, paths: tuple[str, ...]) -> Operation:
         return "sqlite"
     if reason is Reason.MISSING:
         return "write" if ": open " in text else "mkdir"
-    if any(map(_GIT.search, paths)):
+    if any(map(_GIT.search, paths)) or (text.startswith(_OF_GIT) and any(p.endswith(".git") for p in paths)):
         return "git"
     return operation_of(text)
 

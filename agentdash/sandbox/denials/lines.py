@@ -47,6 +47,8 @@ _PHRASES: Final = _phrases(
     "| received http code | tunnel connection failed | connect tunnel failed | failedtoopensocket"
     "| socket, errno: 1 | tcp/ip socket (1) | from versions: none | no matching distribution"
     "| failed to listen on | uv_interface_addresses | communications error to"
+    # of programs
+    "| no new privileges | without necessary permissions | in current capabilities | sysmond service"
     # of the sandbox
     "| linux-sandbox | sandbox-exec: | sandbox_apply | failed in sandbox | windows sandbox | bwrap:"
     "| landlock | sandbox error | sandbox( | requires bubblewrap | createprocessasuserw"

@@ -202,6 +202,7 @@ def _account(lines: Lines, number: int) -> str:
 
 _REFUSED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _RESOLVERS: Final = ("dig", "nslookup", "host", "drill", "getent")
+_GIT_CONNECTS: Final = frozenset(("fetch", "pull", "push", "clone", "ls-remote", "submodule"))
 _QUOTED_PART: Final = re.compile(r"['\"‘’“”].*")
 _PHRASE_CHARACTERS: Final = 60
 """Of the end of a line: enough to find it in the script, if that prints it."""
@@ -235,6 +236,17 @@ def judge_network(call: Call, message: Message, number: int) -> Finding | None:
     certainty: Certainty = "certain" if certain else "likely"
     found = finding(call, "network", operation, certainty, host, source, number, number)
     return msgspec.structs.replace(found, generic=message.generic)
+
+
+def connects(command: RunCommand) -> bool:
+    """Return whether a command is to connect to another machine."""
+    if command.role in (Role.QUIET, Role.TOOL):
+        return False
+    hosts = operand_hosts(command.name, command.words)
+    if command.name == "git":
+        is_local = any(word.startswith(("/", ".", "file:")) for word in command.words)
+        return not is_local and not _GIT_CONNECTS.isdisjoint(command.words)
+    return any(not is_loopback(host) for host in hosts)
 
 
 def _is_local(message: Message, host: str | None, script: str) -> bool:

@@ -11,12 +11,9 @@ from pathlib import Path
 
 from tests.live import claude
 from tests.live.claude import ClaudeLab
-from tests.live.codex import UNTIL_LET_GO, Lab, Pane, install
+from tests.live.codex import MENU, UNTIL_LET_GO, Lab, Pane, install
 from tests.live.patience import until
 
-CODEX_VERSION = "0.171.0"
-CLAUDE_VERSION = "2.1.332"
-MENU = "Would you like to run the following command?"
 LONG = "printf %s " + "-".join(f"part{number}" for number in range(40))
 """A command that no tab has the room for."""
 _LEAKED = ("CODEX_SANDBOX_NETWORK_DISABLED", "1")
@@ -87,9 +84,9 @@ def real_fleet() -> Iterator[Fleet]:
         "done": [{"say": "all done"}],
         "work": [{"run": UNTIL_LET_GO}, {"hold": "for ever"}, {"say": "never"}],
     }
-    lab = Lab(install(CODEX_VERSION), script)
+    lab = Lab(install(), script)
     try:
-        claude_lab = ClaudeLab(claude.install(CLAUDE_VERSION), {"hello": [{"say": "hello and done"}]})
+        claude_lab = ClaudeLab(claude.install(), {"hello": [{"say": "hello and done"}]})
         try:
             fleet = Fleet(lab, claude_lab)
             asyncio.run(fleet.start())

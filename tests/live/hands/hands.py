@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 import sys
-import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
@@ -18,7 +15,7 @@ from subprocess import CalledProcessError
 
 from tests.live.patience import scaled, wait_until
 from tests.live.terminal import Terminal
-from tests.live.tmux_pane import TmuxServer
+from tests.live.tmux import TmuxServer, outer_environment
 
 AGENTDASH = Path(sys.executable).with_name("agentdash")
 """The installed program."""
@@ -75,25 +72,6 @@ def lacks(*texts: str) -> Seen:
     return seen
 
 
-class PrivateServer:
-    """A tmux server without workers, for the block."""
-
-    def __enter__(self) -> PrivateServer:
-        self._folder = tempfile.TemporaryDirectory(prefix="ad-")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(CalledProcessError):
-            self.run_tmux("kill-server")
-        self._folder.cleanup()
-
-    def run_tmux(self, *arguments: str) -> str:
-        """Run a tmux command and return its output."""
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
-        command = ["tmux", "-S", f"{self._folder.name}/tmux", "-f", os.devnull, *arguments]
-        return subprocess.run(command, env=outside, capture_output=True, text=True, check=True).stdout
-
-
 class Hands:
     """A program in a tmux session of its own, and a client that shows it.
 
@@ -117,9 +95,10 @@ class Hands:
         start = ["new-session", "-d", "-s", _SESSION, *where, shlex.join([*_SAYS_CODE, *command])]
         self.pane, socket = self.tmux(*start, ";", "set-option", "-g", "status", "off").split("\t")
         self.columns, self.lines = size
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
         attach = ["tmux", "-u", "-S", socket, "attach", "-t", _SESSION]
-        self.client = Terminal(attach, {**outside, "TERM": "xterm-256color"}, columns=size[0], lines=size[1])
+        self.client = Terminal(
+            attach, {**outer_environment(), "TERM": "xterm-256color"}, columns=size[0], lines=size[1]
+        )
 
     def __enter__(self) -> Hands:
         return self

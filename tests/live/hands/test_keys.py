@@ -14,8 +14,9 @@ from agentdash.tui.transport.app import HINTS as REPLAY_HINTS
 from tests.live.conftest import Screens
 from tests.live.hands.dashboard import FOOTERS, WALKS, in_list, select, whole
 from tests.live.hands.fleet import Fleet, real_fleet
-from tests.live.hands.hands import AGENTDASH, Hands, PrivateServer, Walk, lacks, shows
+from tests.live.hands.hands import AGENTDASH, Hands, Walk, lacks, shows
 from tests.live.hands.replay import DENIAL, DENIED, FAMILY, LIBRARY, REPLAY
+from tests.live.tmux import TmuxServer
 
 END = {"q", "ctrl+q"}
 """They end the program, and so have tests of their own."""
@@ -61,7 +62,7 @@ def test_dashboard(
 def test_go_to_a_pane_of_another_server(start: tuple[str, ...], fleet: Fleet) -> None:
     """`o` says how to get there."""
     command = (*start, str(AGENTDASH), "-S", str(fleet.lab.tmux))
-    with PrivateServer() as server, Hands(server, command, fleet.env) as hands:
+    with TmuxServer() as server, Hands(server, command, fleet.env) as hands:
         hands.until(whole, "all workers")
         hands.walk((*select("[[ask]] go"), ("o", shows("attach"))))
 
@@ -80,8 +81,8 @@ def test_replay(
         for file in (RECORDINGS / name).glob("rollout-*.jsonl"):
             (folder / file.name).write_bytes(file.read_bytes())
     env = {"CODEX_HOME": str(tmp_path / "codex"), "XDG_STATE_HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    with PrivateServer() as server:
-        report_screens(lambda: {"agentdash": server.run_tmux("capture-pane", "-p", "-t", "hands:")})
+    with TmuxServer() as server:
+        report_screens(server.screens)
         with Hands(server, (str(AGENTDASH), "replay", *arguments), env) as hands:
             hands.walk(walk)
             hands.until_ended(0)
@@ -92,14 +93,14 @@ def test_replay(
     [("q", (0,)), ("ctrl+q", (0, 130)), ("? ctrl+q", (0, 130)), ("ctrl+c", (130,))],  # 130: ended by force
 )
 def test_keys_that_end(keys: str, codes: tuple[int, ...]) -> None:
-    with PrivateServer() as server, Hands(server, (str(AGENTDASH), "demo"), EMPTY) as hands:
+    with TmuxServer() as server, Hands(server, (str(AGENTDASH), "demo"), EMPTY) as hands:
         hands.until(in_list, "the demo")
         hands.press(*keys.split())
         hands.until_ended(*codes)
 
 
 def test_a_shell_continues_it() -> None:
-    with PrivateServer() as server, Hands(server, ("bash", "--norc", "-i"), EMPTY) as hands:
+    with TmuxServer() as server, Hands(server, ("bash", "--norc", "-i"), EMPTY) as hands:
         hands.press(f'"{AGENTDASH} demo"', "enter")
         hands.until(in_list, "the demo")
         hands.press("ctrl+z")

@@ -9,8 +9,9 @@ import psutil
 import pytest
 
 from agentdash.tui.keys import KEYS
-from tests.live.hands.hands import AGENTDASH, FAILED, Hands, PrivateServer, shows
+from tests.live.hands.hands import AGENTDASH, FAILED, Hands, shows
 from tests.live.patience import wait_until
+from tests.live.tmux import TmuxServer
 
 ENDING = {"quit"}
 """Keys that end the program."""
@@ -18,8 +19,11 @@ EVERY = tuple(part for key in KEYS if key.id not in ENDING for part in key.keys.
 OPENERS = ("", "enter", "m", "w", "?", ":", "/", "D", "S")
 """What opens the screens, boxes and inputs of all apps."""
 THEME = shows("Theme: ")
-SIZES = ((80, 24), (45, 50), (120, 36))
-COMMANDS = (("--no-tmux",), ("demo", "--speed", "8"))
+CASES = (
+    (("--no-tmux",), (80, 24)),
+    (("demo", "--speed", "8"), (45, 50)),
+    (("demo", "--speed", "8"), (120, 36)),
+)
 """Without workers, and with many."""
 
 
@@ -41,15 +45,14 @@ def program_of(hands: Hands) -> psutil.Process:
     return program
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("command", COMMANDS, ids=["no workers", "demo"])
+@pytest.mark.parametrize(("command", "size"), CASES, ids=str)
 def test_every_key_twice_on_every_screen(
     command: tuple[str, ...], size: tuple[int, int], tmp_path: Path
 ) -> None:
     """All at once, while the terminal changes its size."""
     log = tmp_path / "log"
     whole = (str(AGENTDASH), *command, "--debug-log", str(log))
-    with PrivateServer() as server, Hands(server, whole, environment(tmp_path), size) as hands:
+    with TmuxServer() as server, Hands(server, whole, environment(tmp_path), size) as hands:
         for number, opener in enumerate(OPENERS):
             hands.press(*filter(None, (opener,)), *EVERY, *EVERY)
             hands.resize(number % 3)
@@ -70,7 +73,7 @@ def test_every_key_twice_on_every_screen(
 def test_ctrl_z_without_a_shell_stops_nothing(tmp_path: Path) -> None:
     """It is a signal until the app reads keys, and nothing could continue the program."""
     with (
-        PrivateServer() as server,
+        TmuxServer() as server,
         Hands(server, (str(AGENTDASH), "--no-tmux"), environment(tmp_path)) as hands,
     ):
         hands.until(shows("? help"), "the dashboard")
@@ -80,7 +83,7 @@ def test_ctrl_z_without_a_shell_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_a_client_that_goes_and_a_session_that_ends(tmp_path: Path) -> None:
-    with PrivateServer() as server:
+    with TmuxServer() as server:
         with Hands(server, (str(AGENTDASH), "demo"), environment(tmp_path)) as hands:
             hands.until(shows("a next"), "the demo")
             hands.tmux("detach-client", "-s", "hands")

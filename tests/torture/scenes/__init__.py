@@ -40,15 +40,11 @@ def scene(
 
 
 from tests.torture.scenes import (  # noqa: E402 - they add their scenes
-    clock,  # noqa: F401
     files,  # noqa: F401
     hosts,  # noqa: F401
     outputs,  # noqa: F401
     processes,  # noqa: F401
-    start,  # noqa: F401
-    state_files,  # noqa: F401
     store,  # noqa: F401
-    syscalls,  # noqa: F401
     terminal,  # noqa: F401
     tmux,  # noqa: F401
 )

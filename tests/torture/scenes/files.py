@@ -1,21 +1,18 @@
-"""Files that grow, shrink and vanish while they are read, and families of thousands."""
+"""Files that grow, shrink and vanish while they are read."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator
 from typing import Final
 
 from tests.live.terminal import Terminal
-from tests.torture.faults import GOOD, chain
+from tests.torture.faults import GOOD
 from tests.torture.scenes import scene
 from tests.torture.soak import usage
 from tests.torture.stage import Stage, becomes, quits, whole
 
-_MEMBERS: Final = 10_000
-_HEAD: Final = "01a1fafc-c823-7e21-b4b7-000000000000"
 _FLOOD: Final = """
 import sys, time
 with open(sys.argv[1], "ab", buffering=0) as log:
@@ -91,41 +88,3 @@ def rotated(stage: Stage) -> Iterator[str]:
     with_digests, anew = stage.run("check", "--json"), stage.run("check", "--json", "--no-cache")
     if with_digests.out != anew.out or GOOD not in anew.out:
         yield "digests of another file are believed"
-
-
-@scene(f"a chain of {_MEMBERS:,} parents")
-def deep(stage: Stage) -> Iterator[str]:
-    yield from _family(stage, circle=False)
-
-
-@scene(f"a circle of {_MEMBERS:,} parents")
-def circle(stage: Stage) -> Iterator[str]:
-    yield from _family(stage, circle=True)
-
-
-def _family(stage: Stage, *, circle: bool) -> Iterator[str]:
-    chain(stage.place, _MEMBERS, circle=circle)
-    for path in stage.place.day.iterdir():
-        os.chown(path, stage.uid, stage.uid)
-    for command in (
-        ("status", "--json", "--all", "--no-tmux"),
-        ("sessions", "--json", "--limit", "0"),
-        ("check", "--json"),
-    ):
-        for problem in whole(stage.run(*command, limit=120), (0, 1, 2)):
-            yield f"{' '.join(command)}: {problem}"
-    for suffix in ("md", "html"):
-        file = stage.place.cwd / f"out.{suffix}"
-        done = stage.run("replay", _HEAD, "--export", str(file), limit=120)
-        if done.code != 0 or file.stat().st_size < 1_000_000:
-            yield f"export to {suffix}: {done.code} {done.err[-200:]}"
-    for arguments in (("--all", "--no-tmux"), ("replay",), ("replay", _HEAD)):
-        terminal = stage.open_screen(*arguments)
-        for key in (b"j", b"G", b"g"):
-            terminal.press(key)
-        if not answers(terminal, b"?"):
-            yield f"{' '.join(arguments)}: does not react"
-        terminal.press(b"\x1b")
-        for problem in quits(terminal):
-            yield f"{' '.join(arguments)}: {problem}"
-        terminal.close()

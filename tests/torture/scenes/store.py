@@ -1,10 +1,8 @@
-"""What agentdash writes: on full, read-only and failing disks, with other writers, and at a forced end."""
+"""What agentdash writes: on full, read-only and failing disks, with other writers."""
 
 from __future__ import annotations
 
 import os
-import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -13,8 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from tests.live.dispositions import restore_defaults
-from tests.live.patience import scaled
 from tests.torture.faults import GOOD
 from tests.torture.scenes import scene
 from tests.torture.stage import Stage, quits, whole
@@ -120,73 +116,3 @@ def writers(stage: Stage) -> Iterator[str]:
     done = stage.run("check", "--json")
     if (done.code, done.out) != (plain.code, plain.out):
         yield f"another answer at the end: {done.code}"
-
-
-_FORCED: Final = """
-import asyncio, sys, time
-from pathlib import Path
-from agentdash.cli import termination
-from agentdash.collect.clock import SystemClock
-from agentdash.model.events import SourceSeen
-from agentdash.model.fleet import Fleet
-from agentdash.store.journal import Recorder
-
-class FleetChannel:
-    value = Fleet()
-
-termination.install()
-folder = Path(sys.argv[1])
-recorder = Recorder(folder, SystemClock(), version="1", host="h")
-
-async def work():
-    channel = FleetChannel()
-    task = asyncio.ensure_future(recorder.stream(lambda events: None, channel))
-    while not (folder.exists() and list(folder.iterdir())):
-        await asyncio.sleep(0.01)
-    recorder.record([SourceSeen(at=time.time(), name="the last event", ok=True, detail="")])
-    print("works", flush=True)
-    while True:  # never lets the event loop run
-        time.sleep(0.1)
-
-with termination.forced_cleanup(recorder.flush):
-    termination.run(work())
-"""
-
-
-@scene("forced to end by TERM, HUP and QUIT while it records")
-def forced(stage: Stage) -> Iterator[str]:
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        folder = stage.place.cwd / number.name
-        process = stage.start(
-            [sys.executable, "-c", _FORCED, str(folder)],
-            stdout=subprocess.PIPE,
-            preexec_fn=restore_defaults,  # a shell's background job ignores SIGQUIT
-        )
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.send_signal(number)
-        if (code := process.wait(timeout=scaled(60))) != 128 + number:
-            yield f"{number.name}: exits with {code}"
-        parts = [path.read_text() for path in folder.rglob("*") if path.is_file()]
-        if not any("the last event" in part for part in parts):
-            yield f"{number.name}: the last events are lost"
-
-
-@scene("databases of OpenCode and Codex with and without logs are left as they are")
-def untouched(stage: Stage) -> Iterator[str]:
-    for name in ("logs_2.sqlite", "state_5.sqlite"):
-        database = sqlite3.connect(stage.place.home / name)
-        database.executescript("PRAGMA journal_mode = WAL; CREATE TABLE logs (id INTEGER, ts INTEGER)")
-        database.execute("INSERT INTO logs VALUES (1, 1)")
-        database.commit()
-        if name == "logs_2.sqlite":
-            stage.cleanup.callback(database.close)
-        else:
-            database.close()
-    for path in stage.place.home.iterdir():
-        os.chown(path, stage.uid, stage.uid)
-    before = {path: path.stat().st_mtime_ns for path in stage.place.home.iterdir() if path.is_file()}
-    yield from whole(stage.run("status", "--json", "--no-tmux"))
-    after = {path: path.stat().st_mtime_ns for path in stage.place.home.iterdir() if path.is_file()}
-    if after != before:
-        yield f"changed: {sorted(path.name for path, _ in after.items() ^ before.items())}"

@@ -1,13 +1,9 @@
-"""What a terminal may send and be: garbage, sizes that change quickly, pastes, odd values of `TERM`."""
+"""What a terminal may send and be: garbage, pastes, odd values of `TERM`."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import random
 import select
-import struct
-import termios
 from collections.abc import Iterator
 from typing import Final
 
@@ -37,8 +33,6 @@ _GARBAGE: Final = (
     b"\x1b]11;rgb:zz/zz\x07\x1bP1+r\x1b\\\x1b_Gi=1;OK\x1b\\",
 )
 """Mouse, keys and late answers that no terminal should send; some of these ended the screen."""
-_SIZES: Final = ((45, 50), (300, 100), (1, 1), (2, 1), (0, 0), (80, 24), (1_000, 3), (20, 5))
-_RESIZES: Final = 200
 _PASTE: Final = b"a\tb\n\x1b[31m x' \" ( : ! " * 5_000
 _ENVIRONMENTS: Final = (
     {"TERM": "linux", "NO_COLOR": "1"},
@@ -48,10 +42,6 @@ _ENVIRONMENTS: Final = (
     {"COLUMNS": "1"},
     {"COLUMNS": "-5", "LINES": "x"},
 )
-
-
-def _resize(terminal: Terminal, columns: int, lines: int) -> None:
-    fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
 def _send(terminal: Terminal, data: bytes) -> None:
@@ -77,18 +67,6 @@ def garbage(stage: Stage) -> Iterator[str]:
         for piece in _GARBAGE:
             _send(terminal, piece)
         _send(terminal, b"\x1b")
-        yield from _is_well(terminal)
-
-
-@scene(f"the terminal changes its size {_RESIZES} times at once")
-def resized(stage: Stage) -> Iterator[str]:
-    chance = random.Random(1)
-    for arguments in (("demo", "--speed", "16"), ("replay",), ("--no-tmux", "--all")):
-        terminal = stage.open_screen(*arguments)
-        for _ in range(_RESIZES):
-            _resize(terminal, *chance.choice(_SIZES))
-            terminal.read()
-        _resize(terminal, 120, 36)
         yield from _is_well(terminal)
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from tests.torture.scenes import scene
-from tests.torture.servers import serve
 from tests.torture.stage import Stage, becomes, quits, source, whole
 
 _HOSTILE: Final = (
@@ -37,29 +35,6 @@ def many_panes(stage: Stage) -> Iterator[str]:
     yield from whole(done)
     if source(done, "tmux") != (True, "500 panes"):
         yield f"tmux: {source(done, 'tmux')}"
-
-
-@scene("tmux with 200 panes is killed and started again under the dashboard")
-def killed(stage: Stage) -> Iterator[str]:
-    worker = stage.worker()
-    stage.panes(200, worker, "1000")
-    terminal = stage.open_screen()
-
-    def shows(text: bytes) -> bool:
-        terminal.read()
-        return text in terminal.output
-
-    for again in range(2):
-        terminal.output = terminal.output[-1000:] if again else terminal.output
-        if not becomes(lambda: shows(b"codex")):
-            yield f"the workers are not shown ({again})"
-        os.kill(_server_pid(stage), signal.SIGKILL)
-        terminal.output = b""
-        if not becomes(lambda: shows(b"tmux")):
-            yield "the lost server is not stated"
-        if not again:
-            stage.panes(200, worker, "1000")
-    yield from quits(terminal)
 
 
 @scene("hostile titles and names of tmux windows")
@@ -129,51 +104,3 @@ def other_version(stage: Stage) -> Iterator[str]:
     yield from whole(done)
     if source(done, "tmux") != (True, "3 panes"):
         yield f"tmux: {source(done, 'tmux')}"
-
-
-@scene("the socket of tmux is a plain file")
-def plain_file(stage: Stage) -> Iterator[str]:
-    folder = stage.place.root / f"tmux-{stage.uid}"
-    folder.mkdir(mode=0o700)
-    (folder / "default").write_text("no socket")
-    for each in (folder, folder / "default"):
-        os.chown(each, stage.uid, stage.uid)
-    done = stage.run("status", "--json")
-    yield from whole(done)
-    if source(done, "tmux")[0] is not False:
-        yield f"tmux: {source(done, 'tmux')}"
-
-
-def _closes(connection: socket.socket) -> None:
-    connection.close()
-
-
-def _is_silent(connection: socket.socket) -> None:
-    while connection.recv(4_096):
-        pass
-
-
-def _sends_garbage(connection: socket.socket) -> None:
-    while True:
-        connection.sendall(os.urandom(4_096))
-
-
-for _name, _behaviour in (
-    ("closes at once", _closes),
-    ("never answers", _is_silent),
-    ("sends garbage", _sends_garbage),
-):
-
-    def _play(stage: Stage, behaviour: Callable[[socket.socket], None] = _behaviour) -> Iterator[str]:
-        folder = stage.place.root / f"tmux-{stage.uid}"
-        folder.mkdir(mode=0o700)
-        serve(folder / "default", behaviour, stage.cleanup)
-        os.chown(folder, stage.uid, stage.uid)
-        os.chown(folder / "default", stage.uid, stage.uid)
-        done = stage.run("status", "--json")
-        yield from whole(done)
-        ok, detail = source(done, "tmux")
-        if ok is not False or not detail.startswith("refused: "):
-            yield f"tmux: {ok}, {detail}"
-
-    scene(f"the server at the socket of tmux {_name}")(_play)

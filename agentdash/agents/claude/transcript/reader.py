@@ -1,4 +1,4 @@
-"""Parse the records of transcripts into events, for Claude Code 2.1.197 to 2.1.330."""
+"""Parse the records of transcripts into events, for Claude Code 2.0 to 2.1.332."""
 
 from __future__ import annotations
 
@@ -44,11 +44,19 @@ from agentdash.model.policy import Policy
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
+from agentdash.model.versions import is_before
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
-_OWN_TEXT: Final = re.compile(
-    r"<(?:command-(?:name|message|args|contents)|local-command-\w+|system-reminder)>"
+_TOLD: Final = re.compile(r"(?:\s*<(ide_\w+|system-reminder)>.*?</\1>)+\s*", re.DOTALL)
+"""What IDEs (`<ide_opened_file>`, `<ide_selection>`) and Claude Code write before a prompt."""
+_COMMAND: Final = re.compile(
+    r"<command-message>.*?</command-message>\s*<command-name>/?(.*?)</command-name>"
+    r"(?:\s*<command-args>(.*?)</command-args>)?",
+    re.DOTALL,
 )
+"""A command that the user typed for the model; its expansion follows. Of commands for Claude Code itself
+(`/clear`) the name comes first."""
+_OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+)>")
 """Begins what Claude Code itself writes as a message of the user."""
 _SHELL_INPUT: Final = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
 _SHELL_OUTPUT: Final = re.compile(
@@ -56,6 +64,10 @@ _SHELL_OUTPUT: Final = re.compile(
 )
 _FINAL: Final = ("end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded")
 """Values of `stop_reason` with which a turn ends."""
+_CALLS: Final = frozenset(("tool_use", "mcp_tool_use"))
+"""Types of blocks that call a tool."""
+_ENDS_MARKED_SINCE: Final = (2, 1, 93)
+"""First version that states how its last answer ended: before, a text that no call follows ends a turn."""
 _OPEN_CALLS: Final = 1_000
 """Kinds of calls that are remembered until their results."""
 
@@ -75,6 +87,10 @@ class TranscriptReader(LineEvents):
         self._path = path
         self._begun = False
         self._in_turn = False
+        self._marks_turns = True
+        """Whether this version states where turns end."""
+        self._said: str | None = None
+        """The newest text of the model, if no call came after it."""
         self._cwd: str | None = None
         self._model: str | None = None
         self._policy = Policy(enforced_by="agent")
@@ -120,6 +136,8 @@ class TranscriptReader(LineEvents):
             record = records.record.decode(line)
             self._at = parse_iso(record.timestamp) or self._at
             self._begin(record)
+            if record.version is not None:
+                self._marks_turns = is_before(record.version, _ENDS_MARKED_SINCE) is not True
             self._dispatch(record)
         except msgspec.ValidationError as error:
             self._skip("malformed", str(error))
@@ -164,8 +182,8 @@ class TranscriptReader(LineEvents):
         for block in message.blocks:
             if block.type == "tool_result":
                 self._result(record, block)
-            elif block.type == "text" and block.text:
-                texts.append(block.text)
+            elif block.type == "text" and block.text and (said := _without_context(block.text)):
+                texts.append(said)
         if texts:
             self._prompt(record, "\n".join(texts))
 
@@ -180,6 +198,10 @@ class TranscriptReader(LineEvents):
             self._shell_input(shell[1])
         elif output := _SHELL_OUTPUT.match(text):
             self._shell_output("\n".join(filter(None, output.groups())))
+        elif command := _COMMAND.match(text):
+            self._start_turn(record)
+            typed = f"/{command[1]} {command[2] or ''}".strip()
+            self._emit(MessageLogged, role="user", text=clean_block(typed))
         elif not _OWN_TEXT.match(text):
             self._start_turn(record)
             self._emit(MessageLogged, role="user", text=clean_block(text))
@@ -210,7 +232,7 @@ class TranscriptReader(LineEvents):
             self._skip("malformed", "a result without the id of its call")
             return
         if (spawned := tools.spawned_agent(record)) is not None:
-            self._emit(ChildSpawned, child=subagent_thread(spawned[0]), nickname=spawned[1])
+            self._emit(ChildSpawned, child=subagent_thread(spawned))
         kind = self._kinds.pop(call, None)
         ending = tools.parse_result(record, block, kind)
         for refused in tools.refused_connections(record):
@@ -246,15 +268,16 @@ class TranscriptReader(LineEvents):
             self._emit_policy("permission_mode")  # this version describes no sandbox to the model
         self._set_model(message.model)
         self._count(message)
-        said = ""
         for block in message.blocks:
             if block.type == "text" and block.text and block.text.strip():
-                said = clean_block(block.text)
-                self._emit(MessageLogged, role="agent", text=said)
-            elif block.type in ("tool_use", "mcp_tool_use"):
+                self._said = clean_block(block.text)
+                self._emit(MessageLogged, role="agent", text=self._said)
+            elif block.type in _CALLS:
                 self._call(record, block)
-        if message.stop_reason in _FINAL and said:
-            self._end_turn("completed", message=said)
+        kinds = {block.type for block in message.blocks}
+        has_ended = message.stop_reason in _FINAL and "text" in kinds
+        if has_ended or (message.stop_reason == "end_turn" and not kinds & _CALLS):
+            self._end_turn("completed", message=self._said)
 
     def _call(self, record: Record, block: Block) -> None:
         call = clean_line(block.id or "")
@@ -262,6 +285,7 @@ class TranscriptReader(LineEvents):
             self._skip("malformed", "a call without an id")
             return
         self._start_turn(record)
+        self._said = None
         tool = tools.describe(block.name, bytes(block.input))
         if len(self._kinds) >= _OPEN_CALLS:
             self._kinds.pop(next(iter(self._kinds)))
@@ -301,8 +325,11 @@ class TranscriptReader(LineEvents):
     # ------------------------------------------------------------ turns
 
     def _start_turn(self, record: Record) -> None:
-        if not self._in_turn:
-            self._in_turn = True
+        if self._in_turn and self._marks_turns:
+            return
+        self._in_turn = True
+        self._said = None
+        if self._marks_turns:  # else each prompt begins one
             self._emit(TurnStarted, turn=_line(record.prompt_id))
 
     def _end_turn(self, how: str, **fields: Any) -> None:
@@ -312,7 +339,7 @@ class TranscriptReader(LineEvents):
     def _system(self, record: Record) -> None:
         if record.subtype == "turn_duration":
             if self._in_turn:
-                self._end_turn("completed")
+                self._end_turn("completed", message=self._said)
         elif record.subtype == "api_error":
             detail = record.error.get("formatted") if isinstance(record.error, dict) else record.error
             text = detail if isinstance(detail, str) else "a request failed"
@@ -381,6 +408,11 @@ _RULES: Final[dict[str, Callable[[TranscriptReader, Record], None]]] = {
 
 def _line(text: str | None) -> str | None:
     return clean_line(text) if text else None
+
+
+def _without_context(text: str) -> str:
+    context = _TOLD.match(text)
+    return text[context.end() :] if context is not None else text
 
 
 # ------------------------------------------------------------

@@ -120,7 +120,6 @@ class ToolResult(msgspec.Struct, rename="camel", gc=False):
     """`No matches found`: the exit code was not 0, and is no error."""
     background_task_id: str | None = None
     agent_id: str | None = None
-    description: str | None = None
 
 
 record: JsonDecoder[Record] = JsonDecoder(Record)

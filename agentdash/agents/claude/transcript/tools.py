@@ -280,12 +280,10 @@ def _detail(record: Record) -> ToolResult | None:
         return None
 
 
-def spawned_agent(record: Record) -> tuple[str, str | None] | None:
-    """Return the id and the description of the sub-agent that a call started; None for other calls."""
+def spawned_agent(record: Record) -> str | None:
+    """Return the id of the sub-agent that a call started; None for other calls."""
     detail = _detail(record)
-    if detail is None or not detail.agent_id:
-        return None
-    return clean_line(detail.agent_id), clean_line(detail.description) if detail.description else None
+    return clean_line(detail.agent_id) if detail is not None and detail.agent_id else None
 
 
 # ------------------------------------------------------------

@@ -35,24 +35,28 @@ class Ending(NamedTuple):
     exit_code: int | None = None
     session: str | None = None
     """The number of the session in which it continues; `cell N` for a code-mode script."""
+    sandboxed: bool | None = None
+    """Whether Codex states that it ran in its sandbox."""
 
 
 _HEADER: Final = re.compile(
+    r"(?:Command: (?s:.{1,20000}?)\n(?=Chunk ID: ))?"
     r"(?:(?:Chunk ID: |Exit code: |Wall time:? |Duration: |Process exited with code |"
     r"Process running with session ID |"
     r"Original token count: |Total output lines: |Warning: truncated output |"
     r"Script (?:completed|failed|terminated|running with cell ID ))[^\n]*(?:\n|\Z))+"
     r"(?:Output:(?:\n|\Z))?"
 )
-"""The lines above the output: `shell_command` begins with the exit code, unified exec with a chunk id, code
-mode with a result."""
+"""The lines above the output: `shell_command` begins with the exit code, unified exec with a chunk id (0.115
+to 0.119: with its command), code mode with a result."""
 _EXIT: Final = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,9})\b", re.MULTILINE)
 _SESSION: Final = re.compile(r"^Process running with session ID (\w+)", re.MULTILINE)
 _CELL: Final = re.compile(r"^Script running with cell ID (\w+)")
 _TIMEOUT: Final = re.compile(r"command timed out after \d+")
 
 _WRAPPED: Final = re.compile(
-    r"\s*(?:Script error:|exec_command failed|write_stdin failed|execution error|failed in sandbox|"
+    r"\s*(?:Script error:|exec_command failed|write_stdin failed|execution error|"
+    r"(?:command )?failed in sandbox|"
     r"failed to parse|unsupported call|"
     r"apply_patch verification failed|tool call error|collab spawn failed|err(?:or)?: )"
 )
@@ -61,6 +65,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"approval policy is \w+; reject command|approval required by policy|This action was rejected"
+            r"|MCP tool call (?:requires approval, but|cancelled(?:: interactive| before) approval)"
             r"|patch rejected: [^\n]{0,200}rejected by user approval settings"
         ),
         "refused-by-approval",
@@ -72,7 +77,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (
         re.compile(
             r"`.{1,500}?` rejected: |(?:patch )?rejected: "
-            r"|Network access to \"[^\"]*\" (?:was|is) blocked by policy",
+            r"|Network access to \"[^\"]*\" (?:was|is) blocked by policy|MCP tool call blocked by app config",
             re.DOTALL,
         ),
         "refused-by-policy",
@@ -80,7 +85,8 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     (_TIMEOUT, "timed-out"),
     (
         re.compile(
-            r"Command denied by sandbox|sandbox denied exec error|sandbox error: |SandboxDenied|"
+            r"failed in sandbox: |Command denied by sandbox|sandbox denied exec error|"
+            r"sandbox error: |SandboxDenied|"
             r"(?:Sandbox\()?Denied \{ output"
             r"|Network access was denied by the Codex sandbox"
         ),
@@ -88,6 +94,7 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     ),
     (re.compile(r"(?:command )?aborted(?: by user)?(?: after [\d.]+ ?s)?\s*\Z"), "aborted"),
 )
+_NAMED_SANDBOX: Final = re.compile(r"\s*(?:command )?failed in sandbox(?::| (\w+))")
 _DENIED_EXIT: Final = re.compile(r"exit[ _]code: (-?\d{1,9})\b")
 _DENIED_STREAMS: Final = re.compile(r"exit code: -?\d+, stdout: (.*?), stderr: (.*)", re.DOTALL)
 
@@ -159,11 +166,20 @@ def parse_error(text: str) -> Ending | None:
     for pattern, outcome in _OUTCOMES:
         if (pattern.search if wrapped else pattern.match)(head):
             if outcome != "denied":
-                return Ending(outcome, clean_block(text))
+                return Ending(outcome, clean_block(text), sandboxed=_stated_sandbox(head))
             code = _DENIED_EXIT.search(head)
             exit_code = int(code.group(1)) if code else None
-            return Ending(outcome, clean_block(_denied_output(text)), exit_code=exit_code)
+            output = clean_block(_denied_output(text))
+            return Ending(outcome, output, exit_code=exit_code, sandboxed=_stated_sandbox(head))
     return Ending("failed", clean_block(text)) if wrapped else None
+
+
+def _stated_sandbox(head: str) -> bool | None:
+    """Return whether an error states that Codex ran the command in its sandbox: `failed in sandbox
+    LinuxSeccomp` (0.34 to 0.47; `None` outside), `failed in sandbox: ` (0.46 to 0.50), `Sandbox(Denied`."""
+    if named := _NAMED_SANDBOX.match(head):
+        return named[1] != "None"
+    return True if "Sandbox(Denied" in head else None
 
 
 def item_ending(status: str | None, exit_code: int | None, output: str) -> Ending:
@@ -266,7 +282,6 @@ class _Spawned(msgspec.Struct):
     """The output of `spawn_agent`: v1 has the child's id, v2 (0.137+) only its path."""
 
     agent_id: str | None = None
-    nickname: str | None = None
 
 
 _spawned = JsonDecoder(_Spawned)
@@ -428,8 +443,7 @@ class CallTracker:
             return
         self._end(call, ending)
         if child.agent_id:
-            nickname = clean_line(child.nickname) if child.nickname else None
-            self._emit(ChildSpawned, child=clean_line(child.agent_id), nickname=nickname)
+            self._emit(ChildSpawned, child=clean_line(child.agent_id))
 
     def _end(self, call: str, ending: Ending, **more: Any) -> None:
         self._open.pop(call, None)
@@ -499,6 +513,8 @@ def mcp_call(item: McpCall) -> Finished:
     printed = result.get("Ok", result)
     is_error = isinstance(printed, dict) and printed.get("isError") is True
     error = item.error or result.get("Err")
+    if isinstance(error, dict) and isinstance(error.get("message"), str):
+        error = error["message"]  # of items; the event has the message alone
     output = error if isinstance(error, str) else tools.brief(error)
     if is_error:
         output = output or _text_of_result(printed.get("content"))

@@ -33,6 +33,10 @@ _HELPER_SOURCES: Final = frozenset(
 )
 
 
+_SIDE_CHAT: Final = "tui_side_chat"
+"""`thread_source` of a conversation beside another one in a TUI, `forked_from_id` (0.171)."""
+
+
 def uuid_time(text: str) -> float | None:
     """Return the time in a UUIDv7 (unix seconds); None for other versions (thread ids before October 2025)
     other text, and impossible times."""
@@ -62,12 +66,12 @@ def thread_started(thread: str, meta: SessionMeta, at: float, line: int) -> Thre
         version=text_or_none(meta.cli_version),
         originator=text_or_none(meta.originator),
         source=source,
-        provider=text_or_none(meta.model_provider),
         parent=text_or_none(spawn.get("parent_thread_id")) or text_or_none(meta.parent_thread_id),
         forked_from=text_or_none(meta.forked_from_id),
         nickname=text_or_none(meta.agent_nickname) or text_or_none(spawn.get("agent_nickname")),
         role=text_or_none(meta.agent_role) or text_or_none(spawn.get("agent_role")),
         path=text_or_none(meta.agent_path) or text_or_none(spawn.get("agent_path")),
+        side_chat=feature == _SIDE_CHAT,
         helper=_is_helper(meta.source) or (feature or "").lower() in _HELPER_SOURCES,
     )
 

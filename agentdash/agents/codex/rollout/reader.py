@@ -64,7 +64,8 @@ _CONTEXT: Final = re.compile(
     r"hook_prompt|external_\w+|model_switch)[\s>])"
 )
 """Messages of the role `user` that Codex writes itself."""
-_IDE_REQUEST: Final = "## My request for Codex:"
+_IDE_HEADER: Final = re.compile(r"\s*(?:# [^\n]+:\s*\n.*\n)?## My request for [^\n:]{1,40}:", re.DOTALL)
+"""What IDEs and the desktop's app write before a prompt: open files, selections, files that it mentions."""
 _STRIPPED_TAGS: Final = re.compile(r"<(?:oai-mem-citation|proposed_plan)>")
 _KEY_CHARS: Final = 200
 """Compared of two messages; after these one copy may have lost a citation."""
@@ -76,9 +77,9 @@ def prompt_of(text: str) -> str | None:
     """Return the text of a user's prompt, or None for context and instructions in the form of one."""
     if _CONTEXT.match(text):
         return None
-    if text.startswith("# Context from my IDE setup:"):
-        text = text.partition(_IDE_REQUEST)[2] or text
-    return text.strip() or None
+    header = _IDE_HEADER.match(text)
+    request = text[header.end() :].strip() if header is not None else ""
+    return request or text.strip() or None
 
 
 def inter_agent_payload(text: str) -> str | None:
@@ -293,7 +294,6 @@ class RolloutReader(LineEvents):
             origin=origin,
             cwd=stated.cwd,
             model=stated.model,
-            effort=stated.effort,
         )
 
     def _environment(self, text: str) -> None:
@@ -442,18 +442,17 @@ class RolloutReader(LineEvents):
 
     def _collab_call(self, item: records.CollabCall, _started_ms: int | None = None) -> None:
         if item.tool == "spawn_agent":
-            names = {agent.thread_id: agent.agent_nickname for agent in item.receiver_agents}
             for child in item.receiver_thread_ids:
-                self._child(child, names.get(child))
+                self._child(child)
         elif item.new_thread_id:
-            self._child(item.new_thread_id, item.new_agent_nickname)
+            self._child(item.new_thread_id)
 
     def _activity(self, item: records.Activity, _started_ms: int | None = None) -> None:
         if item.kind == "started" and item.agent_thread_id:
-            self._child(item.agent_thread_id, None)
+            self._child(item.agent_thread_id)
 
-    def _child(self, thread: str, nickname: str | None) -> None:
-        self._emit(ChildSpawned, child=clean_line(thread), nickname=text_or_none(nickname))
+    def _child(self, thread: str) -> None:
+        self._emit(ChildSpawned, child=clean_line(thread))
 
 
 def _block(value: str | None) -> str | None:

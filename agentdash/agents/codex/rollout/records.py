@@ -40,7 +40,6 @@ class SessionMeta(msgspec.Struct, gc=False):
     originator: str | None = None
     source: Any = None
     thread_source: Any = None
-    model_provider: str | None = None
     parent_thread_id: str | None = None
     forked_from_id: str | None = None
     agent_nickname: str | None = None
@@ -228,21 +227,12 @@ class McpCall(msgspec.Struct, gc=False):
     error: Any = None
 
 
-class Receiver(msgspec.Struct, gc=False):
-    """One of `CollabAgentToolCall.receiver_agents`."""
-
-    thread_id: str = ""
-    agent_nickname: str | None = None
-
-
 class CollabCall(msgspec.Struct, gc=False):
     """`CollabAgentToolCall` item (0.150+) and `collab_agent_spawn_end` event (extended files)."""
 
     tool: str | None = None
     receiver_thread_ids: list[str] = []
-    receiver_agents: list[Receiver] = []
     new_thread_id: str | None = None
-    new_agent_nickname: str | None = None
 
 
 class Activity(msgspec.Struct, gc=False):

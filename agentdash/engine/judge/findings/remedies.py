@@ -52,7 +52,7 @@ _HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
 """Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
 PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
-"""Programs of worker CLIs that `check --worker` does not know by this name."""
+"""Programs of worker CLIs that `preflight --worker` does not know by this name."""
 _SOCKET_PROGRAMS: Final = frozenset(
     ("tmux", "screen", "zellij", "docker", "podman", "docker-compose", "ssh-add", "ssh-agent", "gpg",
      "dbus-send", "systemctl", "xdg-open", "code", "cursor")
@@ -100,12 +100,16 @@ def remedy_for(
     if policy is not None and policy.enforced_by == "agent":
         return _claude_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.target:
+        if entry.target not in facts.kinds and f"{entry.target}/" in entry.quote:
+            facts = replace(facts, kinds={**facts.kinds, entry.target: PathKind.DIRECTORY})
         return filesystem_remedy(entry.target, entry.operation, policy, facts)
+    if entry.operation == "exec":
+        return _instead("no setting lets a sandbox run it", policy, facts)
     if entry.what == "network":
         return _network_remedy(entry, policy, facts, script)
     if entry.what == "filesystem" and entry.nested not in (None, *_UNLISTED) and policy is not None:
         # its message names no file; what is known of the CLI does
-        reason = f"`agentdash check --worker {entry.nested}` lists the directories that it needs"
+        reason = f"`agentdash preflight --worker {entry.nested}` lists the directories that it needs"
         return _instead(reason, policy, facts)
     return startup_remedy(entry.quote) if entry.what == "sandbox" else None
 

@@ -121,7 +121,8 @@ def place_of(path: str, operation: Operation, facts: PathFacts) -> Place:
     """
     path = posixpath.normpath(path)
     kind, start, goal = facts.kinds.get(path), posixpath.dirname(path), posixpath.dirname(path)
-    repository, cache = _up_to(path, REPOSITORY), _up_to(path, _NPM_CACHE)
+    repository = _up_to(path, REPOSITORY) if operation == "git" or f"/{REPOSITORY}/" in path else None
+    cache = _up_to(path, _NPM_CACHE)
     if repository or cache:
         start = goal = repository or cache or ""  # a commit writes in several of its directories
     elif kind is not None and kind.is_directory and operation not in ("rename", "delete"):

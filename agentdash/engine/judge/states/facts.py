@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from agentdash.model.conversation import shown_tool
 from agentdash.model.denials import Denial, Operation
 from agentdash.model.events import ScreenRead
 from agentdash.model.fact import Fact, FactKind, ObjectForm
+from agentdash.model.process import AwaitedInput
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call
@@ -72,6 +74,13 @@ def _approval(reading: ScreenRead) -> Fact:
 def asks(question: str) -> Fact:
     """Return a question."""
     return Fact(FactKind.ASK, "asks", clean_line(_LEADING_SIGNS.sub("", question)))
+
+
+def awaits_input(kind: AwaitedInput, argv: Sequence[str]) -> Fact:
+    """Return that it waits for the end of its standard input, and what helps."""
+    remedy = "write its task there, and close it" if "-" in argv else "start it with < /dev/null"
+    remedy = "ctrl+d ends it" if kind == "terminal" else remedy
+    return Fact(FactKind.ASK, "waits for the end of its standard input,", f"a {kind}", why=remedy)
 
 
 def idle() -> Fact:

@@ -19,12 +19,9 @@ from agentdash.engine.judge.states.assessments import (
     Said,
     assess_half_menu,
     assess_screen,
-    attach_corroboration,
     conclude,
     is_heard,
-    screen_corroborates,
     server_gone,
-    session_corroborates,
 )
 from agentdash.model.denials import Denial
 from agentdash.model.events import ScreenRead, SessionSeen
@@ -34,7 +31,7 @@ from agentdash.model.memory import PastWorker
 from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
-from agentdash.model.process import Kernel, Process
+from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.states import State
 from agentdash.model.worker import Agent, Assessment, Link, PastPane, Worker
 from agentdash.sandbox.denials import find_denials
@@ -82,10 +79,7 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
     if server is not None and is_unrecorded:
         return _assess_unrecorded(fleet, pane, server.at)
     reading, session = fleet.readings.get(pane.key), pane_session(fleet, pane, occupant)
-    return attach_corroboration(
-        _assess_alive(fleet, pane, occupant, reading, session),
-        (*screen_corroborates(reading), *session_corroborates(session)),
-    )
+    return _assess_alive(fleet, pane, occupant, reading, session)
 
 
 def _assess_unrecorded(fleet: FleetView, pane: Pane, at: float) -> Assessment:
@@ -162,6 +156,8 @@ def _assess_alive(
 ) -> Assessment:
     """Return the state by its session file or log, as far as the screen only says more about it; without
     these by its screen."""
+    if occupant is not None and (found := _awaiting_input(fleet, occupant.key)) is not None:
+        return found
     state = State(reading.state) if reading is not None and reading.state else None
     chat = session.chat if session is not None else None
     said = _said(session)
@@ -197,6 +193,25 @@ def _assess_alive(
     return Assessment(State.UNKNOWN, None, why, fact=fact)
 
 
+def _awaiting_input(fleet: FleetView, key: ProcessKey) -> Assessment | None:
+    """Return `waiting-input` where a worker, or the program that it runs, waits for the end of its standard
+    input: before that it begins nothing."""
+    candidates = (each for each in fleet.processes.values() if each.key == key or each.ppid == key.pid)
+    process = next((each for each in candidates if each.awaited_input is not None), None)
+    if process is None or process.awaited_input is None:
+        return None
+    fact = facts.awaits_input(process.awaited_input, process.argv)
+    return conclude(
+        State.WAITING_INPUT,
+        process.key.started,
+        "awaits-input",
+        fact.text,
+        source=EvidenceSource.KERNEL,
+        text=f"pid {process.pid} waits in read(0), a {process.awaited_input}",
+        fact=fact,
+    )
+
+
 def _by_log(session: SessionSeen, state: State, how: str, error: str = "") -> Assessment:
     """Return a state by the log of a session, where the screen does not decide it."""
     match state:
@@ -225,10 +240,17 @@ def _said(session: SessionSeen | None) -> Said | None:
 
 
 def _assess_session(session: SessionSeen, status: Literal["busy", "idle", "waiting"]) -> Assessment:
-    _, evidence = next(session_corroborates(session))
-    fact = facts.by_status(status, session.waiting_for or "")
-    why = f"its session file: {evidence.text}"
-    return Assessment(_STATE_OF_STATUS[status], session.since, why, (evidence,), fact)
+    waiting_for = f", waiting for {session.waiting_for}" if session.waiting_for else ""
+    text = f"status {status}{waiting_for}"
+    return conclude(
+        _STATE_OF_STATUS[status],
+        session.since,
+        "session-status",
+        f"its session file: {text}",
+        source=EvidenceSource.SESSION_FILE,
+        text=text,
+        fact=facts.by_status(status, session.waiting_for or ""),
+    )
 
 
 def _sandbox_block(
@@ -267,6 +289,8 @@ def pane_session(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) ->
 def judge_nested(fleet: FleetView, nested: PaneOccupant) -> Assessment:
     """Return the state of a nested worker CLI: blocked where it sits still and may not write a path that it
     needs, else running."""
+    if (found := _awaiting_input(fleet, nested.key)) is not None:
+        return found
     denial = state_path_denial(fleet, nested)
     still_since = max(fleet.busy.get(nested.key, 0.0), nested.key.started)
     if denial is not None and (fleet.processes_at or 0.0) - still_since >= _STANDSTILL_S:

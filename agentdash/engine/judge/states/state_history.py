@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from agentdash.engine.judge.states.pane_state import judge_pane
 from agentdash.engine.judge.states.thread_facts import thread_facts
-from agentdash.engine.judge.states.thread_state import conclude_thread
+from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.model import events as e
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import WAITING
-from agentdash.model.fleet import FleetDraft, FleetKnown, History, RecordingEnded, StatePeriod
+from agentdash.model.fleet import Fleet, FleetKnown, History, RecordingEnded, StatePeriod
 from agentdash.model.pane import PaneKey
 from agentdash.model.states import State
 from agentdash.model.thread import Thread
@@ -174,15 +174,15 @@ def may_change_state(event: e.Event, threads: Mapping[str, Thread], histories: M
             return isinstance(event, _STATE_CHANGING_EVENTS)
 
 
-def update_history(draft: FleetDraft, event: e.Event) -> None:
+def update_history(draft: Fleet, event: e.Event) -> None:
     """Add the state changes of an event, which is in the fleet already, to the histories."""
     match event:
         case e.ProcessesCounted() | FleetKnown() | RecordingEnded():
             _update_all(draft, event.at)
         case e.FileGone() | e.FileReset():  # a file that is read again states its history again
-            draft.histories.discard(event.thread)
+            draft.histories.pop(event.thread, None)
         case e.PaneGone(key=key):
-            draft.histories.discard(str(key))
+            draft.histories.pop(str(key), None)
         case e.ScreenRead(key=key):
             _update_workers_in(draft, key, event.at)
         case e.SessionSeen(session=str(session)) if session in draft.threads:
@@ -195,22 +195,22 @@ def _is_running(history: History | None) -> bool:
     return history is not None and bool(history.periods) and history.periods[-1].state == State.RUNNING
 
 
-def _update_all(draft: FleetDraft, at: float) -> None:
+def _update_all(draft: Fleet, at: float) -> None:
     """Update every worker, except for threads that cannot have changed."""
     for thread in list(draft.threads.values()):
         known = draft.histories.get(thread.id)
         is_unchanged = known is not None and known.thread is thread and _is_idle(draft, thread)
         if thread.lines and not is_unchanged:
             _update_thread(draft, thread, at)
-    linked = {link.key for link in draft.links.panes.values()}
+    linked = {link.key for link in draft.links.panes.values() if not link.claimed}
     for key in draft.occupants:
         if key in linked:
-            draft.histories.discard(str(key))
+            draft.histories.pop(str(key), None)
         else:
             _update_pane(draft, key, at)
 
 
-def _update_workers_in(draft: FleetDraft, key: PaneKey, at: float) -> None:
+def _update_workers_in(draft: Fleet, key: PaneKey, at: float) -> None:
     """Update the threads that are linked to a pane, or else the pane's own worker."""
     threads = [thread for thread in draft.links.threads_in(key) if thread in draft.threads]
     for thread in threads:
@@ -219,11 +219,11 @@ def _update_workers_in(draft: FleetDraft, key: PaneKey, at: float) -> None:
         _update_pane(draft, key, at)
 
 
-def _update_thread(draft: FleetDraft, thread: Thread, at: float) -> None:
+def _update_thread(draft: Fleet, thread: Thread, at: float) -> None:
     if thread.helper:
         return
     known = draft.histories.get(thread.id) or History()
-    assessment = conclude_thread(thread_facts(draft, thread, draft.links))
+    assessment = judge_thread(thread_facts(draft, thread, draft.links))
     if not known.periods and startup_grace_until(thread, assessment, at) is not None:
         return
     periods = _enter(known.periods, assessment, at)
@@ -232,7 +232,7 @@ def _update_thread(draft: FleetDraft, thread: Thread, at: float) -> None:
         draft.histories[thread.id] = History(periods, judged)
 
 
-def _update_pane(draft: FleetDraft, key: PaneKey, at: float) -> None:
+def _update_pane(draft: Fleet, key: PaneKey, at: float) -> None:
     if key not in draft.panes:
         return
     known = draft.histories.get(str(key)) or History()
@@ -241,7 +241,7 @@ def _update_pane(draft: FleetDraft, key: PaneKey, at: float) -> None:
         draft.histories[str(key)] = History(periods)
 
 
-def _is_idle(draft: FleetDraft, thread: Thread) -> bool:
+def _is_idle(draft: Fleet, thread: Thread) -> bool:
     """Return whether a thread's rollout is the only source that knows of it, and has been silent for a
     while."""
     links, polled = draft.links, draft.processes_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -11,6 +11,7 @@ from agentdash.model.denials import Denial
 from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import FleetLinks, FleetView, ProviderTrouble, ThreadOwner
+from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, Process
 from agentdash.model.states import Liveness
 from agentdash.model.thread import Call, Thread, Turn
@@ -100,6 +101,7 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
     placed = links.panes.get(thread.id)
     pane = fleet.panes.get(placed.key) if placed else None
     occupant = fleet.occupants.get(placed.key) if placed else None
+    is_in_front = placed is not None and thread.id in threads_in_front(fleet, links, placed.key)
     left = (pane is not None and pane.dead) or (occupant is not None and occupant.gone_at is not None)
     return ThreadFacts(
         thread=thread,
@@ -109,13 +111,34 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         claims=links.claims.get(thread.id, ()),
         processes_at=fleet.processes_at,
         files_at=fleet.files_at,
-        reading=fleet.readings.get(placed.key) if placed and not left else None,
+        reading=fleet.readings.get(placed.key) if placed and is_in_front and not left else None,
         pushed=fleet.pushed.get(thread.id) if thread.agent == "codex" else None,
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
         session=_session(fleet, thread, links.owners.get(thread.id)),
         asking=next(_asking(fleet, thread, frozenset((thread.id,))), None),
         agents=_working_agents(fleet, thread),
     )
+
+
+def threads_in_front(fleet: FleetView, links: FleetLinks, pane: PaneKey) -> Sequence[str]:
+    """Return the threads of a pane that the reading of its screen is of: of several, those with the name in
+    its title, or with a sub-agent of that name."""
+    shown, reading = links.threads_in(pane), fleet.readings.get(pane)
+    if len(shown) < 2 or reading is None or not (reading.front or _has_side_chat(fleet, shown)):
+        return shown
+    return [each for each in shown if _has_name(fleet, each, reading.front)]
+
+
+def _has_side_chat(fleet: FleetView, threads: Sequence[str]) -> bool:
+    return any(each in fleet.threads and fleet.threads[each].side_chat for each in threads)
+
+
+def _has_name(fleet: FleetView, thread: str, name: str) -> bool:
+    known = fleet.threads.get(thread)
+    if known is None or not name:
+        return False
+    family = (known, *(fleet.threads[child] for child in known.children if child in fleet.threads))
+    return any(each.is_titled(name) for each in family)
 
 
 def _asking(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
@@ -155,7 +178,7 @@ def stopping_denial(thread: Thread, call: Call) -> Denial | None:
     set the code: `| tail`, `|| true`, `; echo rc=$?`. What the program itself goes on without stops nothing.
     """
     denial = call.denial
-    if denial is None or denial.what == "other":
+    if denial is None or denial.what == "other" or call.outcome == "running":
         return None
     policy = thread.policy_of(call)
     if policy is not None and policy.is_full_access:

@@ -216,7 +216,7 @@ def owner_gone(case: ThreadFacts) -> Assessment | None:
     turn, call = case.open_turn, case.newest_open_call
     if turn is None or case.liveness is not Liveness.GONE:
         return None
-    if turn.inferred and call is None:
+    if turn.inferred and (call is None or turn.message):
         return None  # files without turn marks: an answer may have been the end
     has_run = call is not None and _runs_unasked(case.thread, call)
     during = f" while `{call.text}` ran" if call else ""
@@ -327,8 +327,10 @@ def turn_open(case: ThreadFacts) -> Assessment | None:
     if turn is None:
         return None
     trouble = _newest_trouble(case, turn.since)
-    has_answered = bool(turn.message) and trouble is None
-    if turn.inferred and call is None and (has_answered or case.liveness is Liveness.GONE):
+    shows_work = case.reading is not None and case.reading.state == State.RUNNING
+    is_waited_for = call is not None and case.liveness is Liveness.ALIVE
+    has_answered = bool(turn.message) and not (trouble or shows_work or is_waited_for)
+    if turn.inferred and (has_answered or (call is None and case.liveness is Liveness.GONE)):
         return None  # files without turn marks: the last message, or the end
     log, process = EvidenceSource.ROLLOUT, EvidenceSource.PROCESS
     evidence = [Evidence(log, turn.since, "turn-open", "the turn has begun and not ended")]

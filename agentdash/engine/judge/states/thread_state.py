@@ -1,26 +1,18 @@
 """The state of a thread: one authority for each fact; the first rule that applies decides.
 
-Each rule has a name, which its evidence carries. Other sources are attached as corroboration
-(`assessments`): they agree with the conclusion or contradict it, and never decide. Where no rule applies,
-the state is `unknown`; where what should be observable is not, `unreachable`.
+Each rule has a name, which its evidence carries. Where no rule applies, the state is `unknown`; where what
+should be observable is not, `unreachable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentdash.engine.judge.states import facts
 from agentdash.engine.judge.states.assessments import (
     RECOVERY_S,
-    Corroboration,
-    attach_corroboration,
-    commands_corroborate,
     conclude,
-    feed_corroborates,
-    output_corroborates,
-    screen_corroborates,
-    session_corroborates,
 )
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, stopping_denial
 from agentdash.engine.judge.states.thread_open import (
@@ -57,6 +49,8 @@ _REFUSERS: Final[dict[str, str]] = {
     "refused-by-policy": "a rule",
     "refused-by-approval": "the approval policy",
 }
+_REFUSED_AT_ALL: Final = ("refused-by-user", "refused-by-approval")
+"""Refusals of what was to be done. A rule forbids one way of doing it, and the model answers by another."""
 
 
 # ---------------------------------------------------------------- how a turn failed
@@ -147,49 +141,61 @@ def requests_without_answer(case: ThreadFacts) -> Assessment | None:
 
 
 def last_attempt_denied(case: ThreadFacts) -> Assessment | None:
-    """Return the denial or refusal of the last attempt, which nothing that succeeded came after."""
-    turn = case.thread.turn
+    """Return the denial or refusal of the last attempt, which nothing that succeeded came after.
+
+    An answer ends a turn well in spite of a refusal, unless nothing that the turn tried was allowed.
+    """
+    thread, turn = case.thread, case.thread.turn
     if turn is None or (turn.ended_at is None and not turn.inferred):
         return None
-    call = _last_attempt(case.thread, turn)
+    attempts = [call for call in thread.calls if turn.has(call) and _is_attempt(call)]
+    call = _last_attempt(attempts)
     if call is None:
         return None
-    if (denial := stopping_denial(case.thread, call)) is not None:
+    if (denial := stopping_denial(thread, call)) is not None:
         return _denied(call, denial)
     by = _REFUSERS.get(call.outcome or "")
-    if by is None:
+    if by is None or (turn.message and not all(each.outcome in _REFUSED_AT_ALL for each in attempts)):
         return None
+    what = f"{call.tool} {call.text}" if call.is_mcp else call.text
     return conclude(
         State.FAILED_PERMISSION,
         call.ended_at or call.at,
         call.outcome or "refused",
-        f"its last command was refused by {by}",
-        text=f"`{call.text}` -> {call.tail.strip()[:300]}",
-        fact=facts.refused(call.text, by),
+        f"its last {_in_words(call)} was refused by {by}: {what}",
+        text=f"`{what}` -> {call.tail.strip()[:300]}",
+        fact=facts.refused(what, by),
     )
 
 
-def _last_attempt(thread: Thread, turn: Turn) -> Call | None:
-    """Return the model's newest command, patch, or denied MCP call that was not repeated, of this turn."""
+def _is_attempt(call: Call) -> bool:
+    """Return whether the model tried to do something by a call; looking around and planning do not count."""
+    return not call.by_user and (call.kind in ("command", "patch") or call.is_mcp)
+
+
+def _last_attempt(attempts: Sequence[Call]) -> Call | None:
+    """Return the newest command or patch, or MCP call that was stopped and not repeated."""
     repeated: set[str] = set()
-    for call in reversed(thread.calls):
-        if call.by_user or not turn.has(call):
-            continue
-        if call.kind in ("command", "patch") or (call.is_mcp and call.denial and call.tool not in repeated):
+    for call in reversed(attempts):
+        is_stopped = bool(call.denial) or call.outcome in _REFUSERS
+        if not call.is_mcp or (is_stopped and call.tool not in repeated):
             return call
         repeated.add(call.tool)
     return None
 
 
+def _in_words(call: Call) -> str:
+    return "MCP call" if call.is_mcp else "command"
+
+
 def _denied(call: Call, denial: Denial) -> Assessment:
     where = f" {denial.target}" if denial.target else ""
     was = "was denied" if denial.is_certain else "was likely denied"
-    last = "MCP call" if call.is_mcp else "command"
     return conclude(
         State.BLOCKED_SANDBOX,
         call.ended_at or call.at,
         f"denied-{denial.what}",
-        f"its last {last} {was}{where}: {denial.quote}",
+        f"its last {_in_words(call)} {was}{where}: {denial.quote}",
         source=denial.source,
         text=f"`{call.text}` -> {denial.quote}",
         fact=facts.denied(denial, call.text),
@@ -206,9 +212,20 @@ def turn_complete(case: ThreadFacts) -> Assessment | None:
         return None
     background = [call for call in case.thread.calls if _goes_on(case, call)]
     note = f"; `{background[-1].text}` goes on in the background" if background else ""
-    why, text = f"its turn is complete{note}", turn.message or "task_complete"
+    why = f"its turn is complete{note}{_refusals(case.thread, turn)}"
+    text = turn.message or "task_complete"
     fact = facts.done(turn.message or "")
     return conclude(State.COMPLETED, turn.ended_at, "turn-complete", why, text=text, fact=fact)
+
+
+def _refusals(thread: Thread, turn: Turn) -> str:
+    """Return a note of what was refused in a turn that went on, or nothing."""
+    refused = [call for call in thread.calls if call.outcome in _REFUSERS and turn.has(call)]
+    if not refused:
+        return ""
+    last, more = refused[-1], len(refused) - 1
+    others = f", and {more} more call{'s' * (more > 1)}" if more else ""
+    return f"; `{last.text or last.tool}` was refused by {_REFUSERS[last.outcome or '']}{others}"
 
 
 def _goes_on(case: ThreadFacts, call: Call) -> bool:
@@ -220,12 +237,18 @@ def _goes_on(case: ThreadFacts, call: Call) -> bool:
 
 
 def last_message(case: ThreadFacts) -> Assessment | None:
-    """Return the state without turn marks (through 0.98): a message that no call follows ends a turn."""
+    """Return the state without turn marks (Codex through 0.98): a message that no call follows ends a turn.
+
+    A call before it that is still open may run on, as long as anybody is there to read its output.
+    """
     turn = case.thread.turn
-    if turn is None or not turn.inferred or case.thread.open_calls:
+    if turn is None or not turn.inferred:
+        return None
+    if case.thread.open_calls and (not turn.message or case.liveness is Liveness.ALIVE):
         return None
     if turn.message:
-        why, fact = "the model has given its answer", facts.done(turn.message)
+        why = f"the model has given its answer{_refusals(case.thread, turn)}"
+        fact = facts.done(turn.message)
         return conclude(
             State.COMPLETED, case.thread.last_at, "last-message", why, text=turn.message, fact=fact
         )
@@ -288,20 +311,7 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
 
 
 def judge_thread(case: ThreadFacts) -> Assessment:
-    """Return the state of a thread, with the evidence for and against it."""
-    return attach_corroboration(conclude_thread(case), _corroboration(case))
-
-
-def conclude_thread(case: ThreadFacts) -> Assessment:
-    """Return the state of a thread, with the evidence of the authority alone: half of the cost."""
+    """Return the state of a thread, with its evidence."""
     concluded = (rule(case) for rule in PRECEDENCE)
     found = next((assessment for assessment in concluded if assessment is not None), None)
     return found or Assessment(State.UNKNOWN, None, "the rollout does not decide it")
-
-
-def _corroboration(case: ThreadFacts) -> Iterator[Corroboration]:
-    yield from screen_corroborates(case.reading)
-    yield from feed_corroborates(case.pushed)
-    yield from session_corroborates(case.session)
-    yield from commands_corroborate(case.commands)
-    yield from output_corroborates(case.thread)

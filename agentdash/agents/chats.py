@@ -1,0 +1,372 @@
+"""Chats of Gemini CLI, Qwen Code, Copilot CLI, OpenCode and Kilo: found for a process, and read as they grow.
+
+Where nothing names the process that writes it, a chat is taken for that of a process only if it is the single
+one of its directory that was written since the process began, and no other process of the CLI works there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from agentdash.agents.adapter import UnreadableSessionError
+from agentdash.files import open_regular
+from agentdash.model.chat import Chat
+from agentdash.model.events import SessionSeen
+from agentdash.model.process import Process, ProcessKey
+from agentdash.model.prompts import asked
+from agentdash.model.sanitize import clean_line
+from agentdash.model.tokens import ModelUsage, merged_usage
+
+_INTERVAL_S: Final = 0.5
+"""Between two readings for one process."""
+_KEPT_S: Final = 30.0
+"""What was read of a process is forgotten so long after its last reading: it has ended."""
+_LISTING_INTERVAL_S: Final = 5.0
+"""Between two listings of a directory that has not changed."""
+_MAX_FILES: Final = 2_000
+"""Chats of one project that are looked at."""
+_MAX_BYTES: Final = 64 << 20
+"""Of a chat: a week of work has a few MB."""
+_READ_BYTES: Final = 1 << 20
+_FINGERPRINT_BYTES: Final = 256
+"""Before the offset, compared before reading on: the file may have been cut, and have grown again since."""
+_MAX_TEXT_CHARS: Final = 200
+_CLOCK_TOLERANCE_S: Final = 1.0
+
+
+def is_same_place(process: Process, place: Path, proc: Path = Path("/proc")) -> bool:
+    """Return whether a path is the same for a process as for agentdash: in a container it is another one.
+
+    True where that is not known (macOS, a process that has ended).
+    """
+    own = proc / str(process.pid)
+    if not own.exists():
+        return True
+    try:
+        theirs = (own / "root" / str(place).lstrip("/")).stat()
+        ours = place.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def is_written_since(path: Path, process: Process) -> bool:
+    """Return whether a file was written since a process began.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return path.stat().st_mtime >= process.key.started - _CLOCK_TOLERANCE_S
+
+
+def files_of(directory: Path, pattern: str) -> Iterator[Path]:
+    """Return the files below a directory whose names match, up to a limit.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return islice(directory.glob(pattern), _MAX_FILES)
+
+
+# ---------------------------------------------------------------- what a chat says
+
+
+_OBJECTS: Final = (
+    *("command", "file_path", "filePath", "absolute_path", "path", "pattern", "query", "url"),
+    *("description", "prompt"),
+)
+"""Arguments of tools that say what they are called for, the most telling first."""
+_any: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+def clean_text(text: object) -> str:
+    """Return one line of a prompt, a command or an error, not longer than a row may show."""
+    return clean_line(str(text), _MAX_TEXT_CHARS)
+
+
+def decoded(line: str | bytes) -> dict[str, Any]:
+    """Parse a record; one that is malformed or was cut is empty."""
+    try:
+        return _any.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts in what a record states of its tokens, by name."""
+    return {name: value for name, value in usage.items() if isinstance(value, int) and value >= 0}
+
+
+class ChatFacts:
+    """The facts of a chat, as its records are added one after the other. Subclasses know the records of one
+    CLI."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.model: str | None = None
+        self.tool: str | None = None
+        self.turn: Literal["open", "ended", "failed", "interrupted"] | None = None
+        self.since: float | None = None
+        self.why = ""
+        self.trouble: str | None = None
+        self.usages: tuple[ModelUsage, ...] = ()
+        self.context: int | None = None
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Add a record. Never raises."""
+        raise NotImplementedError
+
+    def set_turn(self, turn: Any, at: float | None, why: object = "") -> None:
+        """Set where the turn is, since a time (unix seconds)."""
+        if turn != self.turn:
+            self.since = at
+        self.turn = turn
+        self.why = clean_text(why)
+
+    def begin(self, prompt: str, at: float | None) -> None:
+        """Begin a turn with a prompt of the user."""
+        self.name = self.name or clean_text(asked(prompt)) or None
+        self.trouble = None
+        self.turn = None
+        self.set_turn("open", at)
+
+    def set_model(self, name: object) -> None:
+        """Set the model, where a record names it."""
+        self.model = clean_line(str(name or "")) or self.model
+
+    def set_tool(self, name: object, arguments: object) -> None:
+        """Set the newest tool, with what it is called for."""
+        values = arguments if isinstance(arguments, dict) else {}
+        object_ = next((values[key] for key in _OBJECTS if isinstance(values.get(key), str)), "")
+        self.tool = clean_text(f"{name}: {object_}" if object_ else name)
+
+    def add_usage(self, usage: ModelUsage) -> None:
+        """Add the tokens of a request."""
+        self.usages = merged_usage((*self.usages, usage))
+
+    def chat(self, by: str) -> Chat:
+        """Return what is known.
+
+        Args:
+            by: how the chat was found.
+        """
+        return Chat(
+            by=by,
+            name=self.name,
+            model=self.model,
+            total=sum(each.usage.total for each in self.usages) or None,
+            by_model=self.usages,
+            context=self.context,
+            tool=self.tool,
+            turn=self.turn,
+            since=self.since,
+            why=self.why,
+            trouble=self.trouble,
+        )
+
+
+class ChatLog:
+    """One chat in JSON lines, read as it grows.
+
+    Args:
+        new_facts: makes its facts, also where the file is replaced by another one.
+        by: how it is known to be that of a process.
+    """
+
+    def __init__(self, path: Path, new_facts: Callable[[], ChatFacts], by: str) -> None:
+        self.path = path
+        self._new_facts = new_facts
+        self._by = by
+        self._begin(0)
+
+    def _begin(self, inode: int) -> None:
+        self._facts = self._new_facts()
+        self._inode = inode
+        self._offset = 0
+        self._fingerprint = b""
+        self._partial = b""
+
+    def read(self) -> Chat:
+        """Return what it says, after reading what was appended since the last time.
+
+        Raises:
+            OSError: the file cannot be read, or is too large.
+        """
+        with open_regular(self.path) as descriptor:
+            found = os.fstat(descriptor)
+            if found.st_size > _MAX_BYTES:
+                raise OSError(errno.EFBIG, f"larger than {_MAX_BYTES >> 20} MB", str(self.path))
+            if found.st_ino != self._inode or not self._continues(descriptor):
+                self._begin(found.st_ino)
+            while self._offset < found.st_size and (block := os.pread(descriptor, _READ_BYTES, self._offset)):
+                self._offset += len(block)
+                self._fingerprint = (self._fingerprint + block)[-_FINGERPRINT_BYTES:]
+                self._add(block)
+        return self._facts.chat(self._by)
+
+    def _continues(self, descriptor: int) -> bool:
+        """Return whether what was read last still stands before the offset."""
+        start = self._offset - len(self._fingerprint)
+        return os.pread(descriptor, len(self._fingerprint), start) == self._fingerprint
+
+    def _add(self, block: bytes) -> None:
+        *lines, self._partial = (self._partial + block).split(b"\n")
+        for line in lines:
+            self._facts.add(decoded(line))
+
+
+# ---------------------------------------------------------------- the chats of processes
+
+
+class Followed:
+    """What was read last of the chat of one process."""
+
+    def __init__(self) -> None:
+        self.read_at = 0.0
+        self.seen: SessionSeen | None = None
+        self.failure: str | None = None
+        """Why it cannot be read."""
+        self.stamp: object = None
+        """Tells whether its place has changed since it was looked at."""
+        self.listed_at = 0.0
+        """When its directory was listed last."""
+        self.log: ChatLog | None = None
+
+
+class Chats:
+    """Reads the chats of running processes of one CLI. Subclasses know where they are."""
+
+    def __init__(self) -> None:
+        self._followed: dict[ProcessKey, Followed] = {}
+
+    def read(self, process: Process, at: float, *, is_alone: bool = True) -> SessionSeen | None:
+        """Return what the chat of a process contains; None where none is certainly its own.
+
+        Raises:
+            UnreadableSessionError: the chats cannot be listed, or its own cannot be read.
+        """
+        followed = self._followed.setdefault(process.key, Followed())
+        if not 0.0 <= at - followed.read_at < _INTERVAL_S:
+            followed.read_at = at
+            followed.failure = None
+            try:
+                followed.seen = self._look(followed, process, at, is_alone=is_alone)
+            except UnreadableSessionError as error:
+                followed.failure = str(error)
+            self._followed = {
+                key: each for key, each in self._followed.items() if at - each.read_at <= _KEPT_S
+            }
+        if followed.failure is not None:
+            raise UnreadableSessionError(followed.failure)
+        return followed.seen
+
+    def _look(self, followed: Followed, process: Process, at: float, *, is_alone: bool) -> SessionSeen | None:
+        """Find and read the chat of a process.
+
+        Raises:
+            UnreadableSessionError: it, or its place, cannot be read.
+        """
+        raise NotImplementedError
+
+
+def seen_chat(process: Process, at: float, session: str, chat: Chat) -> SessionSeen:
+    """Return the event of a chat."""
+    return SessionSeen(
+        at=at,
+        key=process.key,
+        agent=process.agent or "",
+        status=None,
+        since=chat.since or process.key.started,
+        session=clean_line(session, 80),
+        chat=chat,
+    )
+
+
+class Candidate(NamedTuple):
+    """A chat that may be that of a process."""
+
+    path: Path
+    by: str
+    """How it is known to be its own if it is the only one."""
+
+
+class ChatFiles(Chats):
+    """Reads chats in JSON lines.
+
+    Args:
+        locate: returns the directory with the chats of a process's project, or None if unknown.
+        pattern: of the names of chats in it.
+        new_facts: makes the facts of a chat.
+    """
+
+    def __init__(
+        self,
+        locate: Callable[[Process], Path | None],
+        pattern: str,
+        new_facts: Callable[[], ChatFacts],
+    ) -> None:
+        super().__init__()
+        self._locate = locate
+        self._pattern = pattern
+        self._new_facts = new_facts
+
+    def _look(self, followed: Followed, process: Process, at: float, *, is_alone: bool) -> SessionSeen | None:
+        try:
+            self._find(process, followed, at, is_alone=is_alone)
+            if followed.log is None:
+                return None
+            return seen_chat(process, at, self.session_id(followed.log.path), followed.log.read())
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path
+            return None
+        except OSError as error:
+            raise UnreadableSessionError(f"{error.filename}: {error.strerror}") from error
+
+    def candidates(self, directory: Path, process: Process, *, is_alone: bool) -> list[Candidate]:
+        """Return the chats of a directory that may be that of a process.
+
+        Raises:
+            OSError: the directory or a file cannot be read.
+        """
+        if not is_alone:
+            return []
+        by = "the only chat of its directory that was written since it began"
+        return [
+            Candidate(path, f"{path.name}, {by}")
+            for path in files_of(directory, self._pattern)
+            if is_written_since(path, process)
+        ]
+
+    def session_id(self, path: Path) -> str:
+        """Return the id of a chat's session."""
+        return path.stem
+
+    def _find(self, process: Process, followed: Followed, at: float, *, is_alone: bool) -> None:
+        """Set the log to the one chat that may be that of a process; to None where there are none or several.
+        The directory is listed where it has changed, and now and then: an old chat may go on.
+
+        Raises:
+            OSError: a directory or file cannot be read.
+        """
+        directory = self._locate(process)
+        if directory is None or not is_same_place(process, directory):
+            followed.log = None
+            return
+        stamp = (directory.stat().st_mtime_ns, is_alone)
+        if stamp == followed.stamp and at - followed.listed_at < _LISTING_INTERVAL_S:
+            return
+        followed.stamp = stamp
+        followed.listed_at = at
+        found = self.candidates(directory, process, is_alone=is_alone)
+        if len(found) != 1:
+            followed.log = None
+        elif followed.log is None or followed.log.path != found[0].path:
+            followed.log = ChatLog(found[0].path, self._new_facts, found[0].by)

@@ -1,0 +1,168 @@
+"""Real programs in panes of private tmux servers, with a home, a workspace and a scripted model."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from tests.live.clis import new_root
+from tests.live.dispositions import restore_defaults
+from tests.live.patience import until
+from tests.live.scripted_server import ScriptedServer
+
+
+def outer_environment() -> dict[str, str]:
+    """Return the environment of the tests without the tmux and the Codex that they may run in."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "CODEX_"))}
+
+
+class TmuxServer:
+    """A tmux server of its own, ended after the block, or by `close`.
+
+    Args:
+        env: the whole environment of the server and its panes; by default that of the tests.
+    """
+
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+        self.tmux_env = env or outer_environment()
+        self.folder = Path(tempfile.mkdtemp(prefix="ad-"))
+        """A directory with a short path, which those of sockets must be."""
+        self.tmux = self.folder / "tmux"
+        """The socket of the server."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run_tmux(self, *arguments: str) -> str:
+        """Run a tmux command, and return its output."""
+        done = subprocess.run(
+            [shutil.which("tmux") or "tmux", "-u", "-S", str(self.tmux), "-f", os.devnull, *arguments],
+            env=self.tmux_env,
+            capture_output=True,
+            text=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=restore_defaults,
+        )
+        return done.stdout
+
+    def panes(self) -> list[str]:
+        """Return the ids of all panes."""
+        return self.run_tmux("list-panes", "-a", "-F", "#{pane_id}").split()
+
+    def screens(self) -> dict[str, str]:
+        """Return the text of every pane."""
+        return {pane: self.run_tmux("capture-pane", "-p", "-t", pane) for pane in self.panes()}
+
+    def close(self) -> None:
+        """End the server with the programs in its panes."""
+        with suppress(subprocess.CalledProcessError):
+            self.run_tmux("kill-server")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class TmuxPane:
+    """A tmux pane in which a program runs."""
+
+    def __init__(self, lab: TmuxServer, ident: str) -> None:
+        self._lab = lab
+        self.id = ident
+        """The id in tmux: `%0`."""
+
+    def text(self) -> str:
+        """Return the text of the screen."""
+        return self._lab.run_tmux("capture-pane", "-p", "-t", self.id)
+
+    def keys(self, *names: str) -> None:
+        """Press keys, by tmux's names: `y`, `Enter`, `Escape`."""
+        self._lab.run_tmux("send-keys", "-t", self.id, *names)
+
+    def type(self, text: str) -> None:
+        """Type a text."""
+        self._lab.run_tmux("send-keys", "-t", self.id, "-l", text)
+
+    async def shows(self, text: str, limit: float = 30.0) -> None:
+        """Wait until `text` is on the screen.
+
+        Raises:
+            TimeoutError: it does not appear.
+        """
+        await until(lambda: text in self.text(), f"{text!r} on the screen of {self.id}", limit)
+
+
+class ScriptedLab(TmuxServer):
+    """Directories, a tmux server and a scripted model for real CLIs.
+
+    Args:
+        model: what the CLIs ask.
+    """
+
+    model: Any
+
+    def __init__(self, model: ScriptedServer) -> None:
+        super().__init__()
+        self.root = new_root()
+        self.home = self.root / "home"
+        """The CODEX_HOME to watch."""
+        self.workspace = self.root / "workspace"
+        self.user = self.root / "user"
+        """$HOME: empty, so that login shells run no profile."""
+        for directory in (self.home, self.workspace, self.user):
+            directory.mkdir()
+        self.model = model
+        model.start()
+
+    def open_pane(self, command: str, size: tuple[int, int]) -> str:
+        """Start a shell command in a new tmux session, and return the pane's id; the pane remains when the
+        command has ended."""
+        where = ["-x", str(size[0]), "-y", str(size[1]), "-c", str(self.workspace), "-P", "-F", "#{pane_id}"]
+        remains = ["set-option", "-g", "remain-on-exit", "on"]
+        return self.run_tmux("new-session", "-d", *where, command, ";", *remains).strip()
+
+    def close(self) -> None:
+        """Stop everything that runs in the directories, and remove them."""
+        super().close()
+        self.stop()
+        self.model.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def stop(self) -> None:
+        """Stop what outlives the tmux server."""
+
+
+def kill_all(is_meant: Callable[[psutil.Process], bool]) -> None:
+    """Kill all processes that are meant, with those that they have started.
+
+    Args:
+        is_meant: may raise `psutil.Error`, which means no.
+    """
+
+    def found() -> list[psutil.Process]:
+        processes = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE and is_meant(process):
+                    processes.append(process)
+        return processes
+
+    for _ in range(10):
+        if not (left := found()):
+            return
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                for each in (process, *process.children(recursive=True)):
+                    with suppress(psutil.NoSuchProcess):
+                        each.kill()
+        psutil.wait_procs(left, timeout=5)
+    raise AssertionError(f"cannot stop {left}")

@@ -1,0 +1,219 @@
+"""States of stories that people's sessions contain: each class with variants, and controls beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from agentdash.agents.claude.transcript.reader import TranscriptReader
+from agentdash.agents.codex.rollout.calls import mcp_call
+from agentdash.agents.codex.rollout.records import McpCall
+from agentdash.model import events as e
+from agentdash.model.states import State
+from tests.unit.story import (
+    T,
+    asked,
+    begun,
+    called,
+    done,
+    ended,
+    held,
+    old,
+    pane,
+    polled,
+    process,
+    snapshot_after,
+    worker,
+)
+
+Story = list[e.Event | list[e.Event]]
+RULE = "refused-by-policy"
+USER = "refused-by-user"
+POLICY = "refused-by-approval"
+
+
+def tried(call: str, outcome: e.Outcome = "ended", *, at: float = 101.0, tool: str = "exec_command") -> Story:
+    """A call, and how it ended."""
+    start = called(call, at=at)
+    if tool != "exec_command":
+        start = replace(start, kind="other", tool=tool, text='{"name": "x"}', script="")
+    return [start, ended(call, "", at=at + 0.5, exit_code=None, outcome=outcome)]
+
+
+ANSWERED = {
+    "the only action, by a rule": (State.COMPLETED, [*tried("c1", RULE), done()]),
+    "a clean-up, by the user": (State.COMPLETED, [*tried("c1"), *tried("c2", USER), done()]),
+    "a check, by the policy": (State.COMPLETED, [*tried("c1"), *tried("c2", POLICY), done()]),
+    "an MCP call behind work": (State.COMPLETED, [*tried("c1"), *tried("c2", USER, tool="a.b"), done()]),
+    "all, by the policy": (State.FAILED_PERMISSION, [*tried("c1", POLICY), *tried("c2", POLICY), done()]),
+    "all, by the user": (State.FAILED_PERMISSION, [*tried("c1", USER), done()]),
+    "MCP, by the policy": (State.FAILED_PERMISSION, [*tried("c1", POLICY, tool="spike.echo"), done()]),
+    "MCP, by the user": (State.FAILED_PERMISSION, [*tried("c1", USER, tool="mcp__spike__echo"), done()]),
+    "MCP, behind a plan": (
+        State.FAILED_PERMISSION,
+        [*tried("c0", tool="update_plan"), *tried("c1", USER, tool="a.b"), done()],
+    ),
+    "MCP, repeated": (
+        State.COMPLETED,
+        [*tried("c1", USER, tool="a.b"), *tried("c2", tool="a.b"), done()],
+    ),
+    "without an answer": (State.FAILED_PERMISSION, [*tried("c1"), *tried("c2", RULE), done(None)]),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_refusals_of_a_turn_that_ended(name: str) -> None:
+    state, story = ANSWERED[name]
+    found = worker(begun(), *story, polled(110))
+    assert found.state is state
+    assert "was refused by" in found.assessment.why or name == "MCP, repeated"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        ("MCP tool call requires approval, but approval policy is never", POLICY),
+        ("MCP tool call cancelled: interactive approval is unavailable in exec mode", POLICY),
+        ("user cancelled MCP tool call", USER),
+        ("MCP tool call blocked by app configuration", RULE),
+        ("connection to the server was closed", "failed"),
+    ],
+)
+def test_refused_mcp_calls(error: str, outcome: str) -> None:
+    """Items have an object (0.130+), events a `Result` (before)."""
+    item = McpCall(id="c1", server="spike", tool="echo", status="failed", error={"message": error})
+    event = McpCall(call_id="c1", result={"Err": error})
+    assert [mcp_call(call).ending.outcome for call in (item, event)] == [outcome, outcome]
+
+
+# ---------------------------------------------------------------- standard input
+
+EXEC = ("codex", "exec", "say A")
+NODE = process(50, argv=("node", *EXEC), agent="codex", once=True)
+WAITS = "waits for the end of its standard input, a"
+
+
+@pytest.mark.parametrize(
+    ("parents", "awaits", "argv", "why"),
+    [
+        ((), "pipe", EXEC, f"{WAITS} pipe (start it with < /dev/null)"),
+        ((NODE,), "socket", EXEC, f"{WAITS} socket (start it with < /dev/null)"),
+        ((NODE,), "pipe", ("codex", "exec", "-"), f"{WAITS} pipe (write its task there, and close it)"),
+        ((pane(50), NODE), "pipe", EXEC, f"{WAITS} pipe (start it with < /dev/null)"),
+        ((pane(50), NODE), "terminal", ("codex", "exec", "-"), f"{WAITS} terminal (ctrl+d ends it)"),
+        ((), None, EXEC, None),
+        ((NODE,), None, EXEC, None),
+    ],
+)
+def test_waiting_for_standard_input(
+    parents: tuple[e.Event, ...], awaits: str | None, argv: tuple[str, ...], why: str | None
+) -> None:
+    """In a pane or not; one that does not wait, and has no pane and no session, is not known to be one."""
+    program = process(60, 50, argv=argv, agent="codex", once=True, awaited_input=awaits)
+    workers = snapshot_after(*parents, program, polled(110)).workers
+    assert [(w.state, w.assessment.why) for w in workers] == ([(State.WAITING_INPUT, why)] if why else [])
+
+
+def test_input_that_has_ended() -> None:
+    """It has a session then."""
+    events = [*begun(source="exec"), process(60, agent="codex", once=True, rollouts=("/r",)), held(110, 60)]
+    assert [w.state for w in snapshot_after(*events).workers] == [State.RUNNING]
+
+
+# ---------------------------------------------------------------- files without turn marks
+
+
+def said(text: str = "All is done.", *, at: float = 105.0, line: int = 8) -> e.Event:
+    return e.MessageLogged(thread=T, at=at, line=line, role="agent", text=text)
+
+
+TWO = [called("c1"), called("c2", at=101.1), ended("c2", at=102)]
+
+
+@pytest.mark.parametrize(
+    ("state", "story"),
+    [
+        (State.COMPLETED, [*TWO, said(), polled(110)]),
+        (State.COMPLETED, [*TWO, said(), held(110)]),
+        (State.COMPLETED, [*TWO, asked(at=103), *tried("c3", at=104), said(), held(110)]),
+        (State.COMPLETED, [called("c1"), called("c2"), ended("c1", at=102), said(), held(110)]),
+        (State.COMPLETED, [called("c1"), said(), polled(110)]),
+        (State.EXITED, [*TWO, polled(110)]),
+        (State.EXITED, [*TWO, said("On it.", at=103), called("c3", at=104), polled(110)]),
+        (State.RUNNING, [*TWO, held(110)]),
+        (State.RUNNING, [said("I look."), called("c1", at=106), held(110)]),
+        (State.RUNNING, [called("c1"), said(), held(110)]),
+    ],
+)
+def test_calls_without_output(state: State, story: Story) -> None:
+    assert worker(old(), *story).state is state
+
+
+@pytest.mark.parametrize(("version", "state"), [("0.93.0", State.COMPLETED), ("0.107.0", State.EXITED)])
+def test_end_of_a_file_whose_middle_was_not_read(version: str, state: State) -> None:
+    started = e.ThreadStarted(thread=T, at=100, line=1, version=version)
+    prompt = e.MessageLogged(thread=T, at=104, role="user", text="no")
+    gap = e.FileGapSkipped(thread=T, at=110)
+    assert worker(started, gap, prompt, said("Got it.", line=0), polled(110)).state is state
+
+
+# ---------------------------------------------------------------- Claude Code before 2.1.93
+
+
+def record(kind: str, content: object, at: int, *, version: str, stop: str | None = None) -> bytes:
+    return json.dumps(
+        {
+            "type": kind,
+            "message": {"role": kind, "id": "m1", "content": content, "stop_reason": stop},
+            "timestamp": f"2026-04-01T10:00:{at:02}Z",
+            "cwd": "/home/dev",
+            "version": version,
+        }
+    ).encode()
+
+
+def text(words: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": words}]
+
+
+THINKS = [{"type": "thinking", "thinking": "", "signature": "x"}]
+CALL = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}]
+RESULT = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+BUILT = [(text("I build."), None), (CALL, None), (RESULT, None), (text("Built."), None)]
+LEFT = b'{"type": "last-prompt", "lastPrompt": "hello"}'
+
+
+@pytest.mark.parametrize("is_alive", [False, True])
+@pytest.mark.parametrize(
+    ("version", "said", "state"),
+    [
+        ("2.1.92", [(text("Hi."), None)], State.COMPLETED),
+        ("2.0.14", BUILT, State.COMPLETED),
+        ("1.0.83", [(text("Hi."), None)], State.COMPLETED),
+        ("2.0.14", BUILT[:2], State.EXITED),
+        ("2.0.14", [], State.EXITED),
+        ("2.1.132", [(THINKS, "end_turn")], State.COMPLETED),
+        ("2.1.132", [(THINKS, "end_turn"), (text("Hi."), "end_turn")], State.COMPLETED),
+        ("2.1.132", [(THINKS, "tool_use")], State.EXITED),
+        ("2.1.132", BUILT[:1], State.EXITED),
+        ("2.1.332", [(THINKS, None)], State.EXITED),
+    ],
+)
+def test_last_words_of_claude(
+    version: str,
+    said: Iterable[tuple[object, str | None]],
+    state: State,
+    is_alive: bool,
+) -> None:
+    lines = [record("user", "hello", 0, version=version)]
+    for at, (content, stop) in enumerate(said, 1):
+        kind = "user" if content is RESULT else "assistant"
+        lines.append(record(kind, content, at, version=version, stop=stop))
+    events = TranscriptReader(T).read([*lines, LEFT])
+    later = events[-1].at + 60
+    (found,) = snapshot_after(events, held(later) if is_alive else polled(later), now=later + 10).workers
+    assert found.state is (State.RUNNING if is_alive and state is State.EXITED else state)
+    assert sum(moment.text == "completed" for moment in found.moments) <= 1
