@@ -28,7 +28,7 @@ _MIN_COLUMNS: Final = 40
 
 
 class ViaReport(msgspec.Struct):
-    """The status file that was read instead of live sources, because agentdash ran inside of a sandbox."""
+    """The status file that was read instead of live sources, because agentdash ran inside a sandbox."""
 
     file: str
     age_seconds: float | None

@@ -259,7 +259,7 @@ class BaseApp(App[Result]):
             self.show_message(f"Sent to the terminal's clipboard: {self._message_of_copy}")
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy by OSC 52, and inside of tmux, which may ignore that, by tmux."""
+        """Copy by OSC 52, and inside tmux, which may ignore that, by tmux."""
         super().copy_to_clipboard(text)
         self._message_of_copy = ""
         if self.options.copy_to_tmux is not None:

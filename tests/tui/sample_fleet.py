@@ -324,7 +324,7 @@ def full_fleet() -> Snapshot:
     mismatched = Sandbox(
         "mismatch",
         FULL,
-        "asked to run outside of the sandbox: ended",
+        "asked to leave the sandbox (ended)",
         Got(
             "1",
             "seatbelt",
@@ -437,8 +437,7 @@ def full_fleet() -> Snapshot:
             sandbox=Sandbox(
                 "match",
                 WORKSPACE,
-                "codex-linux-sandbox: files workspace, network off; "
-                "asked to run outside of the sandbox: open",
+                "codex-linux-sandbox: files workspace, network off; asked to run outside the sandbox: open",
                 Got(
                     "1",
                     "unset",
