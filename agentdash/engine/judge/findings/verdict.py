@@ -265,7 +265,8 @@ def _escalation(thread: Thread) -> str | None:
         if call.escalation:
             is_outside = call.escalation.kind == "escalated"
             wish = "to leave the sandbox" if is_outside else "for more permissions"
-            return f"asked {wish} ({call.outcome or 'pending'})"
+            outcome = (call.outcome or "pending").replace("-", " ")
+            return f"asked {wish} ({outcome})"
     return None
 
 
