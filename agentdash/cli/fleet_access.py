@@ -1,6 +1,6 @@
 """Snapshots for the headless commands: from the live sources, or inside a sandbox from the status file.
 
-The status file is written outside of the sandbox, by a dashboard or by `agentdash publish`.
+The status file is written outside the sandbox, by a dashboard or by `agentdash publish`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Family(NamedTuple):
     paths: tuple[Path, ...]
     """Rollouts of all members, oldest first."""
     home: CodexHome | None = None
-    """Home of the rollouts; None if they were found outside of a Codex home."""
+    """Home of the rollouts; None if they were found outside a Codex home."""
     unreadable: tuple[str, ...] = ()
     """Directories and files that may belong to further members or name them, and why they cannot be read;
     clean lines."""
@@ -52,7 +52,7 @@ def find_family(home: CodexHome, target: str) -> Family:
 
     Args:
         home: searched for threads.
-        target: path of a session log, or a thread id or a prefix of one. For a file outside of the home,
+        target: path of a session log, or a thread id or a prefix of one. For a file outside the home,
             relatives are searched in its directory.
 
     Raises:

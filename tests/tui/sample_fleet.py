@@ -304,7 +304,7 @@ def family() -> tuple[Worker, ...]:
     mismatched = Sandbox(
         "mismatch",
         FULL,
-        "asked to run outside of the sandbox: ended",
+        "asked to leave the sandbox (ended)",
         got("1", "seatbelt", 0, "host", 1, no_new_privs=False, sandboxed=False),
         (stale_flag(9), FOREIGN),
         evidence=(
@@ -387,8 +387,7 @@ def unlike_others() -> tuple[Worker, ...]:
             sandbox=Sandbox(
                 "match",
                 WORKSPACE,
-                "codex-linux-sandbox: files workspace, network off; "
-                "asked to run outside of the sandbox: open",
+                "codex-linux-sandbox: files workspace, network off; asked to run outside the sandbox: open",
                 got("1", "unset", 2, "own", 60, no_new_privs=True, sandboxed=True),
                 applied_policy=WORKSPACE,
             ),

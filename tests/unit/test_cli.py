@@ -95,11 +95,11 @@ def test_status_document(home: Path) -> None:
         "why": f"its last command was denied {channel}: {quote}",
         "fact": {
             "kind": "denied",
-            "what": "SQLite write denied",
+            "what": "may not write",
             "object": channel,
             "form": "path",
             "why": "unable to open database file",
-            "text": f"SQLite write denied {channel} (unable to open database file)",
+            "text": f"may not write {channel} (unable to open database file)",
         },
         "evidence": [denied],
         "sandbox": {
@@ -265,7 +265,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
         (["check"], "/nonexistent does not exist"),
-        (["split"], "not inside of tmux"),
+        (["split"], "not inside tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
 )

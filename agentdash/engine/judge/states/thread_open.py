@@ -199,12 +199,12 @@ def escalation_without_process(case: ThreadFacts) -> Assessment | None:
     if case.processes_at is None or case.processes_at - call.at < PROCESS_START_GRACE_S:
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
-    asked = f"asked to run outside of the sandbox{reason}: {call.text}"
+    asked = f"asked to leave the sandbox{reason}: {call.text}"
     absent = f"no process carries CODEX_TOOL_CALL_ID={call.id}"
     return Assessment(
         state=State.WAITING_APPROVAL,
         since=call.at,
-        why=f"wants to run outside of the sandbox: {call.text}",
+        why=f"wants to run outside the sandbox: {call.text}",
         evidence=(
             Evidence(EvidenceSource.ROLLOUT, call.at, "open-escalation", asked),
             Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent),
