@@ -185,7 +185,7 @@ def test_pane_of_a_thread_is_no_row_of_its_own() -> None:
     assert any("pane %4" in link.to for link in found.links)
 
 
-# ---------------------------------------------------------------- tmux servers inside of sandboxes
+# ---------------------------------------------------------------- tmux servers inside sandboxes
 
 
 def sandboxed(*ns_pids: int) -> Kernel:

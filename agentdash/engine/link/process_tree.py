@@ -20,7 +20,7 @@ from agentdash.sandbox.home_paths import home_of
 class ProcessTree:
     """The tracked processes by pid, for walking upwards, and the panes that they live in.
 
-    Panes are those of servers outside of every sandbox: no other server is asked for any.
+    Panes are those of servers outside every sandbox: no other server is asked for any.
 
     Args:
         processes: all tracked processes.
@@ -335,7 +335,7 @@ class SshSessions:
         return next(iter(connections)) if len(connections) == 1 else None
 
     def of_process(self, process: Process | None) -> str | None:
-        """Return the connection of the session whose terminal a process has; None inside of a multiplexer,
+        """Return the connection of the session whose terminal a process has; None inside a multiplexer,
         and of a daemon, which outlives the session that it was started in."""
         env = (process.env if process else None) or {}
         if process is None or is_daemon(process) or env.get("TMUX"):
