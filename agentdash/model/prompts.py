@@ -1,4 +1,4 @@
-"""What a person asked, in a prompt with what stands around that in the records."""
+"""What a person asked, in a prompt with what stands around that in the records; and what the model asked."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _USER_INPUT: Final = re.compile(
 _DIRECTIVE: Final = "**MUST** consider"
 """What such a command says of that text, in all versions."""
 
+_QUESTION: Final = re.compile(r"[?\uff1f][\s*_\"'\u201d\u2019\u300d\u300f)\uff09\]]*\Z")
+"""A question mark, also the wide one, with what closes emphasis, quotation marks or brackets behind it."""
+
 
 def without_context(text: str) -> str:
     """Return a prompt without the context before it; an empty text where there is no more."""
@@ -33,3 +36,9 @@ def asked(prompt: str) -> str:
     found = _USER_INPUT.match(prompt) if _DIRECTIVE in prompt else None
     typed = (found["fenced"] or found["line"] or "").strip() if found is not None else ""
     return typed or prompt
+
+
+def question_of(message: str) -> str:
+    """Return the last paragraph of a message that ends with a question mark, else nothing."""
+    paragraph = message.rstrip().rpartition("\n\n")[2]
+    return paragraph if _QUESTION.search(paragraph) else ""
