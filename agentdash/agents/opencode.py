@@ -16,6 +16,7 @@ from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.model.events import SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
+from agentdash.model.prompts import asked, without_context
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
@@ -108,8 +109,9 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
     title = str(row["title"] or "")
     if _NEW_TITLE.match(title):
         parts = [decoded(part["data"]) for part in database.execute(_PROMPT, (row["id"],))]
-        title = next((str(part.get("text")) for part in parts if part.get("type") == "text"), title)
-    facts.name = clean_text(title) or None
+        own = (part for part in parts if part.get("type") == "text" and not part.get("synthetic"))
+        title = next((str(part.get("text")) for part in own), title)
+    facts.name = clean_text(asked(without_context(title))) or None
     facts.count(row)
     return seen_chat(process, at, str(row["id"]), facts.chat(by))
 
