@@ -112,7 +112,7 @@ _SocketId = tuple[int, int, int]
 
 def _socket_id(path: Path) -> _SocketId | None:
     """Return what identifies a socket: a server that starts makes a new one, also in place of one that a
-    server has left. None: there is none."""
+    server has left. None: not there."""
     try:
         found = path.lstat()
     except OSError:
