@@ -13,12 +13,22 @@ import math
 import os
 import stat as modes
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.collect.tail.log_file import (
     FileGrown,
@@ -107,6 +117,7 @@ class LogFollower:
             copied files have others. By default its name, since names of rollouts begin with their time.
         is_open: whether a program has a log open: such logs are read at first in any case.
         known: returns those of the files to read at first that need not be read.
+        whole: logs that are read at first, and whole, whatever their size.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
         max_line: bytes of the longest line that is kept.
         batch: bytes read at once.
@@ -123,6 +134,7 @@ class LogFollower:
         age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
         known: Callable[[Sequence[Path]], Collection[Path]] | None = None,
+        whole: Container[str] = (),
         marks: LineMarks = NO_MARKS,
         max_line: int = MAX_LINE_BYTES,
         batch: int = 4 << 20,
@@ -136,6 +148,7 @@ class LogFollower:
         self._age_key: Callable[[str], Any] = age_key
         self._is_open = is_open
         self._known = known
+        self._whole = whole
         self.unread_recent: dict[str, int] = {}
         """Logs that changed recently and were not read at first, and their sizes in bytes."""
         self._logs: dict[str, LogFile] = {}
@@ -197,7 +210,8 @@ class LogFollower:
                     yield FileVanished(Path(gone.path))
         for key, (path, stat) in found.items():
             if (log := self._logs.get(key)) is None:
-                self._logs[key] = LogFile(path, self._limits)
+                limits = replace(self._limits, skim_above=None) if key in self._whole else self._limits
+                self._logs[key] = LogFile(path, limits)
             elif log.path != path:
                 if not log.is_same_file(path, stat):
                     log.restart()
@@ -221,7 +235,7 @@ class LogFollower:
         if self._newest is None:
             return set(changed)
         chosen = set(changed[: self._newest])
-        chosen.update(key for key in changed[self._newest :] if self._is_open(key))
+        chosen.update(key for key in changed[self._newest :] if key in self._whole or self._is_open(key))
         most = len(chosen) + _MAX_RECENT_LOGS
         self._newest = None
         recent = [key for key in changed if key not in chosen and found[key].stat.st_mtime >= self._since]

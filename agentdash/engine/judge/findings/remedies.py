@@ -39,18 +39,22 @@ from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
-OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
+OUTSIDE: Final = Remedy("start this Codex from a shell outside the sandbox")
 SERVER_OUTSIDE: Final = Remedy(
-    "start the tmux server from a shell outside of the sandbox: tmux kill-server, then tmux"
+    "start the tmux server from a shell outside the sandbox: tmux kill-server, then tmux"
 )
 MCP_SERVER: Final = Remedy(
-    "MCP servers run outside of the agent's sandbox: what is around the agent refuses this, or file modes do"
+    "MCP servers run outside the agent's sandbox: what is around the agent refuses this, or file modes do"
 )
 _DOCTOR: Final = Remedy("codex doctor")
 _RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume ID")
 _HELPER_IS_MISSING: Final = "bwrap: execvp codex-linux-sandbox: "
 """Printed by bubblewrap, with ENOENT or EACCES by what is on PATH, after Codex's warning "could not create
 PATH aliases", which it prints where another one starts in the same home at the same time (0.169.0)."""
+_HIDDEN_HELPER: Final = re.compile(r"bwrap: execvp (?P<tmp>/\S*/tmp)/arg0\S*/codex-linux-sandbox: ")
+"""The same in a sandbox that may not read the directory of that program."""
+_REPLACED: Final = "(deleted): No such file or directory"
+"""Codex was updated while it ran (0.48)."""
 _UNLISTED: Final = ("auggie", "cursor-agent", "droid")
 """Programs of worker CLIs that `preflight --worker` does not know by this name."""
 _SOCKET_PROGRAMS: Final = frozenset(
@@ -73,7 +77,7 @@ _HOST: Final = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.:-]+")
 _EXACT: Final = re.compile(r"/[^…\ufffd]*", re.DOTALL)
 """An absolute path without marks of a text that was cut or could not be decoded."""
 _ELSEWHERE: Final = "write elsewhere below the working directory"
-_BY_HAND: Final = "run it yourself outside of the sandbox"
+_BY_HAND: Final = "run it yourself outside the sandbox"
 
 
 def remedy_for(
@@ -111,12 +115,23 @@ def remedy_for(
         # its message names no file; what is known of the CLI does
         reason = f"`agentdash preflight --worker {entry.nested}` lists the directories that it needs"
         return _instead(reason, policy, facts)
-    return startup_remedy(entry.quote) if entry.what == "sandbox" else None
+    return startup_remedy(entry.quote, policy, facts) if entry.what == "sandbox" else None
 
 
-def startup_remedy(quote: str) -> Remedy:
+def startup_remedy(quote: str, policy: Policy | None, facts: PathFacts) -> Remedy:
     """Return what helps where the sandbox of Codex could not be started, by what was printed."""
-    return _RESTART if _HELPER_IS_MISSING in quote else _DOCTOR
+    hidden = _HIDDEN_HELPER.search(quote)
+    profile = _profile(policy, facts)
+    if hidden is not None and policy is not None and profile is not None and not _reads_everything(policy):
+        folders = {_text(hidden["tmp"]): _text("read"), _text("/PATH/OF/CODEX"): _text("read")}
+        words = " (the second line: the directory in which Codex is installed)"
+        found = _profile_entry(profile, "filesystem", folders, facts, words)
+        return replace(found, once=None) if found is not None else _DOCTOR
+    return _RESTART if _HELPER_IS_MISSING in quote or _REPLACED in quote else _DOCTOR
+
+
+def _reads_everything(policy: Policy) -> bool:
+    return any(rule.path == "/" and rule.access != "deny" for rule in policy.rules)
 
 
 # ---------------------------------------------------------------- Codex: files
@@ -432,7 +447,7 @@ def _network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | Non
 
 
 def _command_rule(script: str, facts: PathFacts) -> Remedy | None:
-    """Return the rule that lets Codex run this command outside of its sandbox without a question.
+    """Return the rule that lets Codex run this command outside its sandbox without a question.
 
     A rule with the decision `prompt` is no help: once approved, the command still runs inside (0.169).
 
