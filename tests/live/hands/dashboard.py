@@ -212,12 +212,9 @@ WORKER: Walk = (
     ("enter", ON_WORKER),
     *opened("?", HELP, UNCOVERED),
     ("d", shows("Dismissed [[denied]] go")),
-    ("q", in_list),  # when the message has gone
-    ("d", shows("[[denied]] go needs you again")),
-    ("enter", ON_WORKER),
     ("a", shows("[[ask]] go ⋅ codex")),
-    ("a", shows("[[denied]] go ⋅ codex")),
     ("q", in_list),
+    *ON_DENIED,
     ("enter", ON_WORKER),
     ("click esc back", in_list),
     ("enter", ON_WORKER),
@@ -241,6 +238,8 @@ IN_SANDBOXES: Walk = (
     ("m", on_sandbox("[[denied]] go")),
     *COPY,
     *JUMP,
+    ("G", on_sandbox("[[work]] go")),
+    ("K", shows("Known: ")),
 )
 IN_BOXES: Walk = (
     *ON_DENIED,
