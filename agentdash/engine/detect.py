@@ -35,7 +35,9 @@ _UNRELATED: Final = word_set("echo printf env printenv uname id pwd whoami date 
 _SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
 _NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
 _TMUX: Final = "tmux"
-HINTS: Final = (*WORDS, "/status", _TMUX)
+_CONNECTS: Final = re.compile(r"\bgit\b.*\b(?:fetch|pull|push|clone|ls-remote)\b|\b(?:curl|wget)\b")
+_CONNECTING: Final = ("fetch", "pull", "push", "clone", "ls-remote", "curl", "wget")
+HINTS: Final = (*WORDS, *_CONNECTING, "/status", _TMUX)
 """Every script for which `may_show_sandbox` is true has one of these."""
 
 # ---------------------------------------------------------------- what a call was allowed
@@ -86,6 +88,11 @@ def platform(text: str) -> Literal["linux", "darwin"] | None:
     if not match:
         return None
     return "darwin" if match["macos"] else "linux"
+
+
+def may_connect(script: str) -> bool:
+    """Return whether a script may show by its output that it reached a host; False is certain."""
+    return _CONNECTS.search(script) is not None
 
 
 # ---------------------------------------------------------------- kernel facts, as a command printed them
@@ -170,13 +177,18 @@ def _is_harmless(command: Command, own: set[int]) -> bool:
 
 
 def may_show_sandbox(script: str, text: str) -> bool:
-    """Return whether a command can print what its process has, or starts others through tmux.
+    """Return whether a command can print what its process has, reaches a host, or starts others by tmux.
 
     Args:
         script: as written.
         text: the same on one line.
     """
-    return is_about_environment(script) or is_about_status(script) or _TMUX in text
+    return (
+        is_about_environment(script)
+        or is_about_status(script)
+        or _TMUX in text
+        or bool(_CONNECTS.search(text))
+    )
 
 
 def may_show_denial(printed: str) -> bool:

@@ -23,7 +23,7 @@ from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, ThreadMemory
 from agentdash.model.pane import Pane, PaneKey, ScreenLabel, ScreenUsage
 from agentdash.model.policy import Grant, Policy
-from agentdash.model.process import Kernel, Process, ProcessKey
+from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
 from agentdash.model.reach import Reach
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, Mount, PathAccess
@@ -116,7 +116,7 @@ class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
     error_kind: str | None = None
     """`error.codex_error_info`, flattened: `usage_limit_exceeded`, `http_connection_failed 401` ..."""
     has_result: bool = False
-    """Whether it did its work without a last message: `/compact`, `/review`, a command of the user's."""
+    """Whether it did its work without a final message: `/compact`, `/review`, a command of the user."""
 
 
 class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
@@ -183,7 +183,12 @@ class CallEnded(ThreadEvent, frozen=True, kw_only=True, tag="call-ended"):
     session: str | None = None
     """The CLI's number for a command that goes on in the background (not an OS pid)."""
     sandboxed: bool | None = None
-    """Whether the CLI states that it ran the command in its sandbox (Claude Code, `sandboxed`, 2.1.330)."""
+    """Whether the CLI states that it ran the command in its sandbox (Claude Code, `sandboxed`, 2.1.330; Codex
+    where that refused something)."""
+    sandbox_words: str = ""
+    """The words in which Codex states it."""
+    launcher: Launcher | None = None
+    """The launcher of the command, where it has printed that."""
     allowed_by: AllowedBy | None = None
     """What allowed it, where the CLI states it (Claude Code, `permissionDecision`, 2.1.330)."""
     changes: tuple[FileChange, ...] = ()
@@ -273,7 +278,7 @@ class TroubleLogged(ThreadEvent, frozen=True, kw_only=True, tag="trouble-logged"
 class LineSkipped(ThreadEvent, frozen=True, kw_only=True, tag="line-skipped"):
     """Lines that were not understood: counted and shown, never fatal.
 
-    Consecutive ones that are skipped for the same reason are one event, which is as of the last of them.
+    Consecutive lines skipped for the same reason are one event, with the time of the last.
     """
 
     what: Literal["unknown", "malformed", "oversized"]

@@ -30,6 +30,11 @@ Granted = Literal["outside", "more", "rule"]
 permissions. `rule`: a rule may have let it run outside; which rules there were then is not known."""
 
 
+Effect = Literal["refused", "reached"]
+"""`refused`: its sandbox alone can have refused something that the policy forbids. `reached`: a host of the
+network answered."""
+
+
 class Applied(msgspec.Struct, frozen=True, omit_defaults=True):
     """What Codex put between itself and a command."""
 
@@ -69,8 +74,10 @@ class SandboxObservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the kernel restricts it more than its Codex (seccomp, no_new_privs, namespaces); None: not
     known."""
     recorded: bool | None = None
-    """Whether the CLI's own record states that it ran the command in its sandbox (Claude Code, `sandboxed`);
-    None: an observation of the command itself."""
+    """Whether the CLI's own record states that it ran the command in its sandbox (Claude Code, `sandboxed`;
+    Codex, `failed in sandbox`); None: an observation of the command itself."""
+    effect: Effect | None = None
+    """What became of its access to something that the policy decides; None: not observed."""
     approved: bool = False
     """Whether a person allowed it to leave the sandbox."""
     nested: bool = False

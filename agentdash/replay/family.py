@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
 from agentdash.agents.session_logs import SessionLog, is_transcript, log_begun_at, log_of, thread_of_log
 from agentdash.files import file_size, open_stream, unpacked
@@ -83,7 +82,7 @@ def _path_of_thread(home: CodexHome, prefix: str) -> Path:
     rollouts = home.rollouts(lambda error: _note(error, problems))
     found = [path for path in rollouts if _matches(path, prefix)]
     if not found:
-        found = [path for path in ClaudeHome(default_claude_home()).transcripts() if _matches(path, prefix)]
+        found = [path for path in ClaudeHome().transcripts() if _matches(path, prefix)]
     if not found:
         where = "; ".join([clean_line(str(home.root)), *problems])
         raise LookupError(f"{clean_line(prefix)!r} is neither a session log nor a thread in {where}")

@@ -86,6 +86,7 @@ def test_status_document(home: Path) -> None:
         "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
         "kind": "codex-thread",
         "name": "[[board]] run the recorded scenario",
+        "known": [],
         "agent": {"name": "codex", "version": "0.169.0"},
         "parent": None,
         "children": [],
@@ -147,7 +148,7 @@ def test_status_document(home: Path) -> None:
                     **remedy,
                 }
             ],
-            "not_known": ["no command of it was seen alive, and none printed its flags"],
+            "not_known": ["no command of it was seen alive, and its session shows nothing of its sandbox"],
         },
         "pane": None,
         "ssh_connection": None,

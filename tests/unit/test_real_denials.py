@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from agentdash.engine.judge.findings.verdict import judge_sandbox
 from agentdash.engine.reduce.fleet import reduce
+from agentdash.model.denials import PathFacts
 from agentdash.model.fleet import Fleet
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.states import State
 from agentdash.model.thread import Thread
+from agentdash.model.worker import Assessment
 from agentdash.sandbox.denials import find_denials
 from tests.unit.rollout_files import THREAD, answer, call, line, meta, read
 
@@ -120,3 +124,70 @@ REPORT = '{"status": {"completed": "Not tested: `npm install` failed with `EAI_A
 @pytest.mark.parametrize("tool", ["close_agent", "send_input", "resume_agent", "wait", "web_search"])
 def test_what_children_and_documents_say_is_no_denial(tool: str) -> None:
     assert not session(call(tool, {"id": "x"}), answer(REPORT)).denials
+
+
+# ---------------------------------------------------------------- what a session shows of its sandbox
+
+MOUNTS = f"--ro-bind / / --bind /tmp /tmp --bind {CWD} {CWD} --unshare-pid --unshare-net --proc /proc"
+HELPER = "/usr/bin/codex-linux-sandbox --apply-seccomp-then-exec"
+PS = "ps -ef | rg bwrap"
+BWRAP = f"u    1    0  0 19:23 ?  00:00:00 bwrap {MOUNTS} -- {HELPER} -- /bin/bash -lc {PS}\n"
+PROFILE = (
+    '{"type":"managed","file_system":{"type":"restricted","entries":[{"path":{"type":"special","value":'
+    '{"kind":"root"}},"access":"read"},{"path":{"type":"path","path":"/home/u/proj"},"access":"write"},'
+    '{"path":{"type":"special","value":{"kind":"slash_tmp"}},"access":"write"}]},"network":"restricted"}'
+)
+OF_0_171 = (
+    f"u 1 0 0 19:23 ? 00:00:00 codex-linux-sandbox --command-cwd {CWD} --permission-profile {PROFILE}"
+    f" -- /bin/bash -lc {PS}\n"
+)
+LINUX = (
+    "failed in sandbox LinuxSeccomp with execution error: sandbox denied exec error, exit code: 2, stdout: x"
+)
+OUTSIDE = "failed in sandbox None with execution error: command timed out"
+DENIED = (
+    'exec_command failed for `/bin/zsh -lc ps`: CreateProcess { message: "Codex(Sandbox(Denied { output: '
+    'ExecToolCallOutput { exit_code: 1, aggregated_output: StreamOutput { text: \\"zsh:1: operation not '
+    'permitted: ps\\\\n\\", truncated_after_lines: None } } }))" }'
+)
+ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "x"}
+UNRESOLVED = "fatal: unable to access 'https://github.com/a/b/': Could not resolve host: github.com\n"
+PUSHED = "To https://github.com/a/b.git\n   1..2  main -> main\n"
+Ran = tuple[str, str, int]
+ENDED = Assessment(State.COMPLETED, None, "")
+
+
+@pytest.mark.parametrize(
+    ("ran", "more", "verdict"),
+    [
+        ([(PS, BWRAP, 0)], {}, "match"),
+        ([(PS, OF_0_171, 0)], {}, "match"),
+        ([("cat ps.txt", BWRAP, 0)], {}, "unverified"),
+        ([(PS, BWRAP.replace("    1    0", "   71   42"), 0)], {}, "unverified"),
+        ([(PS, BWRAP, 0)], {"network": True}, "mismatch"),
+        ([("pytest -q", LINUX, -1)], {}, "match"),
+        ([("ps", DENIED, -1)], {}, "match"),
+        ([("sleep 99", OUTSIDE, -1)], {}, "unverified"),
+        ([("ss -ltn", "Cannot open netlink socket: Operation not permitted\n", 1)], {}, "match"),
+        ([("git push", UNRESOLVED, 128)], {}, "unverified"),
+        ([("git push", UNRESOLVED, 128), ("git push", PUSHED, -2)], {}, "match"),
+        ([("git push", PUSHED, 0)], {"network": True}, "match"),
+        ([("git push ../b", "To ../b\n", 0)], {"network": True}, "unverified"),
+        ([("cat push.log", PUSHED, 0)], {"network": True}, "unverified"),
+        ([("git push", PUSHED, 0)], {}, "mismatch"),
+        ([("git push", PUSHED, 0)], {"approval": "on-failure"}, "unverified"),
+        ([("curl -I http://localhost:3000/", "HTTP/1.1 200 OK\n", 0)], {}, "unverified"),
+        ([("curl -sI https://example.com/", "HTTP/2 200\n", 0)], {"network": True}, "match"),
+    ],
+)
+def test_verdicts_of_what_a_session_shows(ran: list[Ran], more: dict[str, Any], verdict: str) -> None:
+    """An exit code of -1: Codex wraps the output; -2: the call was escalated."""
+    lines: list[bytes] = []
+    for number, (script, output, code) in enumerate(ran):
+        lines.append(
+            call("exec_command", {"cmd": script, **(ESCALATED if code == -2 else {})}, id_=f"c{number}")
+        )
+        lines.append(answer(output if code == -1 else chunk(output, code=max(code, 0)), id_=f"c{number}"))
+    thread = session(*lines, **more)
+    in_home = PathFacts(codex_home="/home/u/.codex")
+    assert judge_sandbox(thread, ENDED, platform=None, places=in_home).verdict == verdict

@@ -7,6 +7,8 @@ helper.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -313,6 +315,41 @@ def read_launcher(name: str, argv: Sequence[str]) -> Launcher | None:
     names = (posixpath.basename(argv[0]) if argv else "", name)
     found = next((launcher for launcher in _LAUNCHERS if launcher in names), None)
     return Launcher(found, _policy(found, argv)) if found else None
+
+
+_PRINTED: Final = re.compile(
+    r"^\s*(?:\S+\s+)?1\s.*?(?P<line>(?:/\S*/)?(?:bwrap|codex-linux-sandbox) .+)$", re.MULTILINE
+)
+
+
+def printed_launcher(script: str, output: str) -> Launcher | None:
+    """Return the launcher of a command that has printed it, or None: process 1 of its own namespace, as `ps`
+    shows that. The arguments end with the command.
+
+    Args:
+        script: of the command.
+        output: what it printed.
+    """
+    own = " ".join(script.split())
+    quoted = own.replace("'", """'"'"'""")  # the user's shell is started first, and is given the script so
+    for match in _PRINTED.finditer(output):
+        line = " ".join(match["line"].split())
+        if own and line.rstrip("'").endswith((f" {own}".rstrip("'"), f" '{quoted}".rstrip("'"))):
+            argv = list(_words(line))
+            return read_launcher(argv[0], argv)
+    return None
+
+
+def _words(line: str) -> Iterator[str]:
+    """Yield the arguments in a line of `ps`, which has no quotes: a JSON object is one."""
+    at = 0
+    while at < len(line):
+        end = line.find(" ", at)
+        if line[at] == "{":
+            with contextlib.suppress(json.JSONDecodeError):
+                _, end = json.JSONDecoder().raw_decode(line, at)
+        yield line[at:] if end < 0 else line[at:end]
+        at = len(line) if end < 0 else end + 1
 
 
 def _policy(name: str, argv: Sequence[str]) -> Policy | None:

@@ -10,13 +10,13 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from agentdash.engine.detect import granted, platform, restraints, rule_of
+from agentdash.engine.detect import granted, may_connect, platform, restraints, rule_of
 from agentdash.engine.reduce.denial_ledger import record_denials
 from agentdash.model import events as e
-from agentdash.model.denials import Denial
+from agentdash.model.denials import Denial, LedgerEntry
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.limits import MAX_CALLS, MAX_MOMENTS, SHOWN_OUTPUT_LINES
-from agentdash.model.observation import SandboxObservation
+from agentdash.model.observation import Applied, Effect, SandboxObservation
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.sanitize import last_part
 from agentdash.model.thread import Call, Moment, Thread, Turn
@@ -42,6 +42,7 @@ _FIRST_BUBBLEWRAP: Final = (0, 125)
 """The first Codex that builds its sandbox on Linux by bubblewrap; later ones know Landlock on request."""
 _UNAMBIGUOUS_REASON: Final = "read_only_file_system"
 """The only filesystem `reason` in Codex's log that an ordinary failure cannot cause."""
+_NOT_PERMITTED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _PRINTED_HOME: Final = re.compile(r'^(?:declare -x )?HOME="?(/[^\s"]+?)/?"?$', re.MULTILINE)
 _T = TypeVar("_T")
 
@@ -64,7 +65,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         by_user=event.by_user,
     )
     others = (other for other in thread.open_calls if other.id != call.id)
-    thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_answered(thread.turn))
+    thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
         thread = replace(thread, tmux=_append_recent(thread.tmux, (event.call,)))
     if event.kind == "poll":
@@ -112,7 +113,9 @@ def end_call(thread: Thread, event: e.CallEnded, home: str | None = None) -> Thr
         return thread
     if "HOME=/" in event.output and (printed := _PRINTED_HOME.search(event.output)) is not None:
         thread = replace(thread, home=printed[1])
-    return _add_record(_observe_output(thread, known, event), known, event)
+    return _observe_effect(
+        _add_record(_observe_output(thread, known, event), known, event), ended, event.output
+    )
 
 
 def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
@@ -131,6 +134,7 @@ def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
 
 def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
     """Add calls that ended by themselves; nothing else is known of them."""
+    thread = drop_calls_without_output(thread, event.at)
     call = Call(
         id="",
         at=event.at,
@@ -142,7 +146,7 @@ def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
         outcome="ended",
     )
     more = (call,) * min(event.count, MAX_CALLS)
-    return replace(thread, calls=_append_calls(thread.calls, more), turn=_answered(thread.turn))
+    return replace(thread, calls=_append_calls(thread.calls, more), turn=_mark_answered(thread.turn))
 
 
 def abort_open_calls(thread: Thread, at: float) -> Thread:
@@ -183,12 +187,12 @@ def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
     """Add an observation; one that equals an earlier one is counted there."""
     index = _find_equal(thread, new)
     if index is None:
-        return replace(thread, observations=bounded((*thread.observations, new)))
+        return replace(thread, observations=drop_commonest((*thread.observations, new)))
     others = (*thread.observations[:index], *thread.observations[index + 1 :])
     return replace(thread, observations=(*others, _merge_observations(thread.observations[index], new)))
 
 
-def bounded(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
+def drop_commonest(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
     """Return the observations without the oldest of the commonest, where there are too many: flags are what a
     worker makes of them, and a flood of these must not push out what the kernel showed of another command."""
     kept = list(observations)
@@ -209,18 +213,6 @@ def _confinement(observation: SandboxObservation) -> tuple[object, ...]:
     )
 
 
-def remove_observation(thread: Thread, old: SandboxObservation) -> Thread:
-    """Remove the observation of one process; where others showed the same, theirs stays."""
-    index = _find_equal(thread, old)
-    if index is None:
-        return thread
-    counted = thread.observations[index]
-    pids = tuple(pid for pid in counted.pids if pid not in old.pids)
-    rest = (replace(counted, count=counted.count - 1, pids=pids),) if counted.count > 1 else ()
-    others = (*thread.observations[:index], *rest, *thread.observations[index + 1 :])
-    return replace(thread, observations=others)
-
-
 def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
     """Return the index of the observation that shows the same, or None."""
     shown = without_occasions(new)
@@ -233,7 +225,7 @@ def add_moment(thread: Thread, moment: Moment) -> Thread:
     return replace(thread, moments=(*thread.moments, moment)[-MAX_MOMENTS:])
 
 
-def _answered(turn: Turn | None) -> Turn | None:
+def _mark_answered(turn: Turn | None) -> Turn | None:
     """Return a turn after the model has answered by a call."""
     if turn is None or turn.ended_at is not None:
         return turn
@@ -251,10 +243,10 @@ def _append_calls(calls: Iterable[Call], more: Iterable[Call]) -> tuple[Call, ..
     kept = (*calls, *more)[-MAX_CALLS:]
     newest = -_MAX_WHOLE_TAILS
     older = newest - len(more)
-    return (*kept[:older], *map(_shortened, kept[older:newest]), *kept[newest:])
+    return (*kept[:older], *map(_shorten, kept[older:newest]), *kept[newest:])
 
 
-def _shortened(call: Call) -> Call:
+def _shorten(call: Call) -> Call:
     if call.outcome != "ended" or call.tail.count("\n") <= SHOWN_OUTPUT_LINES:
         return call
     return replace(call, tail="\n".join(call.tail.splitlines()[-SHOWN_OUTPUT_LINES:]))
@@ -327,7 +319,8 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
     """Add what the command printed of its own environment and kernel restraints."""
     kernel = restraints(call.script, event.output)
     shown = _shown_flags(thread, call, event, quoted=False)
-    if not shown and not kernel:
+    launcher = event.launcher
+    if not shown and not kernel and launcher is None:
         return thread
     observation = SandboxObservation(
         source=EvidenceSource.OUTPUT,
@@ -339,14 +332,16 @@ def _observe_output(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         by_user=call.by_user,
         seccomp=kernel.seccomp,
         no_new_privs=kernel.no_new_privs,
-        sandboxed=kernel.sandboxed,
+        sandboxed=True if launcher else kernel.sandboxed,
+        applied=Applied(launcher.name, launcher.policy) if launcher else None,
         first=event.at,
         last=event.at,
         calls=(event.call,),
     )
     if _find_equal(thread, observation) is None:  # of equal ones the quote of the first is kept
         shown = _shown_flags(thread, call, event, quoted=True)
-        quote = "; ".join(filter(None, (shown.quote, kernel.quote)))
+        printed = f"process 1 is {launcher.name}" if launcher else ""
+        quote = "; ".join(filter(None, (shown.quote, kernel.quote, printed)))
         observation = replace(observation, quote=quote)
     return add_observation(thread, observation)
 
@@ -378,9 +373,66 @@ def _add_record(thread: Thread, call: Call, event: e.CallEnded) -> Thread:
         first=event.at,
         last=event.at,
         calls=(event.call,),
-        quote=f'"sandboxed": {str(event.sandboxed).lower()} in the record of its result',
+        quote=event.sandbox_words
+        or f'"sandboxed": {str(event.sandboxed).lower()} in the record of its result',
     )
     return add_observation(thread, observation)
+
+
+def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
+    """Add what became of an access that the policy decides: its sandbox refused it, or a host answered."""
+    policy, allowed = thread.policy_of(call), granted(thread, call)
+    if thread.agent != "codex" or policy is None or call.by_user or call.outcome == "running":
+        return thread
+    refused = next((each for each in call.denials if _is_sandboxs(thread, policy, each)), None)
+    host = None
+    script = call.script or call.text
+    if may_connect(script) and not call.denials and allowed != "more":
+        # one-shot commands start faster without the grammar
+        from agentdash.sandbox.denials.success import reached_host  # noqa: PLC0415
+
+        host = reached_host(script, output, call.cwd)
+    index, quote = thread.policy_index_of(call), ""
+    effect: Effect = "reached"
+    if refused is not None and allowed is None:
+        effect, quote = "refused", refused.quote
+    elif host is not None and allowed is None and policy.network in (Network.ON, Network.OFF):
+        quote = host[1]
+    elif host is not None and allowed == "outside" and (inside := _unresolved(thread, host[0])):
+        # outside of the sandbox the same host answers: it was the sandbox that kept the command from it
+        effect, quote, index = "refused", f"{inside.quote}; outside: {host[1]}", inside.policy
+    if not quote:
+        return thread
+    at = call.ended_at or call.at
+    return add_observation(
+        thread,
+        SandboxObservation(
+            source=EvidenceSource.OUTPUT,
+            policy=index,
+            effect=effect,
+            first=at,
+            last=at,
+            calls=(call.id,),
+            quote=quote,
+        ),
+    )
+
+
+def _is_sandboxs(thread: Thread, policy: Policy, denial: Denial) -> bool:
+    """Return whether only the sandbox of a command can have refused this, no firewall and no file mode."""
+    if not denial.is_certain or not policy.has_agent_sandbox:
+        return False
+    if denial.what == "filesystem":
+        is_bubblewrap = thread.platform == "linux" and not _has_landlock(thread)
+        return is_bubblewrap and "Read-only file system" in denial.quote
+    is_refusal = _NOT_PERMITTED.search(denial.quote) is not None
+    return denial.what == "network" and policy.network is Network.OFF and is_refusal
+
+
+def _unresolved(thread: Thread, host: str) -> LedgerEntry | None:
+    """Return the denial of a host that a command of this thread could not reach."""
+    entries = (entry for entry in thread.denials if entry.what == "network" and entry.target == host)
+    return next((entry for entry in entries if entry.policy == len(thread.policies) - 1), None)
 
 
 def without_occasions(observation: SandboxObservation) -> SandboxObservation:

@@ -202,7 +202,8 @@ def _account(lines: Lines, number: int) -> str:
 
 _REFUSED: Final = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 _RESOLVERS: Final = ("dig", "nslookup", "host", "drill", "getent")
-_GIT_CONNECTS: Final = frozenset(("fetch", "pull", "push", "clone", "ls-remote", "submodule"))
+GIT_CONNECTS: Final = frozenset(("fetch", "pull", "push", "clone", "ls-remote", "submodule"))
+"""Subcommands with which git connects to a remote repository."""
 _QUOTED_PART: Final = re.compile(r"['\"‘’“”].*")
 _PHRASE_CHARACTERS: Final = 60
 """Of the end of a line: enough to find it in the script, if that prints it."""
@@ -245,7 +246,7 @@ def connects(command: RunCommand) -> bool:
     hosts = operand_hosts(command.name, command.words)
     if command.name == "git":
         is_local = any(word.startswith(("/", ".", "file:")) for word in command.words)
-        return not is_local and not _GIT_CONNECTS.isdisjoint(command.words)
+        return not is_local and not GIT_CONNECTS.isdisjoint(command.words)
     return any(not is_loopback(host) for host in hosts)
 
 

@@ -1,4 +1,4 @@
-"""Decide whether a script that ended well did what a sandbox had refused before."""
+"""Decide whether a script did what a sandbox had refused before, and which host it reached."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Final
 from agentdash.model.denials import What
 from agentdash.sandbox.denials.attribution import is_shells, prefix_of
 from agentdash.sandbox.denials.commands import RunCommand, commands_of
+from agentdash.sandbox.denials.hosts import is_loopback, operand_hosts
+from agentdash.sandbox.denials.network import GIT_CONNECTS, connects
 from agentdash.sandbox.denials.paths import place
 from agentdash.sandbox.denials.programs import (
     FETCHERS,
@@ -23,7 +25,6 @@ from agentdash.sandbox.denials.programs import (
 _SOURCES_FIRST: Final = frozenset(("cp", "ln", "link", "install", "ditto"))
 """Tools that only read their operands but the last."""
 _WRITING_SQL: Final = re.compile(r"\b(?:insert|update|delete|replace|create|drop|alter)\b", re.IGNORECASE)
-_GIT_CONNECTS: Final = frozenset(("fetch", "pull", "push", "clone", "ls-remote", "submodule"))
 _SETS_ONLY: Final = frozenset(("config", "remote", "set", "tag", "-G", "-R"))
 """Arguments of programs that write a host down, and do not connect to it."""
 _SILENT: Final = re.compile(r"-[^\WS]*[sq][^\WS]*|--silent|--quiet")
@@ -110,6 +111,56 @@ def _reaches(command: RunCommand, host: str, *, alone: bool) -> bool:
     if command.role is Role.READER and (is_filter(command.name) or command.name.startswith(INTERPRETERS)):
         return False
     if command.name == "git":
-        return not _GIT_CONNECTS.isdisjoint(command.words)
+        return not GIT_CONNECTS.isdisjoint(command.words)
     silent = command.name in FETCHERS and any(_SILENT.fullmatch(word) for word in command.words)
     return _SETS_ONLY.isdisjoint(command.words) and (alone or not silent)
+
+
+# ------------------------------------------------------------
+# Which host a script reached
+
+
+_HOST: Final = r"((?:[\w-]+\.)+[A-Za-z][\w-]*)"
+_OF_GIT: Final = re.compile(
+    rf"^(?:To|From) (?:(?:https?|ssh|git)://)?(?:[^@/\s]+@)?{_HOST}[:/]"
+    rf"|^(?:\S+@)?{_HOST}: Permission denied \([\w,-]*publickey"
+    r"|^fatal: (?:Authentication failed for|could not read Username for|repository) '"
+    rf"https?://(?:[^@/]*@)?{_HOST}",
+    re.MULTILINE,
+)
+"""Git asks for a name, and finds no repository, after the host has answered."""
+_OF_CURL: Final = re.compile(r"^(?:< |  )?HTTP/[\d.]+ (?!200 Connection established)\d{3}\b", re.MULTILINE)
+_PROXIED: Final = ("-x", "--proxy", "--unix-socket", "--resolve", "--connect-to")
+
+
+def reached_host(script: str, output: str, cwd: str | None) -> tuple[str, str] | None:
+    """Return the host that a script reached, and the words that prove it, or None.
+
+    Only what the other side alone can have said counts: refs, the head of an answer, a refused key. What a
+    cache or a mirror on this machine may have given does not.
+
+    Args:
+        script: as written.
+        output: all that it printed.
+        cwd: where it ran.
+    """
+    ran = commands_of(script, cwd, None) or ()
+    connecting = [command for command in ran if connects(command)]
+    others = (command for command in ran if command not in connecting)
+    if len(connecting) != 1 or any(c.role not in (Role.QUIET, Role.TOOL) for c in others):
+        return None
+    found = _by_git(output) if connecting[0].name == "git" else _by_fetcher(connecting[0], output)
+    return None if found is None or is_loopback(found[0]) else found
+
+
+def _by_git(output: str) -> tuple[str, str] | None:
+    match = _OF_GIT.search(output)
+    return None if match is None else (next(filter(None, match.groups())), match[0].strip())
+
+
+def _by_fetcher(command: RunCommand, output: str) -> tuple[str, str] | None:
+    hosts = set(operand_hosts(command.name, command.words))
+    match = _OF_CURL.search(output)
+    if command.name not in ("curl", "wget") or len(hosts) != 1 or match is None:
+        return None
+    return None if any(word in _PROXIED for word in command.words) else (hosts.pop(), match[0].strip())

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from agentdash.agents.codex.policy_formats import parse_grant
+from agentdash.agents.codex.policy_formats import parse_grant, printed_launcher
 from agentdash.agents.codex.rollout import tools
 from agentdash.agents.codex.rollout.records import Command, Invocation, McpCall, Part, Patch
 from agentdash.agents.codex.rollout.tools import Tool, applied_changes, posix_shell, unescaped
@@ -37,6 +37,8 @@ class Ending(NamedTuple):
     """The number of the session in which it continues; `cell N` for a code-mode script."""
     sandboxed: bool | None = None
     """Whether Codex states that it ran in its sandbox."""
+    sandbox_words: str = ""
+    """The words that state it."""
 
 
 _HEADER: Final = re.compile(
@@ -94,7 +96,10 @@ _OUTCOMES: Final[tuple[tuple[re.Pattern[str], Outcome], ...]] = (
     ),
     (re.compile(r"(?:command )?aborted(?: by user)?(?: after [\d.]+ ?s)?\s*\Z"), "aborted"),
 )
-_NAMED_SANDBOX: Final = re.compile(r"\s*(?:command )?failed in sandbox(?::| (\w+))")
+_STATED_SANDBOX: Final = re.compile(
+    r"\s*(?:command )?(?P<words>failed in sandbox)(?=: )|\s*(?P<named>failed in sandbox (?P<name>\w+))"
+    r"|(?s:.)*?(?P<denied>Sandbox\(Denied)"
+)
 _DENIED_EXIT: Final = re.compile(r"exit[ _]code: (-?\d{1,9})\b")
 _DENIED_STREAMS: Final = re.compile(r"exit code: -?\d+, stdout: (.*?), stderr: (.*)", re.DOTALL)
 
@@ -166,20 +171,21 @@ def parse_error(text: str) -> Ending | None:
     for pattern, outcome in _OUTCOMES:
         if (pattern.search if wrapped else pattern.match)(head):
             if outcome != "denied":
-                return Ending(outcome, clean_block(text), sandboxed=_stated_sandbox(head))
+                return _with_sandbox(Ending(outcome, clean_block(text)), head)
             code = _DENIED_EXIT.search(head)
             exit_code = int(code.group(1)) if code else None
-            output = clean_block(_denied_output(text))
-            return Ending(outcome, output, exit_code=exit_code, sandboxed=_stated_sandbox(head))
+            ending = Ending(outcome, clean_block(_denied_output(text)), exit_code=exit_code)
+            return _with_sandbox(ending, head)
     return Ending("failed", clean_block(text)) if wrapped else None
 
 
-def _stated_sandbox(head: str) -> bool | None:
-    """Return whether an error states that Codex ran the command in its sandbox: `failed in sandbox
+def _with_sandbox(ending: Ending, head: str) -> Ending:
+    """Return an ending with what an error states of the sandbox of its command: `failed in sandbox
     LinuxSeccomp` (0.34 to 0.47; `None` outside), `failed in sandbox: ` (0.46 to 0.50), `Sandbox(Denied`."""
-    if named := _NAMED_SANDBOX.match(head):
-        return named[1] != "None"
-    return True if "Sandbox(Denied" in head else None
+    if (stated := _STATED_SANDBOX.match(head)) is None:
+        return ending
+    words = stated["words"] or stated["named"] or stated["denied"]
+    return ending._replace(sandboxed=stated["name"] != "None", sandbox_words=words)
 
 
 def item_ending(status: str | None, exit_code: int | None, output: str) -> Ending:
@@ -446,7 +452,9 @@ class CallTracker:
             self._emit(ChildSpawned, child=clean_line(child.agent_id))
 
     def _end(self, call: str, ending: Ending, **more: Any) -> None:
-        self._open.pop(call, None)
+        tool = self._open.pop(call, None)
+        if tool is not None and "linux-sandbox" in ending.output:
+            more["launcher"] = printed_launcher(tool.script, ending.output)
         self._failed.discard(call)
         for session in [s for s, r in self._running.items() if r.call == call]:
             del self._running[session]

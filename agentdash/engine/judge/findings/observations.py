@@ -225,7 +225,9 @@ def _comparison_evidence(seen: Comparison, kernel: str) -> Iterator[Evidence]:
 
 def observation_evidence(observation: SandboxObservation, *, agrees: bool) -> Evidence:
     """Return an observation as evidence for the verdict, or against it."""
-    words = [observation.quote, *kernel_in_words(observation)]
+    effects = {"refused": "its sandbox refused it", "reached": "a host answered"}
+    words = [effects[observation.effect]] if observation.effect else []
+    words += [observation.quote, *kernel_in_words(observation)]
     words += [launcher_in_words(observation.applied)] if observation.applied else []
     words += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
     words += [f"{observation.rule} may let it run outside the sandbox"] if observation.rule else []
@@ -276,6 +278,15 @@ def _check_refused_network(seen: Comparison) -> Iterator[Finding]:
             " nothing that keeps it out." + _unrecorded_permission(seen),
             *_network_fields(seen),
             severity="info" if seen.may_be_retry else None,
+        )
+    elif seen.observation.effect == "reached":
+        is_explained = seen.may_be_retry or seen.places.codex_home is None  # rules that are not known
+        message = "The policy turns the network off, but the command reached a host."
+        yield seen.finding(
+            FindingKind.NETWORK_OPEN,
+            message + _unrecorded_permission(seen),
+            seen.differs(LayerField.NETWORK, seen.policy.network.value, Network.ON.value),
+            severity="info" if is_explained else None,
         )
     elif seen.network_cut is None and seen.observation.network_flag == UNSET:
         message = (

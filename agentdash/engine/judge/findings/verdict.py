@@ -40,7 +40,7 @@ from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
-from agentdash.model.policy import Filesystem
+from agentdash.model.policy import Filesystem, Network
 from agentdash.model.requested import Requested
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Thread
@@ -95,7 +95,10 @@ def judge_sandbox(
     worst_first = sorted(checked, key=lambda each: (_is_mismatch(each[1]), each[0].last), reverse=True)
     launchers = [each.applied for each, _ in worst_first if each.applied]
     launcher, escalation = _first(launchers), _escalation(thread)
+    told = _first(each for each, _ in worst_first if each.recorded is not None)
     applied = [launcher_in_words(launcher)] if launcher else []
+    if told is not None and launcher is None and thread.agent == "codex":
+        applied = [f"{'a' if told.recorded else 'no'} sandbox, by Codex's own words: {told.quote}"]
     applied += [escalation] if escalation else []
     newest = newest_request(thread, requests) if thread.agent == "codex" else _first(reversed(requests))
     return Sandbox(
@@ -105,7 +108,7 @@ def judge_sandbox(
         launcher=launcher_name(launcher) if launcher else None,
         escalation=escalation,
         applied_policy=_first(each.policy for each in launchers),
-        got=_observed([each for each, _ in worst_first if each.recorded is None], thread),
+        got=_observed([each for each, _ in worst_first if each.recorded is None and not each.effect], thread),
         findings=(
             *differences,
             *_unexplained(policy_changes(thread), differences),
@@ -143,14 +146,26 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
 
     One made under another is compared with that; it proves nothing of what is in force now.
     """
-    if observation.policy < 0 or _awaits_call(observation) or observation.recorded is not None:
-        return False  # what the CLI states of itself is compared, and proves nothing
+    if observation.policy < 0 or _awaits_call(observation):
+        return False
     if observation.granted == "rule" and not observation.sandboxed:
         return False
+    if observation.recorded is not None and not _is_told(observation, thread):
+        return False
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
+    if observation.effect == "reached" and was.network is not Network.ON:
+        return False
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
     return thread.agent == "codex" or now.filesystem is not Filesystem.UNKNOWN
+
+
+def _is_told(observation: SandboxObservation, thread: Thread) -> bool:
+    """Return whether Codex states that it ran a command as the policy wants it. (What Claude Code states of
+    itself is compared, and proves nothing.)"""
+    policy = thread.policies[observation.policy].policy
+    is_as_configured = observation.recorded is policy.has_agent_sandbox and observation.granted is None
+    return thread.agent == "codex" and is_as_configured
 
 
 def _awaits_call(observation: SandboxObservation) -> bool:
@@ -211,9 +226,9 @@ def _not_observed(
         yield f"{thread.version} was not measured: what was asked for is by the rules of {measured}"
     live = [each for each in own if each.source is EvidenceSource.ENVIRONMENT]
     if not own:
-        yield "no command of it was seen alive, and none printed its flags"
+        yield "no command of it was seen alive, and its session shows nothing of its sandbox"
     elif not live:
-        yield "no command of it was seen alive: only printed output is known, and no kernel facts"
+        yield "no command of it was seen alive: only what its session shows is known, and no kernel facts"
     rules = dict.fromkeys(each.rule for each in own if each.rule and not each.sandboxed)
     if rules:
         yield f"what the sandbox holds, by commands that {', '.join(rules)} may have let out of it"
@@ -296,7 +311,7 @@ def denial_findings(thread: Thread, state: State, places: PathFacts) -> Iterator
             cannot_start,
             FindingKind.SANDBOX_CANNOT_START,
             "The sandbox itself could not be started: no command that needs it can run.",
-            startup_remedy(newest.quote) if thread.agent == "codex" else None,
+            startup_remedy(newest.quote, thread.policy, places) if thread.agent == "codex" else None,
         )
     free = [(call, denial) for call, denial in denied if _has_full_access(thread, call)]
     # without marks of a sandbox the same words could be those of a firewall
@@ -335,7 +350,7 @@ def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> F
     """Return the finding about the denial that a thread did not get past."""
     target = ""
     if denial.path:
-        target = f": {denial.path} may not be written"
+        target = f": {denial.path} may not be {'read' if denial.operation == 'read' else 'written'}"
     elif denial.target:
         target = f": {denial.target} cannot be reached"
     script, policy = call.script or call.text, thread.policy_of(call)
