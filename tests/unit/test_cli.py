@@ -153,7 +153,6 @@ def test_status_document(home: Path) -> None:
         "pane": None,
         "ssh_connection": None,
         "on_screen": None,
-        "known": [],
         "pids": [],
         "cwd": "/home/dev/project",
         "tokens": 4623,
@@ -185,7 +184,7 @@ def test_wait(home: Path) -> None:
     there = agentdash(*command, "--until", "completed, blocked-sandbox")
     assert (there.returncode, there.stderr) == (0, "")
     assert there.stdout.startswith(
-        "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: may not write"
+        "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: may not"
     )
     late = agentdash(*command, "--until", "running", "--timeout", "0", "--json")
     document = json.loads(late.stdout)
