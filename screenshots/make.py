@@ -94,6 +94,7 @@ async def draw(picture: Picture) -> str:
             await pilot.pause()
             while isinstance(app, AgentDash) and not app.is_at_rest:
                 await pilot.pause(0.01)
+            await pilot.pause()  # what is shown at rest has its layout
             running.cancel()
             svg = app.export_screenshot(title="agentdash")
     # Rich makes class names unique per run; the same picture is to be the same file

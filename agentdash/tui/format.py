@@ -81,14 +81,18 @@ def elide(text: str, width: int, mark: str) -> str:
     return set_cell_size(text, room).rstrip() + mark if room >= 0 else set_cell_size(text, max(0, width))
 
 
-def elide_middle(text: str, width: int, mark: str) -> str:
-    """Return `text` in at most `width` cells, cut in the middle: of paths and ids both ends matter."""
+def elide_middle(text: str, width: int, mark: str, *, keeps_head: bool = False) -> str:
+    """Return `text` in at most `width` cells, cut in the middle: of paths and ids both ends matter.
+
+    Args:
+        keeps_head: two thirds of what is kept stand before the cut, else one.
+    """
     if cell_len(text) <= width:
         return text
     room = width - cell_len(mark)
     if room < 2:
         return elide(text, width, mark)
-    tail = room - room // 3
+    tail = room // 3 if keeps_head else room - room // 3
     return set_cell_size(text, room - tail).rstrip() + mark + set_cell_size(text[::-1], tail)[::-1].lstrip()
 
 
@@ -114,14 +118,7 @@ def elide_object(text: str, width: int, mark: str, form: ObjectForm) -> str:
         return elide(text, width, mark)
     if form is ObjectForm.PATH:
         return elide_path(text, width, mark)
-    if cell_len(text) <= width:
-        return text
-    room = width - cell_len(mark)
-    if room < 2:
-        return elide(text, width, mark)
-    tail = room // 3
-    end = set_cell_size(text[::-1], tail)[::-1].lstrip()
-    return set_cell_size(text, room - tail).rstrip() + mark + end
+    return elide_middle(text, width, mark, keeps_head=True)
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The help of the dashboard: the keys of its screen, all signs, and what each kind of finding means."""
+"""The help of the dashboard: the keys of its screen, and all signs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from textual import on
 from textual.app import ComposeResult
 
-from agentdash.guide import sections
-from agentdash.model.findings import FindingKind
 from agentdash.model.states import State
 from agentdash.tui.format import pad
 from agentdash.tui.keys import BY_ID, HandledBy, Key, bindings
@@ -82,19 +80,6 @@ def signs(cells: int, glyphs: Glyphs) -> list[Section]:
     ]
 
 
-def kinds(cells: int) -> Section:
-    """Return what each kind of finding means, and what to do."""
-    texts = sections()
-    return Section("Kinds of findings", [_kind(kind, texts[kind], cells) for kind in FindingKind])
-
-
-def _kind(name: str, text: str, cells: int) -> list[Line]:
-    lines: list[Line] = [(Span(f"  {name}", "key"),)]
-    for block in text.replace("**", "").replace("`", "").split("\n\n"):
-        lines += paragraph(block, cells, head=(Span("    "),))
-    return lines
-
-
 def matching(sections: Iterable[Section], words: str) -> list[Line]:
     """Return the entries that have all these words, below the titles of their sections."""
     wanted = words.casefold().split()
@@ -142,7 +127,7 @@ class HelpScreen(TextModal):
         yield FilterBar(id="help-search", hint="words of a key, a sign, or what they do")
 
     def lines(self, _: View, cells: int, /) -> list[Line]:
-        """Return the keys, signs and kinds of findings that match the search."""
+        """Return the keys and signs that match the search."""
         intro = (
             "agentdash is read-only: no key acts on a worker. "
             "ctrl+c copies the text selected with the mouse, ctrl+q quits from anywhere."
@@ -153,7 +138,6 @@ class HelpScreen(TextModal):
             *key_sections(self._here, self._others, cells, app.keys),
             *signs(cells, self.glyphs),
             Section("Timeline", more),
-            kinds(cells),
         ]
         return [*paragraph(intro, cells, "muted"), BLANK, *matching(entries, self._words)]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from rich.cells import cell_len
 from textual import getters
 from textual.app import ComposeResult
-from textual.timer import Timer
 
 from agentdash.model.causes import Cause, causes
 from agentdash.model.fact import FactKind
@@ -41,8 +40,6 @@ _MAX_CONFIGURED_CELLS: Final = 21
 _SIGN: Final = "  "
 """In place of the sign of a direction and the space before it."""
 _GAP: Final = "  "
-_REST_S: Final = 0.1
-"""For which the cursor rests before the detail follows."""
 _MAIN: Final = (LayerField.FILES, LayerField.NETWORK)
 """What is said of a sandbox; other facts only where it does not differ in these."""
 _ORIGINS: Final = {"requested": "asked for"}
@@ -239,7 +236,6 @@ class SandboxList(Choices):
         """Point at the worker under the cursor."""
         if self.row is not None:
             self.post_message(WorkerPointed(self.row.worker.id))
-            cast("SandboxScreen", self.screen).await_rest()
 
     def item_opened(self) -> None:
         """Open the evidence of the worker under the cursor."""
@@ -268,8 +264,6 @@ class SandboxScreen(Page):
         self._snapshot: Snapshot | None = None
         self._rows: list[SandboxRow] = []
         self._shows_all = False
-        self._rest: Timer | None = None
-        """Runs while the cursor does not rest."""
 
     def compose(self) -> ComposeResult:
         """Compose the counts, the list, what is known of the row under the cursor, the footer."""
@@ -299,7 +293,8 @@ class SandboxScreen(Page):
         self.sandboxes.show_rows(shown, view.selected_id, view.look, empty)
         self.titles.display = bool(shown) and self.sandboxes.item_height == 1
         self.titles.show([self.sandboxes.titles()])
-        self._show_detail()
+        if view.is_at_rest:
+            self._show_detail(view)
 
     def _heading(self, present: Iterable[SandboxRow], view: View) -> list[Line]:
         """Return how many sandboxes differ, and why what is shown may be out of date."""
@@ -309,27 +304,17 @@ class SandboxScreen(Page):
             rest = "known" if row.causes else "as configured" if is_match else "unverified"
             numbers["differ" if row.differs else rest] += 1
         parts = [f"{number} {words}" for words, number in numbers.items() if number]
-        banner = (Span(f" {view.banner} ", "marked"),) if view.banner else ()
-        left = (*banner, Span(" SANDBOX  ", "strong"), Span(_GAP.join(parts)))
+        left = (*view.flag, Span(" SANDBOX  ", "strong"), Span(_GAP.join(parts)))
         words = "x shows those that differ" if self._shows_all else "x shows all"
         right = (Span(f"{words} ", "muted", "screen.past"),)
         lines = [justify(left, right, self.size.width, view.look.glyphs.ellipsis)]
         return [*lines, (Span(f" {view.feed_error}", "stuck"),)] if view.feed_error else lines
 
-    def await_rest(self) -> None:
-        """Draw what is known of the row under the cursor once the cursor rests: not with every key."""
-        if self._rest is not None:
-            self._rest.stop()
-        self._rest = self.set_timer(_REST_S, self._show_detail)
-
-    def _show_detail(self) -> None:
+    def _show_detail(self, view: View) -> None:
         """Draw both sides of what differs in the row under the cursor, and its remedy."""
-        row, view = self.sandboxes.row, self._view
         lines: list[Line] = []
-        if row is not None and view is not None:
-            cells = self.size.width - 2
-            for cause in row.causes:
-                lines += [BLANK, *cause_details(cause, cells, view.look)]
+        for cause in self.sandboxes.row.causes if self.sandboxes.row else ():
+            lines += [BLANK, *cause_details(cause, self.size.width - 2, view.look)]
         self.detail.display = bool(lines)
         self.detail.show(lines[1:])
 

@@ -237,7 +237,7 @@ class SnapshotApp(BaseApp[None]):
         self._rest = self.set_timer(_REST_S, self._come_to_rest)
         self.selected_id = worker
         self._wanted = None
-        if all(row.id != worker for row in self.root.rows):
+        if self.screen is self.root and all(row.id != worker for row in self.root.rows):
             self.root.apply_filter(Filter())
         self.draw()
 
@@ -247,7 +247,4 @@ class SnapshotApp(BaseApp[None]):
 
     @on(WorkerPointed)
     def _worker_pointed(self, event: WorkerPointed) -> None:
-        if self.screen is self.root:
-            self.select_worker(event.worker)
-        else:
-            self.selected_id = event.worker
+        self.select_worker(event.worker)

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from agentdash.model.conversation import Conversation
 from agentdash.model.worker import Snapshot, Worker
+from agentdash.tui.primitives.spans import Line, Span
 from agentdash.tui.theme import Look
 
 _SHOWN_IN_SECONDS_S: Final = 60.0
@@ -37,6 +38,11 @@ class View:
     """Why the snapshot may be out of date."""
     conversation: Conversation | None = None
     """Of the selected worker, once it has been read."""
+
+    @property
+    def flag(self) -> Line:
+        """The banner, as every screen begins with it."""
+        return (Span(f" {self.banner} ", "marked"),) if self.banner else ()
 
     @property
     def worker(self) -> Worker | None:

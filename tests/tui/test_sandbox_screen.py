@@ -121,7 +121,7 @@ async def test_ascii_and_empty():
     for snapshot, words in ((MINUTE, "differ"), (replace(MINUTE, workers=()), "No workers yet.")):
         app = app_of(snapshot, ascii=True)
         async with app.run_test(size=(100, 30)) as pilot:
-            await pilot.press("m", "enter", "j", "Y", "escape", "m")
+            await pilot.press("m", "j", "Y")
             await pilot.pause()
             assert words in screen_text(app)
             assert "\n".join(rows(app)).isascii()

@@ -184,7 +184,7 @@ def test_wait(home: Path) -> None:
     there = agentdash(*command, "--until", "completed, blocked-sandbox")
     assert (there.returncode, there.stderr) == (0, "")
     assert there.stdout.startswith(
-        "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: SQLite"
+        "blocked-sandbox  01a1fa8b-4086-7a32-8c43-2abbeb466a8c [[board]] run the recorded scenario: may not"
     )
     late = agentdash(*command, "--until", "running", "--timeout", "0", "--json")
     document = json.loads(late.stdout)

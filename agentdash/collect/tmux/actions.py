@@ -57,21 +57,28 @@ def go_to_pane(key: PaneKey) -> str:
     server = own_server()
     if server is not None and server != key.server:
         raise TmuxRefusedError(f"{key} is on another tmux server: attach to that one to see it")
-    select = ("select-window", "-t", key.id, ";", "select-pane", "-t", key.id)
     if server is None:
-        _run(key.server, *select)
+        _run(key.server, *_select(key))
         attach = f"tmux{_server_option(key.server)} attach -t '{key.id}'"
         return f"{key} is selected, but this is no tmux client: {attach} shows it."
     here = current_pane()
-    origin = ("-t", here.id) if here is not None else ()
-    before = _run(server, "display-message", "-p", *origin, _PLACE).strip("\n").split("\t")
-    there = _run(server, "display-message", "-p", "-t", key.id, _PLACE).strip("\n").split("\t")
+    before, there = _place(server, here), _place(server, key)
     client = ("-c", before[3]) if before[3] else ()
-    _run(server, *select, ";", "switch-client", *client, "-t", key.id)
+    _run(server, *_select(key), ";", "switch-client", *client, "-t", key.id)
     way = _way_back(before, there, _run(server, "list-keys", "-T", "prefix"))
     with suppress(NoAnswerError):  # tmux before 3.2 shows no message for so long
         ask(server_of(server), "display-message", *client, "-d", _MESSAGE_MS, f"{way} to agentdash")
     return f"Went to {clean_line(there[2])}; {way} here."
+
+
+def _select(key: PaneKey) -> tuple[str, ...]:
+    return "select-window", "-t", key.id, ";", "select-pane", "-t", key.id
+
+
+def _place(server: str, key: PaneKey | None) -> list[str]:
+    """Return what tmux says of the place of a pane, or else of the client that asks: see `_PLACE`."""
+    target = ("-t", key.id) if key else ()
+    return _run(server, "display-message", "-p", *target, _PLACE).strip("\n").split("\t")
 
 
 _PLACE: Final = "#{session_id}\t#{window_id}\t#{window_index}:#{window_name}\t#{client_name}\t#{prefix}"
@@ -99,14 +106,11 @@ def _way_back(before: Sequence[str], there: Sequence[str], keys: str) -> str:
     return f"{before[4]} {key} goes back" if key else "`agentdash back` goes back"
 
 
-def go_back(is_dashboard: Callable[[Sequence[str]], bool]) -> str:
+def go_back(is_dashboard: Callable[[Sequence[str]], bool]) -> None:
     """Go to the pane of this tmux server in which a dashboard runs: of several, the one started last.
 
     Args:
         is_dashboard: whether the program of an argument vector is one.
-
-    Returns:
-        As `go_to_pane`.
 
     Raises:
         TmuxRefusedError: not inside tmux, or no dashboard runs in this server.
@@ -132,7 +136,8 @@ def go_back(is_dashboard: Callable[[Sequence[str]], bool]) -> str:
             found.append((started, panes[ancestor]))
     if not found:
         raise TmuxRefusedError("no dashboard runs in this tmux server")
-    return go_to_pane(PaneKey(server, max(found)[1]))
+    key = PaneKey(server, max(found)[1])
+    _run(server, *_select(key), ";", "switch-client", "-t", key.id)
 
 
 def _server_option(label: str) -> str:

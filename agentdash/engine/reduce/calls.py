@@ -399,7 +399,7 @@ def _observe_effect(thread: Thread, call: Call, output: str) -> Thread:
     elif host is not None and allowed is None and policy.network in (Network.ON, Network.OFF):
         quote = host[1]
     elif host is not None and allowed == "outside" and (inside := _unresolved(thread, host[0])):
-        # outside of the sandbox the same host answers: it was the sandbox that kept the command from it
+        # outside the sandbox the same host answers: it was the sandbox that kept the command from it
         effect, quote, index = "refused", f"{inside.quote}; outside: {host[1]}", inside.policy
     if not quote:
         return thread

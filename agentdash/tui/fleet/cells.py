@@ -14,12 +14,11 @@ from agentdash.model.fact import Fact
 from agentdash.model.findings import DENIAL_KINDS
 from agentdash.model.policy import Filesystem, Network
 from agentdash.model.worker import Worker
-from agentdash.prices import cost, cost_text
 from agentdash.tui.fleet.columns import Column, Item, Layout
 from agentdash.tui.format import age, count, elide, elide_object, pad, wrap
 from agentdash.tui.primitives.spans import Line, Span, Tone, fit, justify, width
 from agentdash.tui.theme import Glyphs, Look, sign
-from agentdash.tui.worker.usage import context_share, is_nearly_full
+from agentdash.tui.worker.usage import context_share, cost_words, is_nearly_full
 
 CARDS_BELOW_CELLS: Final = 50
 """In a narrower list, workers that need the user have their names on a line of their own, and others lose
@@ -215,14 +214,7 @@ def _activity_cell(item: Item, _: int, look: Look) -> Line:
 
 
 def _cost_cell(item: Item, cells: int, look: Look) -> Line:
-    """Return the cost by list prices; of a worker without token counts, what its screen states."""
-    found, shown = cost(item[1].tokens.by_model), item[1].on_screen
-    text = ""
-    if found is not None and (found.usd is not None or found.priced_usd > 0):
-        text = cost_text(found)
-    elif found is None and shown is not None and shown.cost is not None:
-        text = f"${shown.cost:.2f}"
-    return (Span(elide(text, cells, look.glyphs.ellipsis), "muted"),)
+    return (Span(elide(cost_words(item[1]), cells, look.glyphs.ellipsis), "muted"),)
 
 
 def _age_cell(item: Item, _: int, look: Look) -> Line:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.page import Page
-from agentdash.tui.primitives.spans import Line, Span, paragraph
+from agentdash.tui.primitives.spans import Line, paragraph, width
 from agentdash.tui.theme import Glyphs
 from agentdash.tui.view import View
 from agentdash.tui.worker.overview import heading
@@ -56,13 +56,9 @@ class WorkerScreen(Page):
     def draw(self, view: View) -> None:
         """Draw the selected worker, and why it may be out of date."""
         cells = self.app.size.width - 1
-        banner = (Span(f" {view.banner} ", "marked"),) if view.banner else ()
-        about = (
-            heading(view.worker, view.parent, cells - sum(len(span.text) for span in banner), view.look)
-            if view.worker
-            else ()
-        )
-        lines: list[Line] = [(*banner, *about)]
+        room = cells - width(view.flag)
+        about = heading(view.worker, view.parent, room, view.look) if view.worker else ()
+        lines: list[Line] = [(*view.flag, *about)]
         if view.feed_error:
             lines += paragraph(view.feed_error, cells, "stuck", indent=1, cap=2)
         self.heading.show(lines)
