@@ -129,14 +129,6 @@ class Config(msgspec.Struct, frozen=True):
         ),
     ] = 50
     """Older ones are read when they change. None: all."""
-    rules: Annotated[
-        Path | None,
-        Meta(
-            description="Directory of your own rules for worker CLIs, one CLI.toml each.",
-            examples=["~/.config/agentdash/agents"],
-        ),
-    ] = None
-    """None: `agents` beside the file."""
     publish: Annotated[
         bool,
         Meta(description="Whether the dashboard writes the status file that sandboxed agents read."),
@@ -183,11 +175,6 @@ class Config(msgspec.Struct, frozen=True):
         dict[str, str], Meta(description="Keys of an action by its id, separated by commas.")
     ] = {}
 
-    @property
-    def agents(self) -> Path:
-        """Return the directory of the user's rules for worker CLIs."""
-        return self.rules or agents_folder()
-
 
 class Problem(NamedTuple):
     """One mistake in the file."""
@@ -210,11 +197,6 @@ class ConfigError(Exception):
     def lines(self) -> tuple[str, ...]:
         """Return one message for each problem."""
         return tuple(str(line) for line in self.args)
-
-
-def agents_folder() -> Path:
-    """Return the default directory of user rules: `agents` in agentdash's config directory."""
-    return Path(folders.config_folder(), "agents")
 
 
 def state_folder() -> Path:

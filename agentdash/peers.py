@@ -86,7 +86,7 @@ class ProvenSocket:
 def prove(
     path: str | os.PathLike[str], program: re.Pattern[str], *, may_be_link: bool = False
 ) -> ProvenSocket:
-    """Prove that a program of this user, outside of every sandbox, listens on a socket; nothing is sent.
+    """Prove that a program of this user, outside every sandbox, listens on a socket; nothing is sent.
 
     Args:
         program: matches the whole name of its executable, without directories.
@@ -190,7 +190,7 @@ def _check_program(pid: int, program: re.Pattern[str], opened: ExitStack) -> str
     Raise an `UnprovenError` if it is another than the expected one, or one that others may replace.
     Others are all but this user, root, and the groups that these let write. A directory for everyone, such as
     `/tmp`, is one that sandboxes leave writable too: a worker may have made a program below it. A program
-    in the user's home passes, since the process that runs it is outside of every sandbox.
+    in the user's home passes, since the process that runs it is outside every sandbox.
     """
     if _PROC:
         descriptor, startable = _open(f"/proc/{pid}/exe", 0, opened)

@@ -99,7 +99,7 @@ def _options(parameters: Iterable[click.Parameter], context: click.Context) -> I
 
 
 def _escaped(text: str) -> str:
-    """Return text whose angle brackets, bars and asterisks stand for themselves outside of code."""
+    """Return text whose angle brackets, bars and asterisks stand for themselves outside code."""
     parts = text.split("`")
     parts[::2] = [part.replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*") for part in parts[::2]]
     parts[1::2] = [part.replace("|", "\\|") for part in parts[1::2]]

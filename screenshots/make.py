@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.codex.home import CodexHome
+from agentdash.cli.attention import UserAttention
 from agentdash.demo.day import demo_events
-from agentdash.demo.play import demo_conversations, demo_hub
+from agentdash.demo.play import demo_conversations, demo_hub, demo_scenes
 from agentdash.engine.hub import Hub
 from agentdash.model.events import Event, decode, encode
 from agentdash.replay.clock import VirtualClock
@@ -26,7 +27,7 @@ from agentdash.replay.family import Family
 from agentdash.replay.library.library import Library
 from agentdash.replay.player import Player
 from agentdash.replay.streams import FileStream
-from agentdash.tui.app import AgentDash, Options
+from agentdash.tui.app import AgentDash, DemoApp, Options
 from agentdash.tui.library.app import LibraryApp
 from agentdash.tui.library.model import LibraryModel
 from agentdash.tui.transport.app import ReplayApp
@@ -51,25 +52,23 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
-    Picture("fleet", (120, 36), 26),
-    Picture("fleet", (120, 36), 26, theme="light"),
-    Picture("split", (45, 50), 26),
-    Picture("why", (120, 36), 26, keys=("a", "w")),
+    Picture("fleet", (120, 36), 44),
+    Picture("fleet", (120, 36), 44, theme="light"),
+    Picture("split", (45, 50), 44),
+    Picture("why", (120, 36), 26, keys=("w",)),
     Picture("wide", (200, 50), 60),
-    Picture("replay", (120, 36), 26, scene="past"),
+    Picture("replay", (120, 36), 44, scene="past"),
     Picture("library", (120, 36), 0, keys=("/", *"since:14d", "enter", "g", "j", "z"), scene="library"),
 )
 
 FRAMES = (
-    (Picture("moving", (120, 36), 4), 1.5),
-    (Picture("moving", (120, 36), 9), 1.5),
-    (Picture("moving", (120, 36), 14), 1.5),
-    (Picture("moving", (120, 36), 20), 1.5),
-    (Picture("moving", (120, 36), 26), 1.5),
-    (Picture("moving", (120, 36), 44), 3),
-    (Picture("moving", (120, 36), 44, keys=("a", "a")), 3),
-    (Picture("moving", (120, 36), 44, keys=("a", "a", "w")), 6),
-    (Picture("moving", (120, 36), 44, keys=("a", "a")), 3),
+    (Picture("moving", (120, 36), 4, scene="story"), 3),
+    (Picture("moving", (120, 36), 9, keys=("w",), scene="story"), 5),
+    (Picture("moving", (120, 36), 14, scene="story"), 3),
+    (Picture("moving", (120, 36), 20, keys=("m", "j"), scene="story"), 5),
+    (Picture("moving", (120, 36), 26, keys=("Y",), scene="story"), 4),
+    (Picture("moving", (120, 36), 34, scene="story"), 2),
+    (Picture("moving", (120, 36), 44, scene="story"), 5),
 )
 """The frames of the animation, and for how many seconds each is shown."""
 
@@ -110,6 +109,16 @@ def today(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
     yield hub, AgentDash(hub, clock, options=options)
 
 
+@contextmanager
+def story(at: float, theme: str) -> Iterator[tuple[Hub, AgentDash]]:
+    """Provide the demo as its users see it, with captions, at a time (seconds)."""
+    hub, clock = demo_hub(at=at)
+    clock.set(paused=True)
+    options = Options(theme=theme, banner="DEMO", open_conversation=demo_conversations(clock).open)
+    user = UserAttention(hub, clock)
+    yield hub, DemoApp(hub, clock, demo_scenes(), options=options, attention=user)
+
+
 class EventLineReader:
     """Reader of a file with one encoded event a line."""
 
@@ -147,7 +156,7 @@ def library(_: float, theme: str) -> Iterator[tuple[Hub, LibraryApp]]:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         home = Path("~/.codex")
         write_sessions(home)
-        clock.set(now=1_795_290_000.0, paused=True)
+        clock.set(now=1_795_376_400.0, paused=True)
         app = LibraryApp(
             library=Library(CodexHome(home), clock),
             model=LibraryModel(),
@@ -161,6 +170,7 @@ def library(_: float, theme: str) -> Iterator[tuple[Hub, LibraryApp]]:
 _Scene = AbstractContextManager[tuple[Hub, AgentDash | LibraryApp]]
 SCENES: Final[dict[str, Callable[[float, str], _Scene]]] = {
     "today": today,
+    "story": story,
     "past": past,
     "library": library,
 }

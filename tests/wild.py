@@ -22,6 +22,8 @@ AGENTDASH: Final = Path(sys.executable).with_name("agentdash")
 _NAMED: Final = 5
 """Threads of a home that are asked for by their id, the largest first."""
 _LIMIT_S: Final = 600.0
+_PARTLY: Final = "only head and tail"
+"""How a document states that a large session was not read whole."""
 _NAMES: Final = {"sessions": "codex", "projects": "claude"}
 """The agent whose home a directory is in which this one lies."""
 
@@ -130,6 +132,8 @@ def _compare(home: Home, name: str, document: Mapping[str, Any], wanted: set[str
             "verdict": (checked["verdict"], worker["sandbox"]["verdict"]),
             "denials": (_targets(checked["denials"]), _targets(worker["sandbox"]["denials"])),
         }
+        if any(_PARTLY in each for each in worker["sandbox"]["not_known"]):
+            del pairs["denials"]  # it says so itself
         home.faults += [
             f"{name}: {thread} {what}: check {one}, {name} {other}\n    {checked['file']}"
             for what, (one, other) in pairs.items()

@@ -135,8 +135,7 @@ class Adapter:
 
     Args:
         name: `codex`, `opencode` ...: the name of the TOML file.
-        toml_text: the text of the TOML file.
-        tables: the same text, parsed.
+        tables: of that file.
     """
 
     session_files: ClassVar[SessionFiles | None] = None
@@ -147,9 +146,8 @@ class Adapter:
     """Whether its processes hold the logs of their sessions open, so that open files show which sessions they
     run."""
 
-    def __init__(self, name: str, toml_text: str, tables: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
         self.name = name
-        self.toml_text = toml_text
         self.tables = tables
 
     @cached_property

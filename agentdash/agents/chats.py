@@ -20,7 +20,7 @@ from agentdash.files import open_regular
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.prompts import asked
+from agentdash.model.prompts import asked, without_context
 from agentdash.model.sanitize import clean_line
 from agentdash.model.tokens import ModelUsage, merged_usage
 
@@ -134,7 +134,7 @@ class ChatFacts:
 
     def begin(self, prompt: str, at: float | None) -> None:
         """Begin a turn with a prompt of the user."""
-        self.name = self.name or clean_text(asked(prompt)) or None
+        self.name = self.name or clean_text(asked(without_context(prompt))) or None
         self.trouble = None
         self.turn = None
         self.set_turn("open", at)

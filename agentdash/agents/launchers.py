@@ -1,7 +1,7 @@
 """Recognize the sandbox launchers of all worker CLIs, with the policy that they apply.
 
 Besides those of Codex (`codex/policy_formats.py`) there is Anthropic's sandbox runtime (Claude Code, `srt`
-and others): a shell that runs `bwrap`, and inside of the sandbox a shell that starts proxies and then the
+and others): a shell that runs `bwrap`, and inside the sandbox a shell that starts proxies and then the
 command by `apply-seccomp`. None of these is the command itself.
 """
 
@@ -24,7 +24,7 @@ _SHELLS: Final = frozenset(("sh", "bash", "zsh", "dash"))
 _STARTS_BWRAP: Final = re.compile(r"(?:^|[\s'\"/;&|(])bwrap (?:--[a-z-]+ |-[a-z] )")
 """A command line that runs bubblewrap, in the text of a shell: 2.1.197 to 2.1.330."""
 _INNER_SETUP: Final = re.compile(r"apply-seccomp|\bsocat TCP[46]?-LISTEN:\d+,")
-"""What the shell inside of the sandbox does before the command (Linux)."""
+"""What the shell inside the sandbox does before the command (Linux)."""
 _APPLY_SECCOMP: Final = re.compile(r"(?:^|/)apply-seccomp$|^/proc/self/fd/\d+$|^/dev/fd/\d+$")
 _SANDBOX_EXEC: Final = re.compile(r"(?:^|[\s'\"/;&|(])sandbox-exec -p ")
 

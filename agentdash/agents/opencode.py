@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from agentdash.agents.adapter import Adapter, RequestReader, UnreadableSessionError
 from agentdash.agents.chats import ChatFacts, Chats, Followed, clean_text, decoded, is_same_place, seen_chat
+from agentdash.agents.settings_files import options, typed
 from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.model.events import SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
@@ -189,10 +190,9 @@ class OpencodeRequests(RequestReader):
         del thread, root, at
         text = "OpenCode has no sandbox: permissions are questions, no walls"
         origins = [RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text=text)]
-        options = process.argv[: process.argv.index("--")] if "--" in process.argv else process.argv
-        approval = _AUTO if _AUTO in options else None
+        approval = _AUTO if _AUTO in options(process.argv) else None
         if approval:
-            origins.append(RequestOrigin(field=RequestField.APPROVAL, layer=RequestLayer.ARGV, text=approval))
+            origins.append(typed(RequestField.APPROVAL, approval))
         return Requested(
             policy=Policy(Filesystem.UNRESTRICTED, Network.ON, approval=approval, enforced_by="nobody"),
             origins=tuple(origins),

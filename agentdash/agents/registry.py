@@ -48,7 +48,7 @@ def adapters() -> Mapping[str, Adapter]:
 @cache
 def tables(agent: str) -> Mapping[str, Any]:
     """Return the tables of an adapter's TOML file."""
-    return tomllib.loads(_text(f"{agent}.toml"))
+    return tomllib.loads((_FOLDER / f"{agent}.toml").read_text("utf-8"))
 
 
 @cache
@@ -58,19 +58,9 @@ def identify_table(agent: str) -> IdentifyTable:
 
 
 @cache
-def shared_rules_text() -> str:
-    """Return the text of `any.toml`: the screen rules of every worker CLI."""
-    return _text(_SHARED)
-
-
-@cache
 def _load(name: str) -> Adapter:
     adapter = Adapter
     for file, module in ((f"{name}.py", name), (f"{name}/adapter.py", f"{name}.adapter")):
         if (_FOLDER / file).is_file():
             adapter = import_module(f"{_PACKAGE}.{module}").ADAPTER
-    return adapter(name, _text(f"{name}.toml"), tables(name))
-
-
-def _text(name: str) -> str:
-    return (_FOLDER / name).read_text("utf-8")
+    return adapter(name, tables(name))

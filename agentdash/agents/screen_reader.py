@@ -15,16 +15,7 @@ from typing import Final
 
 import msgspec
 
-from agentdash.agents.screen_rules import (
-    AgentRules,
-    Layout,
-    Region,
-    ScreenRule,
-    ScreenRules,
-    package_rules,
-    read_usage,
-)
-from agentdash.agents.user_patterns import Pattern
+from agentdash.agents.screen_rules import AgentRules, Layout, Region, ScreenRule, read_usage, rules_of
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.pane import ScreenUsage, columns
 
@@ -78,7 +69,6 @@ def read_screen(
     cursor_visible: bool | None = None,
     width: int = 0,
     height: int = 0,
-    rules: ScreenRules | None = None,
 ) -> ScreenReading:
     """Read a screen by the rules of an agent; an unknown agent has none.
 
@@ -89,12 +79,8 @@ def read_screen(
         cursor_visible: whether the cursor is shown; None where that is unknown.
         width: columns of the pane, to which lines are cut; 0 where they are unknown.
         height: rows of the pane, to which the screen is cut, from the bottom; 0 where they are unknown.
-        rules: replace those of the package.
-
-    Raises:
-        SlowPatternError: a pattern of the user's own rules takes too long; those of the package never do.
     """
-    known = (package_rules() if rules is None else rules).get(agent)
+    known = rules_of(agent)
     if known is None:
         return NO_READING
     front = _front(known.layout, title)
@@ -136,12 +122,12 @@ def _read(page: _Page, known: AgentRules, cursor_visible: bool | None) -> Screen
     return half or NO_READING
 
 
-def versions_tested(agent: str, rule: str | None, rules: ScreenRules | None = None) -> tuple[str, ...]:
+def versions_tested(agent: str, rule: str | None) -> tuple[str, ...]:
     """Return the versions on real screens of which a rule was tried; without a rule, those of the agent."""
-    known = (package_rules() if rules is None else rules).get(agent)
+    known = rules_of(agent)
     if known is None:
         return ()
-    return next((r.tested for r in known.rules if r.id == rule), known.tested)
+    return next((each.tested or () for each in known.rules if each.id == rule), known.tested)
 
 
 class _Page:
@@ -184,7 +170,7 @@ class _Page:
         has_border = bool(layout.over.pattern) and bool(over) and not _without_decoration(over)
         return first - has_border, last
 
-    def _find_above(self, pattern: Pattern, end: int, stop: Pattern | None = None) -> int:
+    def _find_above(self, pattern: re.Pattern[str], end: int, stop: re.Pattern[str] | None = None) -> int:
         """Return the nearest matching line above `end`, within the height of a box; -1 where there is none,
         or a line that matches `stop` comes first."""
         for i in range(end - 1, max(-1, end - 1 - _MAX_BOX_LINES), -1):
@@ -328,20 +314,15 @@ def _menu(rule: ScreenRule, page: _Page) -> ScreenReading | None:
             frozen=rule.state is None,
         )
     if options and not question:
-        return ScreenReading(
-            None,
-            rule.id,
-            f"options without the question: {_without_decoration(_whole_lines(options))}",
-            partial=True,
-        )
+        return _half_menu(rule, "options without the question", options)
     if question and first is None and not any(others):
-        return ScreenReading(
-            None,
-            rule.id,
-            f"question without the options: {_without_decoration(_whole_lines(question))}",
-            partial=True,
-        )
+        return _half_menu(rule, "question without the options", question)
     return None
+
+
+def _half_menu(rule: ScreenRule, which: str, found: re.Match[str]) -> ScreenReading:
+    text = f"{which}: {_without_decoration(_whole_lines(found))}"
+    return ScreenReading(None, rule.id, text, partial=True)
 
 
 def _whole_lines(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ hooks, servers) are dropped as soon as it is parsed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -93,6 +93,22 @@ class SettingsReader(Generic[_T]):
             )
         except (msgspec.DecodeError, RecursionError):
             return SettingsFile(layer, self._decoder.decode("{}"), path, modified, text, problem=True)
+
+
+def options(argv: Sequence[str]) -> Sequence[str]:
+    """Return the arguments of a program that may be options."""
+    return argv[1 : argv.index("--")] if "--" in argv else argv[1:]
+
+
+def typed(field: RequestField, words: str) -> RequestOrigin:
+    """Return the origin of what an argument asks for."""
+    return RequestOrigin(field=field, layer=RequestLayer.ARGV, text=clean_line(words))
+
+
+def in_environment(field: RequestField, name: str, value: str) -> RequestOrigin:
+    """Return the origin of what a variable asks for."""
+    text = clean_line(f"{name}={value}")
+    return RequestOrigin(field=field, layer=RequestLayer.ENVIRONMENT, text=text)
 
 
 def dated(found: Requested, since: float, at: float, read_by: float) -> Requested:

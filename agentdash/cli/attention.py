@@ -45,11 +45,11 @@ class UserAttention:
             at=self._clock.now() + _SLACK_S,
             fact=fact_digest(worker.fact) if worker.assessment.fact else "",
         )
-        return self._keep(lambda known: known.added(new))
+        return self._keep(lambda known: known.add(new))
 
     def withdraw(self, worker: Worker) -> str | None:
         """Withdraw the acknowledgement of a worker; return an error message where that cannot be kept."""
-        return self._keep(lambda known: known.removed(worker.id))
+        return self._keep(lambda known: known.remove(worker.id))
 
     def know(self, worker: Worker, kinds: Sequence[str]) -> str | None:
         """Mark kinds of findings as known in the directory of a worker; return an error message where that

@@ -11,7 +11,6 @@ import click
 
 from agentdash import __version__
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home, problem
 from agentdash.cli.family import recalled
 from agentdash.cli.options import (
@@ -127,7 +126,7 @@ def check(
     else:
         digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
         with without_stdin(targets) as files:
-            report = _audit_here(home, config.claude_home, files, digests)
+            report = _audit_here(home, ClaudeHome(config.claude_home), files, digests)
         copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
         for thread in report.threads:
             thread.file = STDIN_NAME if thread.file in copies else thread.file
@@ -231,10 +230,10 @@ def _print_audit(report: CheckReport, format_: str, gate: Gate | None, written: 
 
 
 def _audit_here(
-    home: CodexHome, claude_home: Path | None, targets: Sequence[str], digests: DigestStore | None
+    home: CodexHome, claude: ClaudeHome, targets: Sequence[str], digests: DigestStore | None
 ) -> CheckReport:
     try:
-        paths, unreadable = find_logs(home, ClaudeHome(claude_home or default_claude_home()), targets)
+        paths, unreadable = find_logs(home, claude, targets)
     except LookupError as missing:
         raise click.UsageError(str(missing)) from missing
     if not paths and not targets and (trouble := problem(home)) is not None:

@@ -7,9 +7,8 @@ from typing import Any, TextIO
 import click
 import msgspec
 
+from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import read_screen, versions_tested
-from agentdash.agents.screen_rules import RulesProblem, load_rules
-from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.cli.fleet_access import exit_code, read_fleet
 from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, not_empty, options
 from agentdash.cli.output import console, print_document
@@ -109,24 +108,19 @@ def _read_screen(shot: ScreenshotReport) -> ScreenReport:
     """Return what the rules of the worker CLI make of a screen.
 
     Raises:
-        click.UsageError: there is no such worker CLI, or a rule of the user's is invalid.
+        click.BadParameter: there is no such worker CLI.
     """
-    try:
-        rules = load_rules(config_of({}).agents)
-        if shot.agent not in rules:
-            raise click.BadParameter(
-                f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(rules))}",
-                param_hint="--agent",
-            )
-        reading = read_screen(
-            shot.agent,
-            clean_block("\n".join(shot.screen)).split("\n"),
-            title=clean_line(shot.title),
-            cursor_visible=None if shot.cursor is None else shot.cursor == "visible",
-            width=shot.width,
-            height=shot.height,
-            rules=rules,
+    if shot.agent not in adapters():
+        raise click.BadParameter(
+            f"invalid worker CLI {shot.agent!r}: choose from {', '.join(sorted(adapters()))}",
+            param_hint="--agent",
         )
-    except (RulesProblem, SlowPatternError) as problem:
-        raise click.UsageError(str(problem)) from problem
-    return screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule, rules))
+    reading = read_screen(
+        shot.agent,
+        clean_block("\n".join(shot.screen)).split("\n"),
+        title=clean_line(shot.title),
+        cursor_visible=None if shot.cursor is None else shot.cursor == "visible",
+        width=shot.width,
+        height=shot.height,
+    )
+    return screen_report(reading, shot.agent, versions_tested(shot.agent, reading.rule))

@@ -1,6 +1,6 @@
 """Snapshots for the headless commands: from the live sources, or inside a sandbox from the status file.
 
-The status file is written outside of the sandbox, by a dashboard or by `agentdash publish`.
+The status file is written outside the sandbox, by a dashboard or by `agentdash publish`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from agentdash.collect.sources.first_look import FirstLookSource
 from agentdash.collect.tmux.servers import own_server, server_of, servers
 from agentdash.config import Config, state_folder
 from agentdash.engine.hub import Hub, running, sound, sound_snapshots
-from agentdash.engine.link.linker import session_line
+from agentdash.engine.link.candidates import printed_id
+from agentdash.engine.link.linker import SESSION_LINE
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.events import PaneSessionRead, ProcessesCounted, SourceSeen
 from agentdash.model.pane import REFUSED, PaneKey
@@ -177,8 +178,14 @@ def _confinement(config: Config) -> str | None:
 # ---------------------------------------------------------------- from live sources
 
 
-def _poll(config: Config, target: str | None, *, no_cache: bool) -> Snapshot:
-    """Poll the sources once, and save what was observed.
+def _poll(
+    config: Config, target: str | None, *, no_cache: bool, whole: frozenset[str] = frozenset()
+) -> Snapshot:
+    """Poll the sources once, and save what was observed; again, where the target is a session of which only
+    head and tail were read.
+
+    Args:
+        whole: threads whose logs are read whole.
 
     Raises:
         EngineFailedError: no snapshot could be built.
@@ -186,8 +193,8 @@ def _poll(config: Config, target: str | None, *, no_cache: bool) -> Snapshot:
     clock = SystemClock()
     # digests of all sessions would displace those of the newest
     has_digests = not no_cache and config.sessions is not None
-    known = ThreadDigests(DigestStore(state_folder()), clock) if has_digests else None
-    live = live_hub(config, clock, known=known)
+    known = ThreadDigests(DigestStore(state_folder()), clock, whole) if has_digests else None
+    live = live_hub(config, clock, known=known, whole=whole)
     snapshot = _with_session_of(config, live.hub, _once(live.hub), target)
     if (failure := live.keeper.save(live.hub.fleet, snapshot)) is not None:
         health = SourceSeen(at=snapshot.at, name=MEMORY, ok=False, detail=failure)
@@ -195,7 +202,10 @@ def _poll(config: Config, target: str | None, *, no_cache: bool) -> Snapshot:
         snapshot = replace(snapshot, sources=(*others, health))
     if known is not None:
         known.save()
-    return snapshot
+    named = select_workers(snapshot, target) if target is not None and not whole else None
+    threads = [live.hub.fleet.threads.get(worker.id) for worker in named.workers] if named else []
+    skimmed = frozenset(each.id for each in threads if each and each.file and each.file.skimmed)
+    return _poll(config, target, no_cache=no_cache, whole=skimmed) if skimmed else snapshot
 
 
 def _once(hub: Hub) -> Snapshot:
@@ -231,7 +241,7 @@ def _with_session_of(config: Config, hub: Hub, snapshot: Snapshot, target: str |
         return snapshot
     from agentdash.collect.tmux.actions import read_scrollback
 
-    if (session := session_line(tuple(read_scrollback(found.pane)))) is None:
+    if (session := printed_id(tuple(read_scrollback(found.pane)), SESSION_LINE)) is None:
         return snapshot
     pid = hub.fleet.panes[found.pane].server_pid
     read = PaneSessionRead(at=hub.now(), key=found.pane, thread=session, server_pid=pid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,7 @@ def live_hub(
     *more: Source,
     observer: Callable[[Sequence[Event]], None] | None = None,
     known: ThreadDigests | None = None,
+    whole: Container[str] = (),
 ) -> LiveHub:
     """Return the hub over the sources that the configuration enables.
 
@@ -49,6 +50,7 @@ def live_hub(
         more: further sources.
         observer: called with each batch of reduced events.
         known: of earlier passes, where a single one is made; None: all rollouts are read.
+        whole: threads whose logs are read whole at first.
     """
     memory = Memory(state_folder(), _home(config))
     attention = attention_file(config)
@@ -57,7 +59,7 @@ def live_hub(
     def sources() -> Iterator[Source]:
         from agentdash.collect.live import live_sources
 
-        rollouts, *others = live_sources(config, clock, known)
+        rollouts, *others = live_sources(config, clock, known, whole)
         # what is remembered of panes is asked for before these are linked; of threads, once all are known
         yield from (rollouts, *digests, PaneMemorySource(memory, clock), AttentionSource(attention, clock))
         yield from (*others, ThreadMemorySource(memory, clock), *more)

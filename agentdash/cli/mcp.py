@@ -24,7 +24,7 @@ _MISSING: Final = "`agentdash mcp` needs the MCP SDK: `pip install '.[mcp]'` in 
 def mcp(**given: Any) -> None:
     """Serve status, wait, explain, check and sessions as read-only tools over MCP, on stdin and stdout.
 
-    Worker CLIs start it outside of their sandbox, so that a sandboxed agent can ask about other workers.
+    Worker CLIs start it outside their sandbox, so that a sandboxed agent can ask about other workers.
 
     \b
     codex mcp add agentdash -- agentdash mcp

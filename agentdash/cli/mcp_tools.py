@@ -17,7 +17,6 @@ from pydantic import Field
 from rich.console import Console
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.cli.fleet_access import FleetView, read_fleet, with_server_of
 from agentdash.cli.wait import WORKING_STATES, wait_for
@@ -149,7 +148,7 @@ class Tools:
 
     def _check(self, thread: str | None, newest: int) -> str:
         home = CodexHome(self._config.codex_home or default_home())
-        claude = ClaudeHome(self._config.claude_home or default_claude_home())
+        claude = ClaudeHome(self._config.claude_home)
         try:  # a tool of a model audits sessions, not any file
             found = find_logs(home, claude, () if thread is None else [thread], are_paths=False)
         except LookupError as error:

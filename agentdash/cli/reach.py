@@ -34,7 +34,7 @@ def reach(target: str | None, as_json: bool, **given: Any) -> int:
     config = config_of(given)
     snapshot, via = read_fleet(config, None)
     if via is not None:  # the status file has the pids of another namespace
-        raise click.UsageError("reach cannot be observed inside of a sandbox: run it outside")
+        raise click.UsageError("reach cannot be observed inside a sandbox: run it outside")
     chosen = None
     if target is not None:
         found = select_workers(snapshot, target) or read_fleet(config, target).snapshot

@@ -196,7 +196,6 @@ def _play_there(carrier: Carrier, thread: str, flags: Sequence[str]) -> NoReturn
 def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> None:
     """Open the library; after each played session open it again, in the same place, until it is closed."""
     from agentdash.agents.claude.home import ClaudeHome
-    from agentdash.agents.claude.home import default_home as default_claude_home
     from agentdash.agents.codex.home import CodexHome, default_home
     from agentdash.cli.export import exported
     from agentdash.cli.family import recalled
@@ -210,7 +209,7 @@ def _browse(config: Config, journal: Path, play_from: Callable[..., None]) -> No
     library = Library(
         CodexHome(config.codex_home or default_home()),
         clock,
-        ClaudeHome(config.claude_home or default_claude_home()),
+        ClaudeHome(config.claude_home),
         recordings=journal,
         digests=DigestStore(state_folder()),
         recall=recalled,

@@ -117,7 +117,7 @@ def screen_options(config: Config, **more: Any) -> Options:
 
 
 async def _copy_to_tmux(text: str) -> str | None:
-    """Copy inside of tmux; return what has happened, or None outside of it."""
+    """Copy inside tmux; return what has happened, or None outside it."""
     from agentdash.collect.tmux.actions import copy
 
     return await asyncio.to_thread(copy, text)

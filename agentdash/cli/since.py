@@ -81,7 +81,6 @@ def _begin(text: str, now: float) -> float:
 
 def _report(config: Config, journal: Path | None, begin: float, now: float) -> Any:
     from agentdash.agents.claude.home import ClaudeHome
-    from agentdash.agents.claude.home import default_home as default_claude_home
     from agentdash.agents.codex.home import CodexHome, default_home
     from agentdash.cli.fleet_access import read_fleet
     from agentdash.cli.progress import Progress
@@ -89,7 +88,7 @@ def _report(config: Config, journal: Path | None, begin: float, now: float) -> A
     from agentdash.report.since import play_since, since_report
 
     home = CodexHome((config.codex_home or default_home()).expanduser())
-    claude = ClaudeHome((config.claude_home or default_claude_home()).expanduser())
+    claude = ClaudeHome(config.claude_home)
     live = read_fleet(config, None).snapshot
     with Progress() as progress:
         played = play_since(

@@ -1,7 +1,7 @@
 """The git repositories that live workers work in: branch, worktree, upstream, changes.
 
 Their configuration may name programs (`core.fsmonitor`, filters, hooks), and a sandboxed worker may write it:
-`git status` would run them outside of the sandbox. So files are read here directly, and git is run for two
+`git status` would run them outside the sandbox. So files are read here directly, and git is run for two
 questions only, by object ids and without a working tree, where it uses none of these: how many commits lie
 between two, and whether the index differs from a commit.
 """

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home
 from agentdash.collect.git import GitSource
 from agentdash.collect.processes.reach import ReachSource
@@ -19,7 +20,9 @@ from agentdash.config import Config
 from agentdash.model.source import Clock, Source
 
 
-def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None) -> list[Source]:
+def live_sources(
+    config: Config, clock: Clock, known: KnownThreads | None = None, whole: Container[str] = ()
+) -> list[Source]:
     """Return the sources that the configuration enables, in the order in which a single pass polls them.
 
     Rollouts come before processes, so that a thread without an owner has really been left; so does the status
@@ -28,15 +31,16 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
 
     Args:
         known: threads that an earlier agentdash read, for a single pass.
+        whole: threads whose logs are read whole at first.
     """
     scheduler = PollScheduler(clock)
     home = CodexHome(config.codex_home or default_home())
-    sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, known)]
-    claude_home = ClaudeHome(config.claude_home or default_claude_home())
+    sources: list[Source] = [RolloutSource(home, config.sessions, clock, scheduler, known, whole)]
+    claude_home = ClaudeHome(config.claude_home)
     if claude_home.root.is_dir():  # without Claude Code there is nothing to be said about it
         from agentdash.collect.sources.session_logs import TranscriptSource
 
-        sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler))
+        sources.append(TranscriptSource(claude_home, config.sessions, clock, scheduler, whole))
     if config.tmux:
         sources.append(_tmux_panes(config, clock, scheduler))
     sources += [
@@ -49,10 +53,10 @@ def live_sources(config: Config, clock: Clock, known: KnownThreads | None = None
     if config.tmux:
         from agentdash.collect.sources.workers import ScreenReadingSource
 
-        sources.append(ScreenReadingSource(clock, config.agents))
+        sources.append(ScreenReadingSource(clock))
     if config.hosts:
         from agentdash.collect.remote.carrier import carrier
-        from agentdash.collect.remote.source import RemoteSource
+        from agentdash.collect.remote.link import RemoteSource
 
         carriers = [carrier(name, each, config.ssh_config) for name, each in config.hosts.items()]
         sources.append(RemoteSource(carriers, clock))

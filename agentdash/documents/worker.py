@@ -125,7 +125,7 @@ class DenialReport(msgspec.Struct):
     got_past: bool
     """Whether the same command, or a change of the same target, succeeded afterwards."""
     nested: str | None
-    """The worker CLI that ran inside of the sandbox and failed there."""
+    """The worker CLI that ran inside the sandbox and failed there."""
     days: dict[str, int]
     """Denied calls by day (UTC), the newest days: `{"2026-11-20": 2}`."""
     remedy: str | None = None

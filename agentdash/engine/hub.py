@@ -178,7 +178,7 @@ class Hub:
         except Exception as error:
             log.exception("the engine stopped")
             self._broken = self._failure("stopped", error, self._broken)
-            self._latest.value = self._marked(self.snapshot or Snapshot(self._clock.now()))
+            self._latest.value = self._mark(self.snapshot or Snapshot(self._clock.now()))
             raise
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
@@ -198,13 +198,13 @@ class Hub:
         """Reduce a batch; where that fails, one by one, so that a bad event costs itself alone."""
         with _timed("reduce", len(events)):
             try:
-                self._channel.value = _reduced(self.fleet, events)
+                self._channel.value = _reduce_all(self.fleet, events)
                 return
             except Exception:
                 log.exception("a batch of %d events could not be reduced", len(events))
             for event in events:
                 try:
-                    self._channel.value = _reduced(self.fleet, [event])
+                    self._channel.value = _reduce_all(self.fleet, [event])
                 except Exception as error:
                     log.exception("dropped an event: %s", type(event).__name__)
                     self._lost = self._failure("reduce", error, self._lost)
@@ -234,9 +234,9 @@ class Hub:
             self._cache = None  # what it holds may be the cause
             self._broken = self._failure("snapshot", error, self._broken)
             snapshot = replace(self.snapshot or Snapshot(now), due=None)
-        return self._marked(snapshot)
+        return self._mark(snapshot)
 
-    def _marked(self, snapshot: Snapshot) -> Snapshot:
+    def _mark(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with the engine's failure in it, and among its sources."""
         failure = self._broken or self._lost
         sources = tuple(source for source in snapshot.sources if source.name != ENGINE)
@@ -333,7 +333,7 @@ class Hub:
                         await self._urgent.wait()
 
 
-def _reduced(fleet: Fleet, events: Sequence[Event]) -> Fleet:
+def _reduce_all(fleet: Fleet, events: Sequence[Event]) -> Fleet:
     """Return the fleet after these events; a replaced fleet makes those before it void."""
     from agentdash.engine.reduce.fleet import reduce  # noqa: PLC0415 - the first picture comes first
 

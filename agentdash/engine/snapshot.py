@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from agentdash.engine.judge.attention import judge_attention, known_kinds
 from agentdash.engine.judge.findings.inheritance import parent_policy
 from agentdash.engine.judge.findings.remedy_places import facts_of
+from agentdash.engine.judge.findings.requests import remote_directory_finding
 from agentdash.engine.judge.findings.tmux_boundary import sandboxed_server_finding
 from agentdash.engine.judge.findings.write_access import DenialPredictor, reach_by_policy
 from agentdash.engine.judge.states.activity import is_static, pane_last_sign, thread_last_sign
@@ -22,6 +24,7 @@ from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
 from agentdash.engine.link.process_tree import SshSessions
+from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
     RowInputs,
     Surroundings,
@@ -33,7 +36,7 @@ from agentdash.engine.thread_worker import (
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
-from agentdash.model.fleet import Fleet, FleetLinks, History, awaits_request
+from agentdash.model.fleet import Fleet, FleetLinks, History, ThreadPane, awaits_request
 from agentdash.model.limits import STALLED_AFTER_S
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Process, ProcessKey
@@ -91,7 +94,7 @@ class WorkerCache:
         if len(self._known) > _VALUES_PER_WORKER * (2 * number + _MAX_FORMER_WORKERS):
             self._known = {key: known for key, known in self._known.items() if key[1] in workers}
 
-    def masked(self, worker: Worker) -> Worker:
+    def mask(self, worker: Worker) -> Worker:
         """Return a worker with secrets masked in its name and in what agentdash concludes and quotes.
 
         Its moments, its calls and its screen stay as they are, for the eyes of its user.
@@ -156,6 +159,7 @@ class _SnapshotBuilder:
         self._attention = fleet.attention or Attention()
         self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
         self._sessions = SshSessions(fleet, self._links)
+        self._threads = with_provisional(fleet)
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
         self._occupied: set[PaneKey] = set()
@@ -164,7 +168,7 @@ class _SnapshotBuilder:
     def add_threads(self) -> None:
         """Add the workers that are Codex threads."""
         parents = parents_of(self._fleet.threads.values())
-        for thread in self._fleet.threads.values():
+        for thread in self._threads.values():
             if _is_shown(thread):
                 self._add_thread(thread, parents.get(thread.id))
 
@@ -182,7 +186,7 @@ class _SnapshotBuilder:
                 below = self._links.below.get(key, ())
                 last_sign = pane_last_sign(below, pane, self._fleet.busy)
                 is_held = occupant.gone_at is None and not pane.dead
-                worker = self._cache.masked(
+                worker = self._cache.mask(
                     pane_worker(self._fleet, pane, occupant, below, self._server_findings(occupant.key))
                 )
                 session = self._sessions.of_pane(pane)
@@ -194,7 +198,7 @@ class _SnapshotBuilder:
             process = self._fleet.processes.get(key)
             if process is not None and (thread in self._workers or not thread):
                 last_sign = max(self._fleet.busy.get(key, 0.0), key.started)
-                worker = self._cache.masked(nested_worker(self._fleet, process, thread))
+                worker = self._cache.mask(nested_worker(self._fleet, process, thread))
                 self._add(worker, last_sign, None, is_held=True)
 
     def add_remote(self) -> None:
@@ -211,13 +215,13 @@ class _SnapshotBuilder:
             return
         key = self._sessions.pane(row.ssh_connection)
         if (pane := self._fleet.panes.get(key) if key else None) is not None:
-            row = self._cache.value("tied", row.id, (row, pane), partial(tied, row, pane))
+            row = self._cache.value("tied", row.id, (row, pane), partial(tie_to_pane, row, pane))
             self._occupied.add(pane.key)
         acknowledgement, looked_at = self._acknowledged.get(row.id), self._attention.looked_at
         # without any look, what is new depends on the time: that may be a minute late
         basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
-        make = partial(attended, row, acknowledgement, looked_at, self._now)
-        row = self._cache.value("attended", row.id, basis, make)
+        make = partial(judge_standing, row, acknowledgement, looked_at, self._now)
+        row = self._cache.value("standing", row.id, basis, make)
         known = known_kinds(row, self._attention.known)
         self._workers[row.id] = replace(row, known=known) if known else row
 
@@ -275,7 +279,7 @@ class _SnapshotBuilder:
             # most lines of a session change nothing of it
             lambda old, new: old[1] is new[1] and old[0].has_same_sandbox(new[0]),
         )
-        return self._cache.masked(thread_worker(inputs, assessment, sandbox))
+        return self._cache.mask(thread_worker(inputs, assessment, sandbox))
 
     def _inputs(self, thread: Thread, parent: str | None) -> RowInputs:
         fleet, links = self._fleet, self._links
@@ -288,16 +292,24 @@ class _SnapshotBuilder:
             link=link,
             pane=pane,
             part=_part(fleet, links, thread) if link else "",
-            server_findings=self._server_findings(case.owner.key if case.owner else None),
+            server_findings=(
+                *self._server_findings(case.owner.key if case.owner else None),
+                *remote_directory_finding(self._occupant(link), thread),
+            ),
             surroundings=Surroundings(
                 platform=fleet.host.platform if fleet.host else None,
-                parent_policy=parent_policy(fleet.threads.get(parent or "")),
+                parent_policy=parent_policy(self._threads.get(parent or "")),
                 predictor=self._predictor,
                 places=facts_of(fleet, thread, case.commands),
                 requests=fleet.requests.get(thread.id, ()),
                 awaits_request=awaits_request(fleet, thread),
             ),
         )
+
+    def _occupant(self, link: ThreadPane | None) -> Process | None:
+        """Return the worker CLI in the pane of a thread."""
+        occupant = self._fleet.occupants.get(link.key) if link is not None else None
+        return occupant.process if occupant is not None else None
 
     def _server_findings(self, worker: ProcessKey | None) -> tuple[Finding, ...]:
         server = self._links.servers.get(worker) if worker else None
@@ -373,10 +385,8 @@ def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:
     key = links.panes[thread.id].key
     if len(links.threads_in(key)) < 2:
         return ""
-    is_in_front = thread.id in threads_in_front(fleet, links, key)
-    return (
-        f"{'side chat' if thread.side_chat else 'main conversation'}, {'' if is_in_front else 'not '}in front"
-    )
+    kind = "side chat" if thread.side_chat else "main conversation"
+    return f"{kind}, {'in front' if thread.id in threads_in_front(fleet, links, key) else 'not in front'}"
 
 
 def _is_shown(thread: Thread) -> bool:
@@ -400,37 +410,20 @@ def in_tree_order(workers: dict[str, Worker]) -> Iterator[Worker]:
     for worker in workers.values():
         if worker.parent in workers:
             children.setdefault(worker.parent, []).append(worker)
-    roots = [worker for worker in workers.values() if worker.parent not in workers]
-    newest = {
-        root.id: _newest_activity(root, children) if root.id in children else root.last_activity or 0.0
-        for root in roots
-    }
+    roots = (worker for worker in workers.values() if worker.parent not in workers)
     visited: set[str] = set()
-    for root in sorted(roots, key=lambda worker: newest[worker.id], reverse=True):
-        if root.id in children or root.depth or root.children or root.below:
-            yield from _family(root, children, visited)
-        else:
-            visited.add(root.id)
-            yield root
-    for worker in workers.values():  # files may name each other as parents: such families have no root
-        if worker.id not in visited:
-            yield from _family(worker, children, visited)
-
-
-def _newest_activity(root: Worker, children: dict[str, list[Worker]]) -> float:
-    """Return the newest activity in a family. Not recursive: files may name chains of any depth."""
-    newest, pending, visited = 0.0, [root], {root.id}
-    while pending:
-        worker = pending.pop()
-        newest = max(newest, worker.last_activity or 0.0)
-        below = [child for child in children.get(worker.id, ()) if child.id not in visited]
-        visited.update(child.id for child in below)
-        pending += below
-    return newest
+    families = [
+        _family(root, children, visited)
+        for root in (*roots, *workers.values())  # files may name each other as parents: without a root
+        if root.id not in visited
+    ]
+    families.sort(key=lambda family: max(worker.last_activity or 0.0 for worker in family), reverse=True)
+    return chain.from_iterable(families)
 
 
 def _family(root: Worker, children: dict[str, list[Worker]], visited: set[str]) -> list[Worker]:
-    """Return a worker and those below it, each with its depth, children and what its members need."""
+    """Return a worker and those below it, each with its depth, children and what its members need. Not
+    recursive: files may name chains of any depth."""
     members: list[tuple[Worker, int, tuple[str, ...]]] = []
     pending = [(root, 0)]
     visited.add(root.id)
@@ -474,13 +467,13 @@ def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
     return tuple(unreachable(row, host.link) for row in rows)
 
 
-def tied(row: Worker, pane: Pane) -> Worker:
+def tie_to_pane(row: Worker, pane: Pane) -> Worker:
     """Return a row with the pane here that shows it, by the connection of the client in it."""
     by = f"the connection of its client is that of the session there: {row.ssh_connection}"
     return replace(row, pane=pane, links=(*row.links, Link(f"pane {pane.key}", by)))
 
 
-def attended(
+def judge_standing(
     row: Worker, acknowledgement: Acknowledgement | None, looked_at: float | None, now: float
 ) -> Worker:
     """Return a row with its standing here: what was acknowledged there or here needs no one."""

@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 
 MINUTES: Final = 10
-"""As many as a row has cells for."""
+"""As many as the cells of a row."""
 MAX_LEVEL: Final = 8
 _MINUTE_S: Final = 60.0
 
 
 class Activity(msgspec.Struct, frozen=True):
-    """Events of the minutes up to one, which need not be the present one."""
+    """Events by minute, up to the last minute that had any."""
 
     minute: int
     """The last minute that has events (unix seconds / 60)."""
@@ -32,7 +32,7 @@ class Activity(msgspec.Struct, frozen=True):
         return tuple(min(MAX_LEVEL, count.bit_length()) for count in shown)
 
 
-def counted(before: Activity | None, at: float) -> Activity:
+def count_event(before: Activity | None, at: float) -> Activity:
     """Return the activity with one more event at a time (unix seconds); an old one changes nothing."""
     minute = int(at // _MINUTE_S)
     if before is None:

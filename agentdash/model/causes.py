@@ -46,42 +46,20 @@ _BLOCKERS: Final = frozenset(
 """Kinds of the finding that a blocked worker is blocked by."""
 
 
-class _Rule(NamedTuple):
-    """Kinds that have one cause."""
-
-    words: str
-    leader: FindingKind
-    """Without a finding of this kind the others have causes of their own."""
-    others: frozenset[FindingKind]
-
-
-_RULES: Final = (
-    _Rule(
-        "no sandbox",
-        FindingKind.FILESYSTEM_WIDER,
-        frozenset((FindingKind.NETWORK_OPEN, FindingKind.MISSING_NETWORK_FLAG)),
-    ),
-    _Rule(
-        KIND_WORDS[FindingKind.NETWORK_CUT],
-        FindingKind.NETWORK_CUT,
-        frozenset((FindingKind.CHILD_GOT_LESS,)),
-    ),
-    _Rule(
-        "inherited flags",
-        FindingKind.STALE_NETWORK_FLAG,
-        frozenset((FindingKind.FOREIGN_SANDBOX_FLAG, FindingKind.CHILD_GOT_LESS)),
-    ),
-    _Rule(
-        KIND_WORDS[FindingKind.CHILD_POLICY_DRIFT],
-        FindingKind.CHILD_POLICY_DRIFT,
-        frozenset((FindingKind.REVIEWER_DRIFT,)),
-    ),
-    _Rule(
-        KIND_WORDS[FindingKind.NESTED_SANDBOX],
-        FindingKind.NESTED_SANDBOX,
-        frozenset((FindingKind.DENIED_UNDER_FULL_ACCESS,)),
-    ),
-)
+_LED: Final[dict[FindingKind, tuple[FindingKind, ...]]] = {
+    FindingKind.FILESYSTEM_WIDER: (FindingKind.NETWORK_OPEN, FindingKind.MISSING_NETWORK_FLAG),
+    FindingKind.NETWORK_CUT: (FindingKind.CHILD_GOT_LESS,),
+    FindingKind.STALE_NETWORK_FLAG: (FindingKind.FOREIGN_SANDBOX_FLAG, FindingKind.CHILD_GOT_LESS),
+    FindingKind.CHILD_POLICY_DRIFT: (FindingKind.REVIEWER_DRIFT,),
+    FindingKind.NESTED_SANDBOX: (FindingKind.DENIED_UNDER_FULL_ACCESS,),
+}
+"""Kinds that one of the first kind explains; without it they have causes of their own."""
+_NO_SANDBOX: Final = "no sandbox"
+_WORDS_OF_GROUPS: Final = {
+    FindingKind.FILESYSTEM_WIDER: _NO_SANDBOX,
+    FindingKind.STALE_NETWORK_FLAG: "inherited flags",
+}
+"""What a leading kind is called together with what it explains, where that differs."""
 
 
 class Cause(NamedTuple):
@@ -122,10 +100,10 @@ def causes(worker: Worker) -> list[Cause]:
     """Return the causes of a worker's findings, the one that blocks it first, then the worst."""
     left = list(worker.sandbox.findings)
     found = []
-    for rule in _RULES:
-        group = [finding for finding in left if finding.kind in {rule.leader, *rule.others}]
-        if len(group) > 1 and any(finding.kind is rule.leader and _leads(finding) for finding in group):
-            found.append(_cause(rule.words, group))
+    for leader, led in _LED.items():
+        group = [finding for finding in left if finding.kind in (leader, *led)]
+        if len(group) > 1 and any(finding.kind is leader and _leads(finding) for finding in group):
+            found.append(_cause(_WORDS_OF_GROUPS.get(leader, KIND_WORDS[leader]), group))
             left = [finding for finding in left if finding not in group]
     found += [_cause(_words(finding), [finding]) for finding in left]
     blocker = _blocker(worker, found)
@@ -148,19 +126,14 @@ def _cause(words: str, findings: Iterable[Finding]) -> Cause:
 
 def _leads(finding: Finding) -> bool:
     """Return whether a finding explains others; of wider files, only no sandbox at all does."""
-    if finding.kind is not FindingKind.FILESYSTEM_WIDER:
-        return True
-    return _has_no_sandbox(finding)
-
-
-def _has_no_sandbox(finding: Finding) -> bool:
-    return any(field.name is LayerField.FILES and field.actual == NO_SANDBOX for field in finding.fields)
+    return finding.kind is not FindingKind.FILESYSTEM_WIDER or _words(finding) == _NO_SANDBOX
 
 
 def _words(finding: Finding) -> str:
-    if finding.kind is FindingKind.FILESYSTEM_WIDER and _has_no_sandbox(finding):
-        return "no sandbox"
-    return KIND_WORDS.get(finding.kind, finding.kind.replace("-", " "))
+    has_none = any(field.name is LayerField.FILES and field.actual == NO_SANDBOX for field in finding.fields)
+    if finding.kind is FindingKind.FILESYSTEM_WIDER and has_none:
+        return _NO_SANDBOX
+    return KIND_WORDS[finding.kind]
 
 
 def _blocker(worker: Worker, found: Sequence[Cause]) -> Cause | None:

@@ -1,4 +1,4 @@
-"""What the session log of a worker CLI in a pane has of it: name, turn, tokens, last tool."""
+"""What the session log of a worker CLI in a pane says: name, turn, tokens, last tool."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     first."""
     source: EvidenceSource = EvidenceSource.OUTPUT
     by_mcp: bool = False
-    """Whether the newest of its calls is one of an MCP server: Codex (through 0.169) and Claude Code start
-    these outside their sandbox, so that something else refused it."""
+    """Whether its newest call went to an MCP server: Codex (through 0.169) and Claude Code start these
+    outside their sandbox, so something else refused it."""
     remedy: Remedy | None = None
     """What would have avoided it, as judged."""

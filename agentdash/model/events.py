@@ -116,7 +116,7 @@ class TurnEnded(ThreadEvent, frozen=True, kw_only=True, tag="turn-ended"):
     error_kind: str | None = None
     """`error.codex_error_info`, flattened: `usage_limit_exceeded`, `http_connection_failed 401` ..."""
     has_result: bool = False
-    """Whether it did its work without a last message: `/compact`, `/review`, a command of the user's."""
+    """Whether it did its work without a final message: `/compact`, `/review`, a command of the user."""
 
 
 class PolicySet(ThreadEvent, frozen=True, kw_only=True, tag="policy-set"):
@@ -278,7 +278,7 @@ class TroubleLogged(ThreadEvent, frozen=True, kw_only=True, tag="trouble-logged"
 class LineSkipped(ThreadEvent, frozen=True, kw_only=True, tag="line-skipped"):
     """Lines that were not understood: counted and shown, never fatal.
 
-    Consecutive ones that are skipped for the same reason are one event, which is as of the last of them.
+    Consecutive lines skipped for the same reason are one event, with the time of the last.
     """
 
     what: Literal["unknown", "malformed", "oversized"]

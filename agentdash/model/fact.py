@@ -71,7 +71,7 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: FactKind
     what: str
-    """In a few words, to be read before the object: `wants to run`, `write denied`."""
+    """In a few words, to be read before the object: `wants to run`, `may not write`."""
     object: str = ""
     """The command, path, host, question or message, whole; may be empty."""
     form: ObjectForm = ObjectForm.TEXT
@@ -80,6 +80,6 @@ class Fact(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """Return the fact on one line: `write denied /etc/hosts (read-only file system)`."""
+        """Return the fact on one line: `may not write /etc/hosts (read-only file system)`."""
         why = f"({self.why})" if self.why and self.why != self.object else ""
         return " ".join(part for part in (self.what, self.object, why) if part)

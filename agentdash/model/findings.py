@@ -145,7 +145,7 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.SANDBOXED_TMUX_SERVER: KindInfo(
         "warning",
         ("narrower",),
-        "the tmux server of a pane was started inside of a sandbox: so are all its panes",
+        "the tmux server of a pane was started inside a sandbox: so are all its panes",
     ),
     FindingKind.SANDBOX_SILENTLY_OFF: KindInfo(
         "danger",
@@ -155,7 +155,7 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
     FindingKind.SANDBOX_OFF_FOR_COMMAND: KindInfo(
         "warning",
         ("wider",),
-        "Claude Code: a command ran outside of the sandbox, by `dangerouslyDisableSandbox` or"
+        "Claude Code: a command ran outside the sandbox, by `dangerouslyDisableSandbox` or"
         " `excludedCommands`",
     ),
     FindingKind.CHILD_MODE_ESCALATED: KindInfo(

@@ -5,7 +5,7 @@ A fleet that was returned never changes, nor do its mappings: `engine.reduce` ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -167,7 +167,7 @@ class Fleet(msgspec.Struct):
     observed: dict[ProcessKey, float] = {}
     """When the sandbox of a process was added to the observations of its thread (unix seconds)."""
     provisional: dict[ProcessKey, ProvisionalObservation] = {}
-    """Those of these observations that are made again when more of the log has been read."""
+    """What processes were observed to have, to be made again when more of the log has been read."""
     occupants: dict[PaneKey, PaneOccupant] = {}
     locks: LocksSeen | None = None
     """The newest look at the writer locks of threads, or None if they were never read."""
@@ -218,18 +218,16 @@ class Fleet(msgspec.Struct):
 
     def copy(self) -> Fleet:
         """Return a fleet with mappings of its own."""
-        return replace(self, **{name: dict(known) for name, known in self._mappings()})
+        return replace(self, **{name: dict(getattr(self, name)) for name in _MAPPINGS})
 
     def share(self, before: Fleet) -> None:
         """Take the mappings of an earlier fleet where they are equal: the same object means no change."""
-        for name, known in before._mappings():
-            if known == getattr(self, name):
+        for name in _MAPPINGS:
+            if (known := getattr(before, name)) == getattr(self, name):
                 setattr(self, name, known)
 
-    def _mappings(self) -> Iterator[tuple[str, dict[Any, Any]]]:
-        for name in self.__struct_fields__:
-            if isinstance(known := getattr(self, name), dict):
-                yield name, known
+
+_MAPPINGS: Final = tuple(n for n in Fleet.__struct_fields__ if isinstance(getattr(Fleet(), n), dict))
 
 
 class RemoteSeen(Event, frozen=True, kw_only=True, tag="remote-seen"):
@@ -308,7 +306,7 @@ def memory_of(thread: Thread) -> ThreadMemory:
                 policy_since=thread.policies[observation.policy].since if observation.policy >= 0 else None,
             )
             for observation in thread.observations
-            if observation.source is EvidenceSource.ENVIRONMENT and not observation.provisional
+            if observation.source is EvidenceSource.ENVIRONMENT
         ),
         escapes=thread.escapes,
     )
@@ -358,7 +356,8 @@ def asked_process(fleet: Fleet, thread: Thread) -> Process | None:
         return process
     placed = fleet.links.panes.get(thread.id)
     occupant = fleet.occupants.get(placed.key) if placed else None
-    return fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
+    shown = fleet.processes.get(occupant.key) if occupant and occupant.gone_at is None else None
+    return None if shown is not None and shown.is_remote else shown
 
 
 def awaits_request(fleet: Fleet, thread: Thread) -> bool:

@@ -105,6 +105,8 @@ def requested_values(requested: Requested) -> dict[LayerField, str]:
 
 def policy_values(policy: Policy) -> dict[LayerField, str]:
     """Return the files and the network of a policy."""
+    if not policy.is_recorded:
+        return dict.fromkeys((LayerField.FILES, LayerField.NETWORK), "not recorded")
     external = ", external" if policy.enforced_by == "external" else ""
     return {
         LayerField.FILES: policy.filesystem.value + external,

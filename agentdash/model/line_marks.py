@@ -1,4 +1,4 @@
-"""The lines of a session log that hold on: what a turn began with, and what was changed since."""
+"""How to find the lines of a session log that stay in force: how a turn began, and what changed since."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class LineMarks(msgspec.Struct, frozen=True):
-    """What the lines of a log contain, and no others, that hold until the next such line."""
+    """Bytes that occur only in lines which stay in force until the next such line."""
 
     turn: tuple[bytes, ...] = ()
     """In the line that begins a turn: the first one that is found counts."""

@@ -15,7 +15,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 
 _MAX_PROMPT_CHARS: Final = 150
-"""Of a prompt and of an argument that are compared: both may have been cut, further behind."""
+"""Compared of a prompt and an argument: either may have been cut further on."""
 
 
 class RememberedObservation(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -101,10 +101,11 @@ def columns(screen: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
     A popup may cover the line in some rows, and is cut with them.
     """
-    if len(screen) < 2 or _DIVIDER not in screen[0] or _DIVIDER not in screen[-1]:
+    last = next((row for row in reversed(screen) if row), "")
+    if _DIVIDER not in last or _DIVIDER not in screen[0]:
         return (screen,)
     dividers = [_dividers(row) for row in screen]
-    for cell in sorted(dividers[0] & dividers[-1]):
+    for cell in sorted(dividers[0] & _dividers(last)):
         rows = sum(cell in found for found in dividers)
         if cell >= _MIN_COLUMN_CELLS and rows > len(screen) / 2:
             cut = [_cut(row, cell) for row in screen]

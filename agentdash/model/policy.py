@@ -83,6 +83,12 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.enforced_by == "nobody"
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether the session file states it: Claude Code before 2.1.330 states its approval alone."""
+        is_unknown = self.filesystem is Filesystem.UNKNOWN and self.network is Network.UNKNOWN
+        return not (is_unknown and self.enforced_by == "agent")
+
+    @property
     def restricts_files(self) -> bool:
         """Whether the agent's sandbox is to keep files from being written."""
         open_or_unknown = (Filesystem.UNRESTRICTED, Filesystem.UNKNOWN)
@@ -131,6 +137,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the policy in plain words: `full access`, `workspace, no network`."""
         if self.filesystem is Filesystem.UNRESTRICTED and self.network is Network.ON:
             return "full access"
+        if not self.is_recorded:
+            return "not recorded"
         name = {
             "read-only": "read-only",
             "workspace": "workspace",

@@ -129,6 +129,12 @@ class Process(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.key.pid
 
     @property
+    def is_remote(self) -> bool:
+        """Return whether this Codex was told of a server that runs its thread (`--remote`), by the settings
+        and in the directory of that server (0.171)."""
+        return any(arg.partition("=")[0] == "--remote" for arg in self.argv)
+
+    @property
     def inner_pid(self) -> int:
         """Return the pid in the process's own namespace, which differs where it has a pid namespace of its
         own; tmux reports this one."""

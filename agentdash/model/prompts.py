@@ -1,10 +1,14 @@
-"""What a person asked, in a prompt that a custom command expanded to."""
+"""What a person asked, in a prompt with what stands around that in the records."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+_CONTEXT: Final = re.compile(
+    r"(?:\s*<(ide_\w+|system-reminder|user-prompt-submit-hook)>.*?</\1>)+\s*", re.DOTALL
+)
+"""What IDEs (`<ide_opened_file>`, `<ide_selection>`), hooks and the CLI itself write before a prompt."""
 _USER_INPUT: Final = re.compile(
     r"\s*(?:---\n.*?\n---\n\s*)?"  # the front matter of the command's file
     r"(?:The user input to [^\n]*\n\s*)?"
@@ -15,6 +19,12 @@ _USER_INPUT: Final = re.compile(
 """The beginning of a command of Spec Kit, with the text that was typed behind its name."""
 _DIRECTIVE: Final = "**MUST** consider"
 """What such a command says of that text, in all versions."""
+
+
+def without_context(text: str) -> str:
+    """Return a prompt without the context before it; an empty text where there is no more."""
+    context = _CONTEXT.match(text)
+    return text[context.end() :] if context is not None else text
 
 
 def asked(prompt: str) -> str:

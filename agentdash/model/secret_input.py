@@ -15,17 +15,8 @@ from typing import Final
 from agentdash.model.patterns import Pattern
 
 FEED_LITERALS: Final = (
-    *(
-        "echo",
-        "print",
-        "write-output",
-        "<<",
-        "communicate(",
-        "input=",
-        "stdin.write(",
-        "send",
-        *("responder", "| convertto-"),
-    ),
+    *("echo", "print", "write-output", "<<", "communicate(", "input=", "stdin.write(", "send"),
+    *("responder", "| convertto-"),
 )
 """One of these is in the lower case of every text with a secret that is fed."""
 _REACH: Final = 600

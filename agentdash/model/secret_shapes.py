@@ -319,7 +319,7 @@ SHAPES: Final = (
     _shape(r"://(?![a-z_][a-z0-9._-]{0,15}@|\$|…)(?P<secret>[^/@\s:'\"$]{6,})(?=@)", "://", flags=0),
     _shape(
         r"(?<![\w-])(?:(?:proxy-)?authorization|x-[\w-]{0,40}?(?:key|token|auth|secret|signature)[\w-]{0,40}"
-        rf"|private-token|api-key){QUOTE}?\s*+[:=]\s*+{QUOTE}?"
+        rf"|private-token|api-key){QUOTE}?\]?\s*+[:=](?!=)\s*+{QUOTE}?"
         rf"(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+(?:'\\*\"|\\*\"')?)?+{_PLAIN}"
         r"(?P<secret>[^'\"\\\n]+)",
         *("authorization", "x-", "private-token", "api-key"),
@@ -343,7 +343,7 @@ SHAPES: Final = (
     ),
     # weak names
     _shape(
-        rf"(?<![A-Za-z]){WEAK_NAME}{QUOTE}\s*(?::|=>|=)\s*{_PLAIN}(?![\[{{>=]){QUOTE}?(?P<secret>{_MIXED})",
+        rf"(?<![A-Za-z]){WEAK_NAME}{QUOTE}\]?\s*(?::|=>|=)\s*{_PLAIN}(?![\[{{>=]){QUOTE}?(?P<secret>{_MIXED})",
         *('key"', "key'", "key\\", 'auth"', "auth'", "auth\\", 'pat"', "pat'", 'pw"', "pw'", 'pwd"', "pwd'"),
         *('sig"', "sig'", "sig\\", 'signature"', "signature'"),
     ),
@@ -410,6 +410,12 @@ SHAPES: Final = (
         rf"\b(?:setdefault|putenv|setenv|SetEnvironmentVariable)\(\s*{QUOTE}\w{{0,60}}?{STRONG_NAME}{QUOTE}\s*,"
         rf"\s*{_PLAIN}(?P<secret>{_QUOTED})",
         *("setdefault(", "putenv(", "setenv(", "setenvironmentvariable("),
+    ),
+    _shape(  # without quotation marks, which a shell takes: python -c "os.environ["API_KEY"] = "x""
+        rf"(?:env(?:iron)?[\[{{]\s*\w{{0,60}}?{STRONG_NAME}\s*[\]}}]\s*=(?![=>])"
+        rf"|(?:putenv|setenv|environ\.setdefault)\(\s*\w{{0,60}}?{STRONG_NAME}\s*,)"
+        rf"\s*{_PLAIN}(?![\[{{])(?P<secret>{_VALUE})",
+        *("env[", "environ[", "env{", "putenv(", "setenv(", "environ.setdefault("),
     ),
     _shape(rf"(?:\b|(?<=\\n))_auth\s*=\s*{_PLAIN}(?=\S*\d)(?P<secret>{_VALUE})", "_auth"),  # .npmrc
     _shape(  # ~/.pgpass

@@ -326,7 +326,7 @@ def _is_name(value: str, name: str) -> bool:
 
 
 class Masked:
-    """Base of structs whose texts are known to have no secrets: they are not searched again."""
+    """Base of structs whose texts have been masked: they are not searched again."""
 
     __slots__ = ()
 

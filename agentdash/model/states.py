@@ -139,12 +139,12 @@ class Attention(msgspec.Struct, frozen=True, omit_defaults=True):
     known: tuple[KnownFinding, ...] = ()
     """The newest last."""
 
-    def added(self, new: Acknowledgement) -> Attention:
+    def add(self, new: Acknowledgement) -> Attention:
         """Return it with an acknowledgement, in place of that worker's last one."""
         others = (each for each in self.acknowledged if each.worker != new.worker)
         return msgspec.structs.replace(self, acknowledged=(*others, new))
 
-    def removed(self, worker: str) -> Attention:
+    def remove(self, worker: str) -> Attention:
         """Return it without the acknowledgement of a worker."""
         kept = tuple(each for each in self.acknowledged if each.worker != worker)
         return msgspec.structs.replace(self, acknowledged=kept)

@@ -269,8 +269,8 @@ class Thread(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return whether a title names it, by its name or else its first prompt; long ones end in `...`."""
         own = " ".join((self.name or self.nickname or self.prompt or "").split())
         shown = " ".join(title.split())
-        is_cut = shown.endswith("...") and own.startswith(shown.removesuffix("...").rstrip())
-        return bool(own) and (own == shown or is_cut)
+        start = shown.removesuffix("...").rstrip()
+        return bool(start) and (own == shown or (start != shown and own.startswith(start)))
 
     @property
     def written_at(self) -> float | None:

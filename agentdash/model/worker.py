@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.model.activity import Activity
 from agentdash.model.denials import LedgerEntry
@@ -221,16 +222,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return its directory, with its host in front if that is another one; empty if not known."""
         return f"{self.host}:{self.cwd}" if self.host and self.cwd else self.cwd or ""
 
-    def waited(self, since: float, now: float) -> float:
-        """Return for how many seconds since a time its work has waited for the user (unix seconds)."""
-        ends = now if self.needs_you else self.last_activity or 0.0
-        spans = (
-            (max(period.since, since), ends if period.until is None else period.until)
-            for period in self.history
-            if period.waits
-        )
-        return sum(max(0.0, min(end, now) - begin) for begin, end in spans)
-
     def has_name(self, name: str) -> bool:
         """Return whether `name` is its id, its name, or its pane (`%4`, or with the server)."""
         return name in (self.id, self.name) or (self.pane is not None and self.pane.key.has_name(name))
@@ -279,14 +270,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         """Return whether anything but the time differs."""
         if other is None:
             return True
-        return (self.workers, self.sources, self.failure, self.past, self.idle_panes, self.hosts) != (
-            other.workers,
-            other.sources,
-            other.failure,
-            other.past,
-            other.idle_panes,
-            other.hosts,
-        )
+        return replace(self, at=other.at, due=other.due, installed=other.installed) != other
 
     @property
     def failing_sources(self) -> tuple[SourceSeen, ...]:

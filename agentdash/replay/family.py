@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
 from agentdash.agents.session_logs import SessionLog, is_transcript, log_begun_at, log_of, thread_of_log
 from agentdash.files import file_size, open_stream, unpacked
@@ -40,7 +39,7 @@ class Family(NamedTuple):
     paths: tuple[Path, ...]
     """Rollouts of all members, oldest first."""
     home: CodexHome | None = None
-    """Home of the rollouts; None if they were found outside of a Codex home."""
+    """Home of the rollouts; None if they were found outside a Codex home."""
     unreadable: tuple[str, ...] = ()
     """Directories and files that may belong to further members or name them, and why they cannot be read;
     clean lines."""
@@ -53,7 +52,7 @@ def find_family(home: CodexHome, target: str) -> Family:
 
     Args:
         home: searched for threads.
-        target: path of a session log, or a thread id or a prefix of one. For a file outside of the home,
+        target: path of a session log, or a thread id or a prefix of one. For a file outside the home,
             relatives are searched in its directory.
 
     Raises:
@@ -83,7 +82,7 @@ def _path_of_thread(home: CodexHome, prefix: str) -> Path:
     rollouts = home.rollouts(lambda error: _note(error, problems))
     found = [path for path in rollouts if _matches(path, prefix)]
     if not found:
-        found = [path for path in ClaudeHome(default_claude_home()).transcripts() if _matches(path, prefix)]
+        found = [path for path in ClaudeHome().transcripts() if _matches(path, prefix)]
     if not found:
         where = "; ".join([clean_line(str(home.root)), *problems])
         raise LookupError(f"{clean_line(prefix)!r} is neither a session log nor a thread in {where}")

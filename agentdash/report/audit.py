@@ -326,7 +326,7 @@ class Inputs(NamedTuple):
     """Of its threads and their parents."""
     kinds: tuple[tuple[str, PathKind], ...]
     rules: tuple[CommandRules, ...] = ()
-    """Which commands may run outside of the sandbox."""
+    """Which commands may run outside the sandbox."""
 
     def fingerprint(self) -> bytes:
         """Return what identifies the inputs; not by when files were read that have not changed."""

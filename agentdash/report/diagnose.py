@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.command_rules import rule_files
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.reader import RolloutReader
@@ -249,7 +248,7 @@ def check_agents(home: CodexHome, processes: Iterable[Process]) -> Iterator[Doct
     """Yield a line for each agent that is installed or has sessions, and what stands in the way of reading
     these. Without Codex nothing is said about it."""
     agents = list(_check_installed())
-    claude = ClaudeHome(default_claude_home())
+    claude = ClaudeHome()
     if claude.projects.is_dir():
         count = quantity(sum(1 for _ in claude.transcripts()), "session file")
         agents.append(ok("claude", f"{clean_line(str(claude.projects))}: {count}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+import time
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,7 +17,7 @@ from agentdash.model.remote import HostLink
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import mask_fields
 from agentdash.model.thread import PolicyPeriod
-from agentdash.model.times import iso
+from agentdash.model.times import iso, parse_iso
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,7 @@ _MIN_COLUMNS: Final = 40
 
 
 class ViaReport(msgspec.Struct):
-    """The status file that was read instead of live sources, because agentdash ran inside of a sandbox."""
+    """The status file that was read instead of live sources, because agentdash ran inside a sandbox."""
 
     file: str
     age_seconds: float | None
@@ -175,7 +176,13 @@ def print_evidence(
     for piece in evidence:
         against = "" if piece.agrees else "against it: "
         rule = f"{piece.rule}: " if with_rules else ""
-        say(console, f"{against}{piece.source} {piece.at or ''} {rule}{piece.text}", indent, style="dim")
+        say(console, f"{against}{piece.source} {_local(piece.at)} {rule}{piece.text}", indent, style="dim")
+
+
+def _local(text: str | None) -> str:
+    """Return a time of a document as people write it, in their time zone: `2026-11-20 20:12:55`."""
+    at = parse_iso(text)
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def print_finding(report: FindingReport, console: Console, indent: int) -> None:

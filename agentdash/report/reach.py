@@ -32,7 +32,7 @@ class ReachedReport(msgspec.Struct):
     """A target that a worker reaches."""
 
     kind: str
-    """`escape`: a socket by which commands run outside of any sandbox. `takeover`: a file that others run or
+    """`escape`: a socket by which commands run outside any sandbox. `takeover`: a file that others run or
     trust. `credentials`: an agent that signs with keys. `secret`: keys or tokens. `worker`: the directory of
     another worker. `network`: that of the host."""
     path: str

@@ -184,7 +184,7 @@ def _indented(parts: list[str]) -> Iterator[str]:
 
 # ------------------------------------------------------------
 # Conversations: answers are Markdown themselves and stay so, within block quotes, except for images and HTML,
-# which are escaped outside of code. Outputs and diffs are folded.
+# which are escaped outside code. Outputs and diffs are folded.
 
 
 _FENCE: Final = re.compile(r"\s{0,3}(?:[-*+>]\s+|\d+[.)]\s+)*(`{3,}|~{3,})")
@@ -213,7 +213,7 @@ def quoted(text: str) -> list[str]:
 
 
 def _escaped(text: str) -> Iterator[str]:
-    """Yield the lines of a text with escapes outside of code, as far as that is found line by line."""
+    """Yield the lines of a text with escapes outside code, as far as that is found line by line."""
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
@@ -229,7 +229,7 @@ def _escaped(text: str) -> Iterator[str]:
 
 
 def _escaped_line(line: str) -> str:
-    """Return a line with escapes outside of code spans."""
+    """Return a line with escapes outside code spans."""
     parts = _CODE_SPAN.split(line)
     # split by two groups: text, the span, its backticks
     return "".join(

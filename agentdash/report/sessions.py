@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.text import Text
 
 from agentdash.agents.claude.home import ClaudeHome
-from agentdash.agents.claude.home import default_home as default_claude_home
 from agentdash.agents.codex.home import CodexHome, default_home, open_lines, problem
 from agentdash.agents.codex.rollout.reader import tokens_by_model
 from agentdash.agents.session_logs import is_transcript, log_begun_at, reader_of_log, thread_of_log
@@ -194,7 +193,7 @@ def read_sessions(
         progress: called with the size of each file, in bytes, when it has been read.
     """
     home = CodexHome(root or default_home())
-    claude_home = ClaudeHome(claude_root or default_claude_home())
+    claude_home = ClaudeHome(claude_root)
     errors: list[OSError] = []
     paths = [
         *islice(home.rollouts(errors.append), limit),

@@ -45,7 +45,7 @@ class SinceRow(msgspec.Struct):
 
     kind: RowKind
     """`needs-you`: it needs the user now. `waited`: for an approval or an answer. `outside`: commands that
-    ran outside of a sandbox. `finding`: layers of its sandbox that differ. `denied`: the first denial.
+    ran outside a sandbox. `finding`: layers of its sandbox that differ. `denied`: the first denial.
     `provider`: the model or its provider failed. `refused`: a command was refused. `done`, `ended`: it has
     finished, or was stopped."""
     at: str | None
@@ -90,7 +90,7 @@ _REFUSED: Final = ("refused-by-user", "refused-by-policy", "refused-by-approval"
 
 
 class Outside(NamedTuple):
-    """Commands of a thread that ran outside of a sandbox for one reason."""
+    """Commands of a thread that ran outside a sandbox for one reason."""
 
     how: str
     """`allowed to leave the sandbox`, `with full access` ..."""
@@ -171,7 +171,7 @@ def _batches(stream: MergedStream) -> Iterator[Sequence[e.Event]]:
 
 
 class _OutsideWatch:
-    """Collects commands that ran outside of a sandbox since a time (unix seconds)."""
+    """Collects commands that ran outside a sandbox since a time (unix seconds)."""
 
     def __init__(self, since: float) -> None:
         self._since = since

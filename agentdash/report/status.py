@@ -220,7 +220,7 @@ def wait_report(
 
 
 def wait_line(report: WaitReport) -> str:
-    """Return the outcome as one line: `blocked-sandbox  %4 build: write denied /x`."""
+    """Return the outcome as one line: `blocked-sandbox  %4 build: may not write /x`."""
     if report.worker is None:
         return f"{report.outcome}  {report.target}"
     worker = report.worker

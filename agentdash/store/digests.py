@@ -18,7 +18,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -279,11 +279,13 @@ class ThreadDigests:
     Args:
         store: where digests are kept.
         clock: the time of the events.
+        whole: threads that are read again, since a digest may be of a part of them.
     """
 
     name = "digests"
 
-    def __init__(self, store: DigestStore, clock: Clock) -> None:
+    def __init__(self, store: DigestStore, clock: Clock, whole: Container[str] = ()) -> None:
+        self._whole = whole
         self._store = store
         self._clock = clock
         self._states: dict[Path, FileState] = {}
@@ -304,7 +306,7 @@ class ThreadDigests:
         self._unread = {path: (single[path], names.get(single[path])) for path in self._states}
         found: dict[Path, ThreadRestored] = {}
         for path, body in self._store.load(_VIEW, self._states).items():
-            digest = _decoded(body)
+            digest = _decoded(body) if single[path] not in self._whole else None
             if digest is not None and (digest.thread.id, digest.name) == self._unread[path]:
                 history = History(digest.periods, digest.thread if digest.is_judged else None)
                 found[path] = ThreadRestored(at=self._clock.now(), thread=digest.thread, history=history)

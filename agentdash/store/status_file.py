@@ -1,4 +1,4 @@
-"""The status file: the fleet as an agentdash outside of a sandbox sees it, for those that run inside of one.
+"""The status file: the fleet as an agentdash outside a sandbox sees it, for those that run inside one.
 
 One file for each Codex home, `status-<hash of its path>.json` in agentdash's state directory: a snapshot
 without screens and timelines, its writer, and the time. It is replaced whole when the fleet has changed, at
@@ -41,7 +41,7 @@ TOO_OLD: Final = 60.0
 """Seconds after which a file is outdated: its writer has ended, or hangs."""
 _MAX_CLOCK_SKEW_S: Final = 5.0
 """How far in the future a file may be written: clocks are corrected in small steps."""
-START: Final = "start `agentdash publish`, or the dashboard, outside of the sandbox"
+START: Final = "start `agentdash publish`, or the dashboard, outside the sandbox"
 _WRITE_INTERVAL_S: Final = 1.0
 """Shortest time between two writes."""
 _WRITE_COST_FACTOR: Final = 100

@@ -163,6 +163,9 @@ class AgentDash(SnapshotApp):
     def action_past(self) -> None:
         """Show or hide past workers; with the cursor on the first of them, where it was on none."""
         self._to_root()
+        if self.snapshot is None or not self.snapshot.counts()["past"]:
+            self.show_message("There are no past workers.")
+            return
         if all(row.id != self.selected_id for row in self.root.rows):
             self.selected_id = None
         self.root.toggle_past()
@@ -221,11 +224,12 @@ class AgentDash(SnapshotApp):
             self.action_tab_named(EVIDENCE)
 
     async def action_sandboxes(self) -> None:
-        """Open the screen of all sandboxes; one that is open keeps its cursor."""
+        """Open the screen of all sandboxes; if it is open, close it."""
         from agentdash.tui.sandbox_screen import SandboxScreen  # noqa: PLC0415 - the first picture comes first
 
-        if not isinstance(self.screen, SandboxScreen):
-            self._to_root()
+        is_open = isinstance(self.screen, SandboxScreen)
+        self._to_root()
+        if not is_open:
             await self.open_screen(SandboxScreen(self.glyphs))
 
     def more_signs(self) -> list[tuple[str, Tone, str]]:
@@ -248,8 +252,11 @@ class AgentDash(SnapshotApp):
 
     def action_tab(self, step: int) -> None:
         """Open the next (1) or previous (-1) tab of the panel."""
-        for panel in self.screen.query(WorkerPanel):
+        panels = [panel for panel in self.screen.query(WorkerPanel) if panel.display]
+        for panel in panels:
             panel.switch_tab(step)
+        if not panels:
+            self.show_message("There are no tabs here: enter opens those of the worker.")
         self.draw()  # a tab may need the session's file
 
     def action_tab_named(self, name: str) -> None:
@@ -287,6 +294,8 @@ class AgentDash(SnapshotApp):
             self.root.fleet.focus()
         elif self.root.filter.active:
             self.root.apply_filter(Filter())
+        else:
+            self.show_message("No filter to clear; q quits.")
 
     async def action_leave(self) -> None:
         """Close this screen; on the root screen, quit."""

@@ -31,7 +31,13 @@ from agentdash.tui.options import CopyToTmux, Options
 from agentdash.tui.primitives.footer import Footer
 from agentdash.tui.terminal import has_job_control
 from agentdash.tui.terminal_driver import TerminalDriver
-from agentdash.tui.textual_internals import discard_prints, end_failed, failure, forget_closed_widgets
+from agentdash.tui.textual_internals import (
+    discard_prints,
+    end_failed,
+    failure,
+    forget_closed_widgets,
+    write_changed_cells_only,
+)
 from agentdash.tui.theme import ASCII, BADGE_FOREGROUND, TERMINAL_THEME, THEMES, UNICODE
 
 log = logging.getLogger(__name__)
@@ -85,6 +91,7 @@ class BaseApp(App[Result]):
     def __init__(self, options: Options) -> None:
         super().__init__(driver_class=TerminalDriver)
         discard_prints(self)
+        write_changed_cells_only()
         self.quit_requested = False
         """Whether the program is to end, and not this app alone."""
         self.animation_level = "none"
@@ -252,7 +259,7 @@ class BaseApp(App[Result]):
             self.show_message(f"Sent to the terminal's clipboard: {self._message_of_copy}")
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy by OSC 52, and inside of tmux, which may ignore that, by tmux."""
+        """Copy by OSC 52, and inside tmux, which may ignore that, by tmux."""
         super().copy_to_clipboard(text)
         self._message_of_copy = ""
         if self.options.copy_to_tmux is not None:

@@ -110,7 +110,7 @@ KEYS: Final = (
          "Overview, Talk, Commands, Changes, Screen, Evidence: the next one."),
         ("tab-left", "left,h", "tab(-1)", "previous tab", "The previous one."),
         ("sandboxes", "m", "sandboxes", "sandboxes",
-         "The workers whose sandboxes differ from what is configured: how, why, and the remedy."),
+         "The workers whose sandboxes differ from what is configured: how, why, the remedy; again: back."),
     ),
     *_group(
         "Copy and go", "app",

@@ -76,7 +76,7 @@ def osc_sequences(notification: Notification) -> tuple[str, str]:
 
 
 def tmux_passthrough(sequence: str) -> str:
-    """Return a sequence wrapped for the terminal outside of tmux (3.3+: only with `allow-passthrough on`)."""
+    """Return a sequence wrapped for the terminal outside tmux (3.3+: only with `allow-passthrough on`)."""
     escaped = sequence.replace("\x1b", "\x1b\x1b")
     return f"\x1bPtmux;{escaped}\x1b\\"
 

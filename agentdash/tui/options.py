@@ -20,7 +20,7 @@ GoToPane = Callable[[PaneKey], Awaitable[str]]
 OpenConversation = Callable[[Path], Callable[[float], Conversation]]
 """Returns a function that reads the conversation of a session file up to a time (unix seconds)."""
 CopyToTmux = Callable[[str], Awaitable[str | None]]
-"""Copies inside of tmux; returns what has happened, in words, or None outside of tmux."""
+"""Copies inside tmux; returns what has happened, in words, or None outside tmux."""
 
 
 class KeepsAttention(Protocol):

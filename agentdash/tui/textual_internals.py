@@ -10,10 +10,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
+from textual._compositor import ChopsUpdate
 from textual.dom import DOMNode
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+    from rich.console import Console
     from textual.app import App
 
 
@@ -69,3 +71,24 @@ def forget_closed_widgets() -> None:
         from textual._styles_cache import StylesCache  # noqa: PLC0415 - as above
 
         StylesCache.get_inner_outer.cache_clear()
+
+
+def write_changed_cells_only() -> None:
+    """Write of a changed line what has changed.
+
+    `ChopsUpdate.render_segments` writes all that stands before it in its widget too: for an age that grows by
+    a second 1 kB in place of 60 bytes.
+    """
+    ChopsUpdate.render_segments = _render_changed  # type: ignore[assignment,method-assign]
+
+
+def _render_changed(update: ChopsUpdate, console: Console) -> str:
+    """Return what writes the spans of an update: a row, its first cell and the one after its last."""
+    written = []
+    for y, start, end in update.spans:
+        for strip_end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            first, last = max(x, start), min(strip_end, end)
+            if strip is not None and first < last:
+                cells = strip.crop(first - x, last - x)
+                written.append(f"\x1b[{y + 1};{first + 1}H{cells.render(console)}")
+    return "".join(written)

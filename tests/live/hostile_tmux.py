@@ -2,7 +2,7 @@
 
     python hostile_tmux.py SOCKET SCRIPT RECEIVED
 
-Runs with any Python, inside of sandboxes.
+Runs with any Python, inside sandboxes.
 """
 
 import os

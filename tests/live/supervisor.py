@@ -25,7 +25,7 @@ def recipe() -> dict[str, str]:
 
 
 class Supervisor:
-    """Runs the recipe's commands as they stand there, in a shell inside of the lab's tmux server."""
+    """Runs the recipe's commands as they stand there, in a shell inside the lab's tmux server."""
 
     def __init__(self, codex: OpenLab, folder: Path) -> None:
         self.lab = codex({}, config="sandbox_workspace_write.exclude_slash_tmp = true")

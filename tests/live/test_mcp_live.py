@@ -1,4 +1,4 @@
-"""`agentdash mcp` as real agents use it: they start it outside of their sandbox, and read its answers."""
+"""`agentdash mcp` as real agents use it: they start it outside their sandbox, and read its answers."""
 
 from __future__ import annotations
 

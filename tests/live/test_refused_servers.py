@@ -1,4 +1,4 @@
-"""What listens where a tmux server is expected, and is none outside of every sandbox: nothing is sent to it,
+"""What listens where a tmux server is expected, and is none outside every sandbox: nothing is sent to it,
 and nothing of it is run."""
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def test_a_server_inside_of_a_sandbox_is_refused(stage: Stage) -> None:
 
 
 def test_servers_of_the_user_are_read(stage: Stage, program_folder: Path) -> None:
-    """By default, by name, by path, one inside of another, and of a tmux in the user's own directory."""
+    """By default, by name, by path, one inside another, and of a tmux in the user's own directory."""
     tmux = shutil.which("tmux")
     assert tmux is not None
     own = Path(shutil.copy(tmux, program_folder / "tmux-3.9"))

@@ -267,7 +267,7 @@ def test_wide_places_get_words(box: Box) -> None:
         homes = (str(box.home),) if "../people" in command else ()
         remedy = box.remedy(command, denied, box.policy(), homes)
         assert (remedy.where, remedy.once) == (None, None), command
-        assert "outside of the sandbox" in remedy.text, command
+        assert "outside the sandbox" in remedy.text, command
     command = "mkdir ~/new"
     remedy = box.remedy(command, box.run(command), box.policy())
     assert (remedy.once or "").startswith(f"mkdir -p {box.home}/new && ")

@@ -88,7 +88,7 @@ async def test_approved_command_runs_on_the_host_and_keeps_its_flag(codex: OpenL
     assert (got.seccomp, got.network_namespace, got.network_flag) == (0, "host", "1")
     assert kinds(done) == ["escalated-flag-left"]
     assert (done.sandbox.applied or "").startswith(
-        "no sandbox launcher above it; asked to run outside of the sandbox: ended"
+        "no sandbox launcher above it; asked to leave the sandbox (ended)"
     )
 
 

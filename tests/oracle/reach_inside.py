@@ -1,4 +1,4 @@
-"""Run inside of a sandbox: try what is asked for on each path, and report what worked. Standard library only.
+"""Run inside a sandbox: try what is asked for on each path, and report what worked. Standard library only.
 
 Reads one line of JSON, a list of [action, path, may be rearranged]; writes one with a list of booleans. What
 was created is removed, and what was renamed is put back.

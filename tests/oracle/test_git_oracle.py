@@ -17,7 +17,7 @@ from agentdash.model.git import Repository
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-STEPS = 40
+STEPS = 30
 CONFIGURED = """
 core.fsmonitor core.pager core.editor core.sshCommand core.alternateRefsCommand core.gitProxy diff.external
 diff.evil.command diff.evil.textconv filter.evil.clean filter.evil.smudge filter.evil.process pager.rev-list

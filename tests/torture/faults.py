@@ -210,11 +210,6 @@ def _many(place: Place, count: int) -> None:
     (place.day / _GOOD_FILE.name).touch()
 
 
-def _rules(place: Place, text: str) -> None:
-    (place.config / "agents").mkdir()
-    (place.config / "agents/claude.toml").write_text(text)
-
-
 def _in_state(place: Place, name: str) -> Path:
     place.state.mkdir(mode=0o700, exist_ok=True)
     return place.state / name
@@ -497,16 +492,6 @@ FAULTS: Final = (
         )
     ),
     Fault(
-        "rules are of wrong types",
-        lambda p: _rules(p, 'identify = 3\nrules = "x"\nscreen = [1]\n'),
-        commands=(*_READERS[:5], "status --json"),
-    ),
-    Fault(
-        "rules have an invalid pattern",
-        lambda p: _rules(p, '[[rules]]\nid = "x"\nstate = "running"\npattern = "(("\nany = ["(("]\n'),
-        commands=(*_READERS[:5], "status --json"),
-    ),
-    Fault(
         "no numbers on the command line",
         lambda p: None,
         commands=(
@@ -519,15 +504,6 @@ FAULTS: Final = (
             "sessions --limit -1",
         ),
         codes={"wait": (2,), "replay": (2,), "demo": (2,), "sessions": (2,)},
-    ),
-    Fault(
-        "rules have patterns that take for ever",
-        lambda p: _rules(
-            p,
-            "[[rules]]\nid = 'x'\nstate = 'running'\nregion = 'tail'\nany = ['(?:a|aa)+$']\n"
-            "[[rules]]\nid = 'y'\nstate = 'running'\nregion = 'tail'\nany = ['a{1000000000}']\n",
-        ),
-        commands=(*_READERS[:5], "status --json"),
     ),
     Fault(
         "config.toml belongs to another user",
@@ -550,20 +526,6 @@ FAULTS: Final = (
         codes=dict.fromkeys(("status", "sessions", "check", "replay", "line"), (2,)),
         says="does not exist",
         goes_on=False,
-    ),
-    Fault(
-        "rules are a FIFO",
-        lambda p: ((p.config / "agents").mkdir(), _fifo(p.config / "agents/codex.toml")),
-        codes=CLEAN,
-    ),
-    Fault("the directory of rules is a FIFO", lambda p: _fifo(p.config / "agents"), codes=CLEAN),
-    Fault(
-        "rules are deep",
-        lambda p: (
-            (p.config / "agents").mkdir(),
-            (p.config / "agents/codex.toml").write_bytes(b"x=" + _DEEP),
-        ),
-        codes=CLEAN,
     ),
     Fault("the state directory is a FIFO", lambda p: _fifo(p.state), codes=CLEAN),
     *(

@@ -91,14 +91,6 @@ def random_injection(seed: int) -> Injection:
     return Injection(calls, error, f"{first}{chance.choice(then)}")
 
 
-def missing() -> str | None:
-    """Return what is missing to let calls fail; None where strace is installed, and may trace."""
-    if shutil.which("strace") is None:
-        return "strace is not installed"
-    traced = subprocess.run(["strace", "-o", os.devnull, "true"], check=False, capture_output=True)
-    return "strace may not trace here" if traced.returncode else None
-
-
 def attach(option: str) -> None:
     """Let strace attach to this process with its children, and return when it has.
 

@@ -1,13 +1,13 @@
-"""Trace the commands, and list whatever they do beyond reading outside of agentdash's own directories.
+"""Trace the commands, and list whatever they do beyond reading outside agentdash's own directories.
 
 `python -m tests.torture readonly`: runs each command under strace (which must be installed) with a tmux
 server, an app-server of Codex, a log database, credentials, FIFOs and devices around it. A row per command;
 exit code 1 where one
 
-- opens a file for writing, creates, renames, removes or changes one outside of agentdash's own directories,
+- opens a file for writing, creates, renames, removes or changes one outside agentdash's own directories,
 - writes another file in the state directory than SECURITY.md lists for it,
 - opens anything but regular files and directories below the Codex home, or `auth.json`,
-- takes a lock outside of its own directories, but for the read locks of SQLite,
+- takes a lock outside its own directories, but for the read locks of SQLite,
 - connects to anything but the sockets of tmux and Codex, sends a signal to a process that it has not started,
   or traces one,
 - starts another program than tmux (`remote` starts ssh), or gives the server a command that changes something

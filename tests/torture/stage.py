@@ -63,8 +63,6 @@ class Stage:
             "PYTHONPATH": str(REPOSITORY),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        self.late_env: dict[str, str] = {}
-        """Further variables of agentdash, but not of what changes the user."""
 
     def as_user(self, command: Sequence[str]) -> list[str]:
         """Return a command that runs as the scene's user."""
@@ -74,8 +72,7 @@ class Stage:
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of an agentdash of the scene's user."""
-        late = [f"{name}={value}" for name, value in self.late_env.items()]
-        return self.as_user(["env", *late, sys.executable, "-m", "agentdash", *arguments])
+        return self.as_user([sys.executable, "-m", "agentdash", *arguments])
 
     def run(self, *arguments: str, setup: str | None = None, limit: float = _COMMAND_LIMIT_S) -> Done:
         """Run agentdash to its end.
@@ -117,11 +114,7 @@ class Stage:
 
     def screen(self, *arguments: str) -> Terminal:
         """Start a full-screen agentdash; it is ended with the scene."""
-        return self.terminal(self.command(*arguments))
-
-    def terminal(self, command: Sequence[str]) -> Terminal:
-        """Start a command in a terminal of its own; it is ended with the scene."""
-        terminal = Terminal(command, self.env, columns=120, lines=36)
+        terminal = Terminal(self.command(*arguments), self.env, columns=120, lines=36)
         self.cleanup.callback(terminal.close)
         return terminal
 

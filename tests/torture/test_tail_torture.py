@@ -146,5 +146,5 @@ class Files(RuleBasedStateMachine):
 
 TestFiles = Files.TestCase
 TestFiles.settings = settings(
-    max_examples=150, stateful_step_count=40, suppress_health_check=list(HealthCheck)
+    max_examples=80, stateful_step_count=40, suppress_health_check=list(HealthCheck)
 )

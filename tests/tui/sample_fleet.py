@@ -116,6 +116,14 @@ def worker(
     )
 
 
+def seen(source: EvidenceSource, ago: float, rule: str, text: str, *, agrees: bool = True) -> Evidence:
+    return Evidence(source, NOW - ago, rule, text, agrees=agrees)
+
+
+ROLLOUT, ENVIRONMENT, OUTPUT = EvidenceSource.ROLLOUT, EvidenceSource.ENVIRONMENT, EvidenceSource.OUTPUT
+SCREEN, PROCESS = EvidenceSource.SCREEN, EvidenceSource.PROCESS
+
+
 def stale_flag(count: int) -> Finding:
     return Finding(
         kind=FindingKind.STALE_NETWORK_FLAG,
@@ -130,18 +138,8 @@ def stale_flag(count: int) -> Finding:
         last=NOW - 1,
         count=count,
         evidence=(
-            Evidence(
-                EvidenceSource.ROLLOUT,
-                NOW - 900,
-                "policy-in-force",
-                "turn_context, line 212: files unrestricted, network on",
-            ),
-            Evidence(
-                EvidenceSource.ENVIRONMENT,
-                NOW - 72,
-                "flags-seen",
-                "CODEX_SANDBOX_NETWORK_DISABLED=1 in pid 4242",
-            ),
+            seen(ROLLOUT, 900, "policy-in-force", "turn_context, line 212: files unrestricted, network on"),
+            seen(ENVIRONMENT, 72, "flags-seen", "CODEX_SANDBOX_NETWORK_DISABLED=1 in pid 4242"),
         ),
         remedy=EXCLUDE_FLAGS,
         pids=(4242,),
@@ -214,70 +212,41 @@ OPENCODE_SCREEN = """\
 
   > _"""
 
+
+def ran(ident: str, ago: float, line: int, text: str, *, took: float | None = None, **more: Any) -> Call:
+    """Return a command; one that ended has taken some seconds."""
+    if took is not None:
+        more = {"ended_at": NOW - ago + took, "outcome": "ended"} | more
+    return Call(
+        **{"id": ident, "at": NOW - ago, "line": line, "kind": "command", "tool": "shell"} | more, text=text
+    )
+
+
+NOT_RESOLVED = "curl: (6) Could not resolve host: registry.example.com"
 CALLS = (
-    Call(
-        id="c9",
-        at=NOW - 9,
-        line=340,
-        kind="command",
-        tool="shell",
-        text="pytest -q tests/checkout",
-        cwd="/home/dev/shop",
-    ),
-    Call(
-        id="c8",
-        at=NOW - 26,
-        line=331,
-        kind="command",
-        tool="shell",
-        text="env | grep CODEX",
-        ended_at=NOW - 26,
-        outcome="ended",
+    ran("c9", 9, 340, "pytest -q tests/checkout", cwd="/home/dev/shop"),
+    ran(
+        *("c8", 26, 331, "env | grep CODEX"),
+        took=0,
         exit_code=0,
         tail="CODEX_SANDBOX=seatbelt\nCODEX_SANDBOX_NETWORK_DISABLED=1",
     ),
-    Call(
-        id="c7",
-        at=NOW - 44,
-        line=320,
-        kind="command",
-        tool="shell",
-        text="curl -m 3 https://registry.example.com/left-pad",
-        ended_at=NOW - 41,
-        outcome="ended",
+    ran(
+        *("c7", 44, 320, "curl -m 3 https://registry.example.com/left-pad"),
+        took=3,
         exit_code=6,
-        tail="curl: (6) Could not resolve host: registry.example.com",
+        tail=NOT_RESOLVED,
         escalation=Escalation("escalated", "the tests download a fixture"),
-        denials=(
-            Denial(
-                what="network",
-                operation="resolve",
-                certainty="likely",
-                quote="curl: (6) Could not resolve host: registry.example.com",
-            ),
-        ),
+        denials=(Denial(what="network", operation="resolve", certainty="likely", quote=NOT_RESOLVED),),
     ),
-    Call(
-        id="c6",
-        at=NOW - 58,
-        line=310,
+    ran(
+        *("c6", 58, 310, "src/checkout/total.py"),
         kind="patch",
         tool="apply_patch",
-        text="src/checkout/total.py",
         ended_at=NOW - 57.8,
         outcome="refused-by-user",
     ),
-    Call(
-        id="c5",
-        at=NOW - 70,
-        line=300,
-        kind="command",
-        tool="shell",
-        text="npm run dev",
-        ended_at=NOW - 69,
-        outcome="running",
-        session="3",
-    ),
+    ran("c5", 70, 300, "npm run dev", took=1, outcome="running", session="3"),
 )
 MOMENTS = (
     Moment(NOW - 90_000, "prompt", "Find out why the checkout tests fail, and mend it"),
@@ -294,8 +263,20 @@ MOMENTS = (
 HOSTILE = "[bold red]x[/] [/oops] $(reboot) `id` <script>&amp; \\e]2;gone\\a"
 
 
-def full_fleet() -> Snapshot:
-    """Return a fleet with every state, verdict and direction."""
+def got(
+    network_flag: str,
+    sandbox_flag: str | None,
+    seccomp: int | None,
+    namespace: str | None,
+    ago: float,
+    **more: Any,
+) -> Got:
+    source = more.pop("source", ENVIRONMENT)
+    return Got(network_flag, sandbox_flag, seccomp, namespace, NOW - ago, source, **more)
+
+
+def family() -> tuple[Worker, ...]:
+    """Return a thread with children and a grandchild."""
     main = worker(
         "main",
         State.RUNNING,
@@ -307,9 +288,7 @@ def full_fleet() -> Snapshot:
     main = replace(
         main,
         below=("waiting-approval Pasteur the Younger",),
-        sandbox=Sandbox(
-            "match", FULL, None, Got("unset", "unset", 0, "host", NOW - 30, EvidenceSource.ENVIRONMENT)
-        ),
+        sandbox=Sandbox("match", FULL, None, got("unset", "unset", 0, "host", 30)),
         tokens=Tokens(total=182_400, context=96_000, window=272_000),
         cwd="/home/dev/shop",
         model="gpt-5.3-codex",
@@ -321,32 +300,20 @@ def full_fleet() -> Snapshot:
         ),
         pane=pane(1, "codex\n\n> Find out why the checkout tests fail\n\n  Waiting for Lagrange and Pasteur"),
     )
+    commands = "9x: CODEX_SANDBOX_NETWORK_DISABLED=1; not sandboxed; the host's network"
     mismatched = Sandbox(
         "mismatch",
         FULL,
-        "asked to run outside of the sandbox: ended",
-        Got(
-            "1",
-            "seatbelt",
-            0,
-            "host",
-            NOW - 1,
-            EvidenceSource.ENVIRONMENT,
-            no_new_privs=False,
-            sandboxed=False,
-        ),
+        "asked to leave the sandbox (ended)",
+        got("1", "seatbelt", 0, "host", 1, no_new_privs=False, sandboxed=False),
         (stale_flag(9), FOREIGN),
         evidence=(
-            Evidence(
-                EvidenceSource.ENVIRONMENT,
-                NOW - 70,
-                "command-seen",
-                "9x: CODEX_SANDBOX_NETWORK_DISABLED=1; not sandboxed; the host's network",
-            ),
-            Evidence(EvidenceSource.OUTPUT, NOW - 71, "command-seen", "flag=; sandbox=", agrees=False),
+            seen(ENVIRONMENT, 70, "command-seen", commands),
+            seen(OUTPUT, 71, "command-seen", "flag=; sandbox=", agrees=False),
         ),
         unread=("the kernel's facts of some of its processes could not be read (macOS, or another user's)",),
     )
+    lock = "pid 4100 holds thread-writer-locks/019cd.lock"
     pasteur = worker(
         "Pasteur",
         State.RUNNING,
@@ -367,24 +334,10 @@ def full_fleet() -> Snapshot:
         links=(Link("pid 4242", "CODEX_THREAD_ID in its environment: pytest -q"),),
         file="/home/dev/.codex/sessions/2026/03/11/rollout-2026-03-11T20-12-55-019cd.jsonl",
         evidence=(
-            Evidence(
-                EvidenceSource.ROLLOUT,
-                NOW - 72,
-                "turn-open",
-                "task_started, line 213; no task_complete since",
-            ),
-            Evidence(
-                EvidenceSource.PROCESS,
-                NOW - 1,
-                "command-running",
-                "pid 4242 `pytest -q tests/checkout`, 1.2 s CPU",
-            ),
-            Evidence(
-                EvidenceSource.LOCK, NOW - 5, "owner-alive", "pid 4100 holds thread-writer-locks/019cd.lock"
-            ),
-            Evidence(
-                EvidenceSource.TITLE, NOW - 5, "title-idle", "the pane's title says ready", agrees=False
-            ),
+            seen(ROLLOUT, 72, "turn-open", "task_started, line 213; no task_complete since"),
+            seen(PROCESS, 1, "command-running", "pid 4242 `pytest -q tests/checkout`, 1.2 s CPU"),
+            seen(EvidenceSource.LOCK, 5, "owner-alive", lock),
+            seen(EvidenceSource.TITLE, 5, "title-idle", "the pane's title says ready", agrees=False),
         ),
         notes=("3 × unknown world_state2 skipped",),
     )
@@ -397,11 +350,7 @@ def full_fleet() -> Snapshot:
         parent=main.id,
         depth=1,
         sandbox=Sandbox(
-            "mismatch",
-            FULL,
-            None,
-            Got("1", None, None, None, NOW - 3, EvidenceSource.OUTPUT),
-            (stale_flag(9),),
+            "mismatch", FULL, None, got("1", None, None, None, 3, source=OUTPUT), (stale_flag(9),)
         ),
         line="Reading src/checkout/total.py",
         tokens=Tokens(total=22_000),
@@ -418,41 +367,32 @@ def full_fleet() -> Snapshot:
         sandbox=Sandbox("unverified", WORKSPACE),
         line="asks to run `git push`",
     )
-    main, pasteur = (
-        replace(main, children=(lagrange.id, pasteur.id)),
-        replace(pasteur, children=(younger.id,)),
-    )
-    rest = (
+    main = replace(main, children=(lagrange.id, pasteur.id))
+    return main, lagrange, replace(pasteur, children=(younger.id,)), younger
+
+
+def unlike_others() -> tuple[Worker, ...]:
+    """Return workers that wait, or have failed."""
+    asks = "asks to run `curl -m 3 http://example.com`: the network is off"
+    menu = "Would you like to run the following command?\n\n  $ curl -m 3 http://example.com\n\n"
+    answers = "> 1. Yes\n  2. No"
+    return (
         worker(
             "api-worker",
             State.WAITING_APPROVAL,
-            "asks to run `curl -m 3 http://example.com`: the network is off",
+            asks,
             ago=14,
             since=14,
-            pane=pane(
-                4,
-                "Would you like to run the following command?\n\n"
-                "  $ curl -m 3 http://example.com\n\n> 1. Yes\n  2. No",
-            ),
+            pane=pane(4, menu + answers),
             sandbox=Sandbox(
                 "match",
                 WORKSPACE,
-                "codex-linux-sandbox: files workspace, network off; "
-                "asked to run outside of the sandbox: open",
-                Got(
-                    "1",
-                    "unset",
-                    2,
-                    "own",
-                    NOW - 60,
-                    EvidenceSource.ENVIRONMENT,
-                    no_new_privs=True,
-                    sandboxed=True,
-                ),
+                "codex-linux-sandbox: files workspace, network off; asked to run outside the sandbox: open",
+                got("1", "unset", 2, "own", 60, no_new_privs=True, sandboxed=True),
                 applied_policy=WORKSPACE,
             ),
             tokens=Tokens(total=61_000, context=201_000, window=272_000),
-            line="asks to run `curl -m 3 http://example.com`: the network is off",
+            line=asks,
             calls=CALLS[2:3],
             moments=MOMENTS[:2],
         ),
@@ -466,34 +406,12 @@ def full_fleet() -> Snapshot:
             kind="pane",
             id="%7",
             pane=pane(7, OPENCODE_SCREEN, title="OC | fix tests"),
-            sandbox=Sandbox(
-                "match",
-                WORKSPACE,
-                None,
-                Got("1", "unset", 2, "own", NOW - 190, EvidenceSource.ENVIRONMENT),
-                (DENIED,),
-            ),
+            sandbox=Sandbox("match", WORKSPACE, None, got("1", "unset", 2, "own", 190), (DENIED,)),
             evidence=(
-                Evidence(
-                    EvidenceSource.SCREEN,
-                    NOW - 185,
-                    "opencode.denied",
-                    "EROFS: read-only file system, mkdir '/home/dev/.local/share/opencode'",
-                ),
-                Evidence(
-                    EvidenceSource.KERNEL,
-                    NOW - 185,
-                    "mount-table",
-                    "/ is read-only; /home/dev/shop is writable",
-                ),
-                Evidence(EvidenceSource.PROCESS, NOW - 2, "idle", "no child, 0.0 s CPU in 3m"),
-                Evidence(
-                    EvidenceSource.SCREEN,
-                    NOW - 2,
-                    "redrawn",
-                    "the spinner moves: does not count as work",
-                    agrees=False,
-                ),
+                seen(SCREEN, 185, "opencode.denied", DENIED.got),
+                seen(EvidenceSource.KERNEL, 185, "mount-table", "/ is read-only; /home/dev/shop is writable"),
+                seen(PROCESS, 2, "idle", "no child, 0.0 s CPU in 3m"),
+                seen(SCREEN, 2, "redrawn", "the spinner moves: does not count as work", agrees=False),
             ),
             line="Error: could not open the session database",
         ),
@@ -503,13 +421,7 @@ def full_fleet() -> Snapshot:
             "the user refused `kubectl apply`",
             ago=640,
             since=640,
-            sandbox=Sandbox(
-                "mismatch",
-                WORKSPACE,
-                None,
-                Got("unset", "unset", 0, "host", NOW - 200, EvidenceSource.ENVIRONMENT),
-                (LOOSER,),
-            ),
+            sandbox=Sandbox("mismatch", WORKSPACE, None, got("unset", "unset", 0, "host", 200), (LOOSER,)),
             line="refused",
         ),
         worker(
@@ -536,23 +448,28 @@ def full_fleet() -> Snapshot:
             pane=pane(5, "╭───╮\n│ > │\n╰───╯"),
             line="? for shortcuts",
         ),
+    )
+
+
+def ended() -> tuple[Worker, ...]:
+    """Return workers that have ended, and odd ones."""
+    complete = "its last turn is complete"
+    return (
         worker(
             "docs",
             State.COMPLETED,
-            "its last turn is complete",
+            complete,
             ago=720,
             since=720,
             pane=pane(2),
-            sandbox=Sandbox(
-                "match", READ, None, Got("1", "unset", 2, "own", NOW - 800, EvidenceSource.OUTPUT)
-            ),
+            sandbox=Sandbox("match", READ, None, got("1", "unset", 2, "own", 800, source=OUTPUT)),
             line="The README now says how to install it.",
             tokens=Tokens(total=9_300),
         ),
         worker(
             "データベース移行の調査",
             State.COMPLETED,
-            "its last turn is complete",
+            complete,
             ago=3_000,
             since=3_000,
             sandbox=Sandbox("unverified", MEDIATED),
@@ -597,7 +514,11 @@ def full_fleet() -> Snapshot:
             sandbox=Sandbox("unverified", WORKSPACE),
         ),
     )
-    return Snapshot(NOW, (main, lagrange, pasteur, younger, *rest), sources())
+
+
+def full_fleet() -> Snapshot:
+    """Return a fleet with every state, verdict and direction."""
+    return Snapshot(NOW, (*family(), *unlike_others(), *ended()), sources())
 
 
 def sources(**detail: str) -> tuple[SourceSeen, ...]:

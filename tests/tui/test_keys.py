@@ -25,7 +25,7 @@ from . import sample_fleet
 from .rendering import screen_text
 
 SIZE = (120, 36)
-ALL = ("lines", "app", "fleet", "sandboxes", "player", "library", "textual")
+ALL = ("lines", "app", "fleet", "player", "library", "textual")
 
 
 class Stage:
@@ -272,7 +272,7 @@ async def test_sort_fold_and_past(stage):
     await stage.press("j", "z")
     assert (stage.name, len(stage.shown)) == ("main", before - 3)
     await stage.press("z", "x")
-    assert stage.app.root.arrangement.shows_past
+    assert "no past workers" in stage.message
 
 
 async def test_without_workers_keys_of_one_say_that_none_is_selected():
@@ -355,3 +355,20 @@ async def test_remapped_keys():
         await stage.press("escape", "?")
         entries = key_sections(HINTS, ALL, 200, app.keys)
         assert any(plain(line).split()[:2] == ["k", "Next"] for line in matching(entries, "next row"))
+
+
+async def test_a_key_with_nothing_to_do_says_so(stage):
+    for key, words in (
+        ("escape", "No filter to clear"),
+        ("x", "no past workers"),
+        ("n", "No filter to repeat"),
+        ("Y", "no finding with a remedy"),
+        ("K", "Nothing can be marked as known"),
+        ("d", "nothing to dismiss in a replay"),
+    ):
+        stage.app.select_worker(next(w.id for w in stage.app.snapshot.workers if not w.sandbox.findings))
+        await stage.press(key)
+        assert words in stage.message, key
+    await stage.pilot.resize_terminal(80, 20)
+    await stage.press("l")
+    assert "no tabs here" in stage.message

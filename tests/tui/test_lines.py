@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import ClassVar, get_args
 
 import pytest
+from rich.console import Console
+from rich.segment import Segment
 from rich.style import Style
+from textual._compositor import ChopsUpdate
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from agentdash.tui.base_app import BaseApp
 from agentdash.tui.options import Options
 from agentdash.tui.primitives.lines import Lines
 from agentdash.tui.primitives.spans import Line, Span, Tone, plain
+from agentdash.tui.textual_internals import write_changed_cells_only
 from agentdash.tui.theme import THEMES
 
 from .rendering import rendered_strips
@@ -127,3 +132,11 @@ async def test_parts_are_painted_again_when_their_style_changes() -> None:
         app.theme = THEMES[1].name
         await pilot.pause()
         assert first_style(app) not in (before, None)
+
+
+def test_only_changed_cells_are_written():
+    """Of the first widget of a row nothing, of the second and third what lies in the span."""
+    write_changed_cells_only()
+    strips = {at: Strip([Segment(text)]) for at, text in ((0, "aaaa"), (4, "bbäb"), (8, "cccc"))}
+    update = ChopsUpdate([{}, strips], [(1, 6, 10)], [[], [4, 8, 12]])
+    assert update.render_segments(Console()) == "\x1b[2;7Häb\x1b[2;9Hcc"

@@ -94,7 +94,7 @@ def test_commands_newest_first_with_outcome_and_denial():
     assert "$ sleep 60" in lines[0]
     assert lines[1].endswith("exit 2 2.0s")
     assert [line.strip() for line in lines[2:]] == [
-        "asked to run outside the sandbox: to install",
+        "asked to leave the sandbox: to install",
         "denied: Read-only file system",
     ]
 
@@ -144,7 +144,7 @@ def test_commands_of_a_worker_without_a_session_file_are_those_of_the_snapshot()
     worker = replace(BY_NAME["api-worker"], file=None)
     shown = text(absent_lines("Commands", worker, 90, LOOK))
     assert "$ curl -m 3 https://registry.example.com/left-pad" in shown
-    assert "asked to run outside the sandbox: the tests download a fixture" in shown
+    assert "asked to leave the sandbox: the tests download a fixture" in shown
     assert "denied: curl: (6) Could not resolve host" in shown
 
 

@@ -24,6 +24,13 @@ aws secretsmanager create-secret --name x --secret-string {S}
 aws ssm put-parameter --name x --type SecureString --value {S}
 http -a bob:{S} example.org
 das Passwort ist {S}
+os.environ[API_KEY] = {S}
+import os; os.environ[DB_PASSWORD]={S}; main()
+process.env[API_KEY] = {S}
+$_ENV[API_KEY]={S}
+$ENV{API_KEY} = "{S}";
+os.putenv(API_KEY, {S}); os.environ.setdefault(API_KEY, {S})
+headers["Authorization"] = "{S}"; env["OPENAI_KEY"] = "{S}"
 ENV API_TOKEN {S}
 echo {S} | sudo -S ls
 printf '%s\n' {S} | sudo -S ls

@@ -45,7 +45,8 @@ class Replayed:
             match change:
                 case FileGrown():
                     self._grown(change)
-                case FileMoved(old=old, new=new):
+                case FileMoved(path=new):
+                    old = next(path for path in self.files if log_name(path) == log_name(new))
                     self.files[new] = self.files.pop(old)
                     self.skipped[new] = self.skipped.pop(old)
                     self.gaps = {new if path == old else path for path in self.gaps}

@@ -70,7 +70,7 @@ def called(
     kind: e.CallKind = "command",
     ask: bool = False,
 ) -> e.Event:
-    """A call, perhaps with the wish to run outside of the sandbox."""
+    """A call, perhaps with the wish to run outside the sandbox."""
     wish = e.Escalation("escalated", "May I?") if ask else None
     return e.CallStarted(
         thread=T,

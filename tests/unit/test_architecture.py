@@ -148,7 +148,7 @@ def violations(path: Path, name: str) -> Iterator[str]:
     if name.startswith(MAY_NOT_IMPORT.get(here, ())):
         yield f"{here} imports {name}"
     if top in ONLY_IN and here != ONLY_IN[top]:
-        yield f"{top} is used outside of {ONLY_IN[top]}"
+        yield f"{top} is used outside {ONLY_IN[top]}"
     if is_pure(path) and top in IMPURE:
         yield f"{path} is pure and imports {name}"
 

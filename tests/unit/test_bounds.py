@@ -183,18 +183,6 @@ def test_all_events_of_threads_are_counted() -> None:
     assert made | UNBOUNDED.keys() >= set(e.ThreadEvent.__subclasses__())
 
 
-def test_changes_between_two_policies_keep_two_policies() -> None:
-    fleet = reduce(Fleet(), started())
-    for number in range(100):
-        event = e.PolicySet(
-            at=number, thread=THREAD, line=number, policy=policy(number), origin="turn_context"
-        )
-        fleet = reduce(fleet, [event])
-    periods = fleet.threads[THREAD].policies
-    assert len(periods) > 100
-    assert len({id(period.policy) for period in periods}) == 2
-
-
 def test_a_reader_keeps_no_more_of_many_turns_than_of_few() -> None:
     (recorded,) = (RECORDINGS / "0.169.0/workspace-write").glob("*.jsonl")
     lines = recorded.read_text().splitlines()

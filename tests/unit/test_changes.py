@@ -161,13 +161,6 @@ def test_long_diffs_are_cut_and_counted_whole() -> None:
     assert all(change.added == 1 and (change.diff or change.is_cut) for change in many)
 
 
-def test_control_characters_are_removed() -> None:
-    (change,) = patch_changes(
-        "*** Begin Patch\n*** Add File: a\x1b[31m.py\n+\x1b]0;title\x07x\n*** End Patch"
-    )
-    assert (change.path, change.diff) == ("a.py", "+x")
-
-
 def test_outcome_words() -> None:
     call = CallRecord(id="c", at=1.0, kind="command", tool="exec_command", text="x")
     assert [

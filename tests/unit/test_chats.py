@@ -132,78 +132,29 @@ COMMAND = "touch shell-ran.txt; sleep 12; echo shell-finished"
 
 
 @pytest.mark.parametrize(
-    ("agent", "expected"),
+    ("agent", "name", "model", "tool", "turn", "error"),
     [
         (
-            "gemini",
-            {
-                "name": "[[hello]] go hello",
-                "model": "gemini-2.5-flash",
-                "total": 3720,
-                "context": 1200,
-                "tool": f"run_shell_command: {COMMAND}",
-                "turn": "failed",
-                "why": "Model stream ended without a finish reason.",
-                "trouble": None,
-            },
+            *("gemini", "[[hello]] go hello", "gemini-2.5-flash", f"run_shell_command: {COMMAND}"),
+            *("failed", "Model stream ended without a finish reason."),
         ),
         (
-            "qwen",
-            {
-                "name": "[[hello]] go hello",
-                "model": "fake-model",
-                "total": 3720,
-                "context": 1200,
-                "tool": f"run_shell_command: {COMMAND}",
-                "turn": "open",
-                "why": "",
-                "trouble": "429 Rate limit reached for requests. (scripted 429)",
-            },
+            *("qwen", "[[hello]] go hello", "fake-model", f"run_shell_command: {COMMAND}"),
+            *("open", "429 Rate limit reached for requests. (scripted 429)"),
         ),
-        (
-            "copilot",
-            {
-                "name": "[[think]] think",
-                "model": "gpt-4.1",
-                "total": 3720,
-                "context": 1200,
-                "tool": "bash: touch x",
-                "turn": "failed",
-                "trouble": None,
-            },
-        ),
-        (
-            "kilo",
-            {
-                "name": "A title",
-                "model": "mock",
-                "total": 3720,
-                "context": 1200,
-                "tool": "bash: touch x",
-                "turn": "ended",
-                "why": "",
-                "trouble": None,
-            },
-        ),
-        (
-            "opencode",
-            {
-                "name": "Fake title",
-                "model": "fake-model",
-                "total": 3720,
-                "context": 1200,
-                "tool": f"bash: {COMMAND}",
-                "turn": "interrupted",
-                "why": "",
-                "trouble": None,
-            },
-        ),
+        ("copilot", "[[think]] think", "gpt-4.1", "bash: touch x", "failed", "Authentication failed"),
+        ("kilo", "A title", "mock", "bash: touch x", "ended", ""),
+        ("opencode", "Fake title", "fake-model", f"bash: {COMMAND}", "interrupted", ""),
     ],
 )
-def test_recorded_sessions(tmp_path: Path, agent: str, expected: dict[str, object]) -> None:
+def test_recorded_sessions(
+    tmp_path: Path, agent: str, name: str, model: str, tool: str, turn: str, error: str
+) -> None:
     prepare(agent, tmp_path)
     found = chat_of(agent, tmp_path)
-    assert {name: getattr(found, name) for name in expected} == expected
+    assert (found.name, found.model, found.tool, found.turn) == (name, model, tool, turn)
+    assert (found.total, found.context) == (3720, 1200)
+    assert (found.trouble or found.why).startswith(error)
 
 
 @pytest.mark.parametrize("agent", ["gemini", "qwen", "copilot"])
@@ -423,27 +374,6 @@ def changed(path: Path, script: str) -> None:
     database.close()
 
 
-async def test_locked_database_is_stated_and_its_session_kept(tmp_path: Path) -> None:
-    path = prepare("opencode", tmp_path)
-    one = running("opencode", tmp_path)
-    source = SessionFileSource(Stopped(), {"opencode": OpencodeSessions()})
-    fleet = Fleet(processes={one.key: one})
-    assert [type(event) for event in await source.poll(fleet)] == [e.SessionSeen]
-    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
-        writer.execute("UPDATE session SET title = 'locked'")
-        writer.execute("BEGIN EXCLUSIVE")
-        writer.execute("UPDATE session SET title = 'free'")
-        (health,) = await source.poll(fleet)
-        assert isinstance(health, e.SourceSeen)
-        assert (health.ok, "locked" in health.detail) == (False, True)
-        writer.execute("COMMIT")
-    writer.close()
-    session, health = await source.poll(fleet)
-    assert isinstance(session, e.SessionSeen)
-    assert session.chat is not None
-    assert (session.chat.name, isinstance(health, e.SourceSeen) and health.ok) == ("free", True)
-
-
 @pytest.mark.parametrize(
     "message",
     ['{"role":"assistant","tokens":{"input":5,"cache":[1]}}', '{"role":["x"],"time":[],"error":[]}', "[]"],
@@ -545,15 +475,6 @@ def test_session_of_qwen_is_that_of_the_process_which_its_file_names(tmp_path: P
     assert session_by_qwen(numbered) == (first.stem, f"{first.stem}.runtime.json has its pid")
 
 
-def test_session_of_qwen_after_clear_is_the_new_one(tmp_path: Path) -> None:
-    old = prepare("qwen", tmp_path)
-    new = old.with_name("new.jsonl")
-    name_process(new, 10)
-    assert session_by_qwen(running("qwen", tmp_path)) is None
-    new.write_bytes(old.read_bytes())
-    assert session_by_qwen(running("qwen", tmp_path)) == ("new", "new.runtime.json has its pid")
-
-
 @pytest.mark.parametrize("status", ['{"pid": 99}', "[]", '{"pid": "x"}', "{"])
 def test_session_of_qwen_whose_file_names_no_process_is_the_only_one(tmp_path: Path, status: str) -> None:
     """Of one that has ended (`qwen --continue -p` goes on with its chat), or malformed."""
@@ -565,17 +486,6 @@ def test_session_of_qwen_whose_file_names_no_process_is_the_only_one(tmp_path: P
     by = f"{path.name}, the only chat of its directory that was written since it began"
     assert session_by_qwen(running("qwen", tmp_path)) == (path.stem, by)
     assert session_by_qwen(running("qwen", tmp_path), is_alone=False) is None
-
-
-def test_session_of_qwen_in_a_directory_that_a_variable_names(tmp_path: Path) -> None:
-    path = prepare("qwen", tmp_path)
-    moved = tmp_path / "moved"
-    (tmp_path / ".qwen").rename(moved)
-    one = running("qwen", tmp_path)
-    assert session_by_qwen(one) is None
-    found = session_by_qwen(replace(one, env={"HOME": str(tmp_path), "QWEN_RUNTIME_DIR": str(moved)}))
-    assert found is not None
-    assert found[0] == path.stem
 
 
 # ---------------------------------------------------------------- what it is for

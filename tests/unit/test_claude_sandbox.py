@@ -21,6 +21,7 @@ from agentdash.agents.claude.settings import (
 )
 from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.launchers import read_launcher
+from agentdash.collect.processes.env_filter import filter_environment
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.snapshot import build_snapshot
 from agentdash.model import events as e
@@ -320,3 +321,27 @@ def test_set_up_of_the_sandbox_is_no_command(argv: list[str]) -> None:
 )
 def test_commands_are_no_launchers(argv: list[str]) -> None:
     assert read_launcher(argv[0] if argv else "x", argv) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "settings", "filesystem", "words"),
+    [
+        ("1", {"enabled": False}, Filesystem.UNKNOWN, 'over "sandbox": {"enabled": false}'),
+        ("true", {}, Filesystem.UNKNOWN, "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB puts commands into a sandbox"),
+        ("1", {"enabled": True}, Filesystem.WORKSPACE, '"sandbox": {"enabled": true}'),
+        ("0", {"enabled": False}, Filesystem.UNRESTRICTED, '"sandbox": {"enabled": false}'),
+    ],
+)
+def test_variable_that_turns_the_sandbox_on_is_named(
+    tmp_path: Path, value: str, settings: dict[str, bool], filesystem: Filesystem, words: str
+) -> None:
+    write(tmp_path / ".claude/settings.json", {"sandbox": settings})
+    variables = {"HOME": str(tmp_path), "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": value}
+    env = filter_environment(variables.items())
+    process = Process(ProcessKey(5, NOW), 1, "claude", ("claude",), env=env, cwd=str(tmp_path))
+    found = ClaudeRequests().read(process, None, Path("/"), NOW)
+    assert found is not None
+    assert found.policy.filesystem is filesystem
+    origin = found.origin(RequestField.FILESYSTEM)
+    assert origin is not None
+    assert origin.text.endswith(words)

@@ -84,12 +84,13 @@ def test_other_status_leaves_the_session_known(home: Path, status: str | None, k
     assert (seen.status, seen.session) == (known, "4b0a2719-9f09-4aac-a1b4-90b74a4217b0")
 
 
-def test_without_a_time_of_its_status_the_file_has_one(home: Path) -> None:
-    """2.1.120 is `busy` as long as a command runs in the background, and its turn may be over."""
-    write(home, statusUpdatedAt=None, updatedAt=1795207888000)
+@pytest.mark.parametrize(("written", "since"), [(None, 1795207888.0), (1e18, 5.0), (1e300, 5.0), (-1.0, 5.0)])
+def test_time_of_the_status(home: Path, written: float | None, since: float) -> None:
+    """Without one the file has one (2.1.120); an impossible one is that of the reading."""
+    write(home, statusUpdatedAt=written, updatedAt=1795207888000)
     seen = read(home)
     assert seen is not None
-    assert seen.since == 1795207888.0
+    assert seen.since == since
 
 
 def test_start_time_is_compared_without_proc(home: Path) -> None:
@@ -98,15 +99,21 @@ def test_start_time_is_compared_without_proc(home: Path) -> None:
     assert read(home, proc="missing", started=1795207999.0) is None
 
 
-def test_missing_and_torn_files(home: Path) -> None:
-    assert read(home) is None
-    (home / ".claude" / "sessions" / f"{PID}.json").write_text('{"pid": 15')
+@pytest.mark.parametrize("content", [None, b'{"pid": 15', b'{"waitingFor": "\xe9"}', b"[" * 30_000, b"\xff"])
+def test_missing_and_malformed_files_are_none(home: Path, content: bytes | None) -> None:
+    if content is not None:
+        (home / ".claude" / "sessions" / f"{PID}.json").write_bytes(content)
     assert read(home) is None
 
 
-def test_fifo_does_not_block(home: Path) -> None:
-    os.mkfifo(home / ".claude" / "sessions" / f"{PID}.json")
+def test_what_is_no_file_of_its_size_is_stated(home: Path) -> None:
+    place = home / ".claude" / "sessions" / f"{PID}.json"
+    os.mkfifo(place)
     with pytest.raises(UnreadableSessionError, match="not a regular file"):
+        read(home)
+    place.unlink()
+    place.write_bytes(b" " * 70_000)
+    with pytest.raises(UnreadableSessionError, match=f"{PID}.json: larger than"):
         read(home)
 
 
@@ -150,23 +157,3 @@ def test_session_ends_with_its_process() -> None:
     key = ProcessKey(11, 85.0)
     busy = e.SessionSeen(at=112, key=key, agent="claude", status="busy", since=111.0)
     assert worker(story, busy, e.ProcessGone(at=120, key=key), polled(121)).state is State.EXITED
-
-
-@pytest.mark.parametrize("content", [b'{"waitingFor": "\xe9"}', b"[" * 30_000, b"\xff"])
-def test_malformed_file_is_ignored(home: Path, content: bytes) -> None:
-    (home / ".claude" / "sessions" / f"{PID}.json").write_bytes(content)
-    assert read(home) is None
-
-
-def test_file_that_is_too_large_is_stated(home: Path) -> None:
-    (home / ".claude" / "sessions" / f"{PID}.json").write_bytes(b" " * 70_000)
-    with pytest.raises(UnreadableSessionError, match=f"{PID}.json: larger than"):
-        read(home)
-
-
-@pytest.mark.parametrize("written", [1e18, 1e300, -1.0])
-def test_impossible_time_is_that_of_the_reading(home: Path, written: float) -> None:
-    write(home, statusUpdatedAt=written)
-    seen = read(home)
-    assert seen is not None
-    assert seen.since == 5.0

@@ -111,7 +111,7 @@ def test_older_versions_state_no_sandbox(version: str) -> None:
     assert [call.sandboxed for call in session.calls] == [None]
     assert session.policy is not None
     assert (session.policy.filesystem, session.policy.network) == (Filesystem.UNKNOWN, Network.UNKNOWN)
-    assert session.policy.approval == "default"
+    assert (session.policy.approval, session.policy.brief()) == ("default", "not recorded")
 
 
 def test_sandbox_that_the_model_is_told_of() -> None:

@@ -86,6 +86,7 @@ def test_status_document(home: Path) -> None:
         "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
         "kind": "codex-thread",
         "name": "[[board]] run the recorded scenario",
+        "known": [],
         "agent": {"name": "codex", "version": "0.169.0"},
         "parent": None,
         "children": [],
@@ -94,11 +95,11 @@ def test_status_document(home: Path) -> None:
         "why": f"its last command was denied {channel}: {quote}",
         "fact": {
             "kind": "denied",
-            "what": "SQLite write denied",
+            "what": "may not write",
             "object": channel,
             "form": "path",
             "why": "unable to open database file",
-            "text": f"SQLite write denied {channel} (unable to open database file)",
+            "text": f"may not write {channel} (unable to open database file)",
         },
         "evidence": [denied],
         "sandbox": {
@@ -264,7 +265,7 @@ def test_missing_codex_home_is_reported(json_flag: list[str]) -> None:
         (["sessions", "--limit", "x"], "'x' is not a valid integer range (see agentdash sessions --help)"),
         (["check", "nothing-like-it"], "is not a rollout, a directory with rollouts, or a thread in"),
         (["check"], "/nonexistent does not exist"),
-        (["split"], "not inside of tmux"),
+        (["split"], "not inside tmux"),
         (["demo", "--theme", "nosuch"], "'nosuch' is unknown: choose from dark, light"),
     ],
 )

@@ -245,7 +245,7 @@ def test_it_is_unverified_with_the_place_of_the_rule(tmp_path: Path) -> None:
     place = f"{tmp_path}/rules/default.rules:2"
     assert (found.verdict, found.findings) == ("unverified", ())
     assert f"what the sandbox holds, by commands that {place} may have let out of it" in found.unread
-    assert any(f"{place} may let it run outside of the sandbox" in each.text for each in found.evidence)
+    assert any(f"{place} may let it run outside the sandbox" in each.text for each in found.evidence)
     assert read(tmp_path / "other", "", lines("printenv", flag, 0)).sandbox.verdict == "match"
 
 

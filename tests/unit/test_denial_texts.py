@@ -73,7 +73,7 @@ POLICIES = {
 TEXTS = [json.loads(line) for line in (DATA / "denials_texts.jsonl").read_text("utf-8").splitlines()]
 """What programs print, by groups: `refused-write`, `likely-write`, `refused-read`, `quoted`, `ordinary`,
 `network`, `refused-socket`, `proxy`, `explained` (failures with another cause), `not-started` (the sandbox),
-`nested` (agents inside of the sandbox), `shown-error` (programs that print an error as data, or may),
+`nested` (agents inside the sandbox), `shown-error` (programs that print an error as data, or may),
 `macos` (a home in /Users, and more tools)."""
 
 
@@ -119,7 +119,7 @@ def test_a_write_of_any_program_below_the_home_directory_is_likely() -> None:
 )
 def test_file_modes_are_no_denial_where_the_sandbox_has_other_errors(script: str, output: str) -> None:
     """Recorded in Codex 0.169's sandbox with files of mode 444 and of another user: the same is printed
-    outside of it."""
+    outside it."""
     assert len(find(script, output)) == 1
     assert find(script, output, landlock=False) == ()
     assert find(script, output, HIDING, landlock=False) == ()
@@ -409,7 +409,7 @@ def test_a_sandbox_that_did_start(script: str, exit_code: int) -> None:
     assert find(script, "first\nbwrap: setting up uid map: Permission denied\n", exit_code=exit_code) == ()
 
 
-# ---------------------------------------------------------------- agents inside of the sandbox
+# ---------------------------------------------------------------- agents inside the sandbox
 
 
 def test_what_a_nested_agent_says_is_text() -> None:

@@ -82,7 +82,7 @@ def call(text: str, **more: str) -> Call:
                 quote="touch: cannot touch '/etc/x': Read-only file system",
                 target="/etc/x",
             ),
-            "write denied /etc/x (read-only file system)",
+            "may not write /etc/x (read-only file system)",
         ),
         (
             Denial(
@@ -92,13 +92,13 @@ def call(text: str, **more: str) -> Call:
                 quote="curl: (6) Could not resolve host: index.example.org",
                 target="index.example.org",
             ),
-            "name lookup likely denied index.example.org (could not resolve host)",
+            "probably may not look up index.example.org (could not resolve host)",
         ),
         (
             Denial(
                 what="filesystem", operation="create", certainty="certain", quote="Operation not permitted"
             ),
-            "create denied in make all (operation not permitted)",
+            "denied: make all (operation not permitted)",
         ),
     ],
 )

@@ -404,7 +404,7 @@ PROTECTED = (*WORKSPACE.rules, PolicyRule(f"{CWD}/.git", "read"))
     [
         (FULL, "from workspace, no network to full access"),
         (replace(WORKSPACE, approval="never"), "(approval: on-request to never)"),
-        (replace(WORKSPACE, rules=PROTECTED), "(paths protected inside of the writable ones)"),
+        (replace(WORKSPACE, rules=PROTECTED), "(paths protected inside the writable ones)"),
         (replace(WORKSPACE, approval=None), None),
         (Policy(), None),
         (replace(WORKSPACE, network=Network.UNKNOWN), None),

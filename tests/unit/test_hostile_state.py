@@ -1,5 +1,5 @@
 """The state directory, when something that is watched may write there: links, pipes, foreign databases,
-forged texts. Nothing outside of it is changed or removed, nothing hangs, and no text is shown as it is."""
+forged texts. Nothing outside it is changed or removed, nothing hangs, and no text is shown as it is."""
 
 from __future__ import annotations
 

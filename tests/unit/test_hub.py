@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -104,9 +103,9 @@ async def test_hub_and_services_start_after_what_they_wait_for() -> None:
         await served.wait()
 
 
-async def test_a_screen_and_its_reading_are_in_one_snapshot(tmp_path: Path) -> None:
+async def test_a_screen_and_its_reading_are_in_one_snapshot() -> None:
     clock, source = SystemClock(), QueueSource()
-    hub = Hub([source, ScreenReadingSource(clock, tmp_path)], clock)
+    hub = Hub([source, ScreenReadingSource(clock)], clock)
     async with running(hub), asyncio.timeout(PATIENCE_S):
         opencode = process(11, 10, started=85.0, agent="opencode")
         drawn = e.PaneDrawn(at=100.0, key=PANE, screen=IDLE)

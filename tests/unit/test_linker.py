@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agentdash.engine.link.linker import link_fleet, session_line
+from agentdash.engine.link.candidates import printed_id
+from agentdash.engine.link.linker import SESSION_LINE, link_fleet
 from agentdash.engine.link.process_tree import home_directory
 from agentdash.model import events as e
 from agentdash.model.events import FileSeen
@@ -184,7 +185,7 @@ def test_pane_of_a_thread_is_no_row_of_its_own() -> None:
     assert any("pane %4" in link.to for link in found.links)
 
 
-# ---------------------------------------------------------------- tmux servers inside of sandboxes
+# ---------------------------------------------------------------- tmux servers inside sandboxes
 
 
 def sandboxed(*ns_pids: int) -> Kernel:
@@ -294,7 +295,7 @@ def test_pane_of_a_finished_exec_is_no_other_worker() -> None:
 def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
     printed = [f"session id: {T}", "--------", "user", "session ids are listed in the docs"]
     rows = [line[at : at + width].rstrip() for line in printed for at in range(0, len(line), width)]
-    assert session_line(tuple(rows)) == T
+    assert printed_id(tuple(rows), SESSION_LINE) == T
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_the_line_of_a_session_in_a_narrow_pane(width: int) -> None:
     ],
 )
 def test_what_is_no_line_of_a_session(rows: list[str]) -> None:
-    assert session_line(tuple(rows)) is None
+    assert printed_id(tuple(rows), SESSION_LINE) is None
 
 
 # ---------------------------------------------------------------- the home directory of a thread

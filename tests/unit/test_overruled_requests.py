@@ -206,7 +206,7 @@ def test_remedy_where_an_administrator_decides(tmp_path: Path) -> None:
     request = asked(OVERRULED["-s"], tmp_path)
     texts = [remedy.text for remedy in remedies(told(READ_ONLY), request)]
     assert texts[0] == (
-        "approve that command, or run it yourself outside of the sandbox: /etc/codex/requirements.toml:1: "
+        "approve that command, or run it yourself outside the sandbox: /etc/codex/requirements.toml:1: "
         'allowed_sandbox_modes = ["read-only"] decides, whatever is asked for'
     )
     helped = asked(Case("-s read-only", READ_ONLY, "", requirements=NOT_FULL), tmp_path)

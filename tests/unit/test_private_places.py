@@ -255,7 +255,7 @@ def test_git_directory_of_a_linked_worktree() -> None:
     (entry,) = found.sandbox.denials
     assert entry.remedy is not None
     assert entry.remedy.text == (
-        "approve that command, or run it yourself outside of the sandbox: Codex keeps the git directory of a"
+        "approve that command, or run it yourself outside the sandbox: Codex keeps the git directory of a"
         " linked worktree read-only"
     )
 

@@ -189,4 +189,4 @@ def test_inside_of_a_sandbox_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(fleet_access, "read_fleet", lambda *_: FleetView(Snapshot(NOW), via))
     done = CliRunner().invoke(reach_command, [])
     assert done.exit_code == 2
-    assert "inside of a sandbox" in done.output
+    assert "inside a sandbox" in done.output

@@ -95,7 +95,7 @@ def test_prompt_of_claude(texts: tuple[str, ...], name: str | None) -> None:
 
 def test_chats_have_the_same_names() -> None:
     facts = GeminiFacts()
-    facts.add({"type": "user", "content": _INPUT.format("add a page")})
+    facts.add({"type": "user", "content": f"{_OPENED}\n{_INPUT.format('add a page')}"})
     assert facts.chat("").name == "add a page"
 
 

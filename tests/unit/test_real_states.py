@@ -12,8 +12,10 @@ from agentdash.agents.claude.transcript.reader import TranscriptReader
 from agentdash.agents.codex.rollout.calls import mcp_call
 from agentdash.agents.codex.rollout.records import McpCall
 from agentdash.model import events as e
+from agentdash.model.process import ProcessKey
 from agentdash.model.states import State
 from tests.unit.story import (
+    PANE,
     T,
     asked,
     begun,
@@ -121,6 +123,122 @@ def test_input_that_has_ended() -> None:
     """It has a session then."""
     events = [*begun(source="exec"), process(60, agent="codex", once=True, rollouts=("/r",)), held(110, 60)]
     assert [w.state for w in snapshot_after(*events).workers] == [State.RUNNING]
+
+
+# ---------------------------------------------------------------- questions in the last message
+
+OWNER = process(50, agent="codex")
+EXEC_RUNS = process(50, agent="codex", once=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "question"),
+    [
+        ("Fixed.\n\nShall I *commit* it?", "Shall I *commit* it?"),
+        ("Which branch: **main or dev?**\n", "Which branch: **main or dev?**"),
+        ("どちらにしますか？", "どちらにしますか？"),
+        ('It says "ready (or not?)"', 'It says "ready (or not?)"'),
+        ("Is it done? Yes, it is.", None),
+        ("```\nselect ?\n```", None),
+        ("Tell me which one.", None),
+    ],
+)
+def test_last_message_that_asks(message: str, question: str | None) -> None:
+    found = worker(OWNER, begun(), done(message), held(110))
+    assert found.state is (State.WAITING_INPUT if question else State.COMPLETED)
+    unmarked = e.MessageLogged(thread=T, at=105, line=8, role="agent", text=message)
+    assert worker(OWNER, old(), unmarked, held(110)).state is found.state
+    if question:
+        assert found.assessment.fact is not None
+        assert (found.assessment.fact.what, found.assessment.fact.object) == ("asks", question)
+        assert found.assessment.evidence[0].rule == "asks-in-text"
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        [EXEC_RUNS, *begun(), done("Go on?"), *held(110)],
+        [OWNER, *begun(source="exec"), done("Go on?"), *held(110)],
+        [OWNER, *begun(source="subagent", parent="other"), done("Go on?"), *held(110)],
+        [*begun(), done("Go on?"), *polled(110)],
+    ],
+    ids=["codex exec", "exec by its record", "sub-agent", "left"],
+)
+def test_questions_that_nobody_can_answer(story: Story) -> None:
+    found = worker(*story)
+    assert found.state is State.COMPLETED
+    assert found.assessment.why.endswith("it ended with a question: Go on?")
+
+
+def test_what_outranks_a_question_in_the_text() -> None:
+    refused = [OWNER, *begun(), *tried("c1", USER), done("May I?")]
+    assert worker(*refused, held(110)).state is State.WAITING_INPUT
+    output = "touch: cannot touch '/home/dev/x': Read-only file system"
+    denied = [called(text="touch /home/dev/x"), ended(output=output, exit_code=1), done("May I?")]
+    assert worker(OWNER, begun(), *denied, held(110)).state is State.BLOCKED_SANDBOX
+    again = e.TurnStarted(thread=T, at=109, line=20, turn="turn-2")
+    assert worker(*refused, again, held(110)).state is State.RUNNING
+
+
+# ---------------------------------------------------------------- sub-agents of Claude Code
+
+KIDS = ("agent-a", "agent-b")
+
+
+def session(*commands: str) -> Story:
+    """A session of Claude Code in a pane, whose sub-agents have these calls open."""
+    story: Story = [
+        e.ThreadStarted(thread=T, at=100, line=1, agent="claude"),
+        e.TurnStarted(thread=T, at=100, line=2),
+        done("They work.", at=101),
+        pane(),
+        process(10, started=80.0),
+        process(11, 10, started=85.0, agent="claude"),
+    ]
+    for kid, command in zip(KIDS, commands, strict=True):
+        story += [
+            e.ChildSpawned(thread=T, at=101, line=3, child=kid),
+            e.ThreadStarted(thread=kid, at=101, line=1, agent="claude", parent=T),
+            e.TurnStarted(thread=kid, at=101, line=2),
+            replace(called(text=command, at=102), thread=kid),
+        ]
+    return story
+
+
+def of_session(status: str) -> e.Event:
+    key = ProcessKey(11, 85.0)
+    return e.SessionSeen(at=103, key=key, agent="claude", status=status, since=103, session=T)
+
+
+def dialog(quoted: str) -> e.Event:
+    rule = "claude.approval-command"
+    asks = e.ScreenRead(at=104, key=PANE, agent="claude", state="waiting-approval", rule=rule, text="Do?")
+    return replace(asks, object=quoted)
+
+
+MARK = {"CLAUDE_CODE_SESSION_ID": T}
+RUNS = process(77, 11, started=102.5, env=MARK)
+RAN_BEFORE = process(77, 11, started=90.5, env=MARK)
+
+
+@pytest.mark.parametrize(
+    ("story", "asking", "object_"),
+    [
+        ([of_session("waiting"), dialog("rm b"), RUNS], {"agent-b"}, "rm b -r c"),
+        ([of_session("waiting"), dialog("touch a"), RAN_BEFORE], {"agent-a", "agent-b"}, "touch a"),
+        ([of_session("waiting")], {"agent-a", "agent-b"}, "touch a"),
+        ([of_session("waiting"), dialog("curl"), RUNS], set(), "curl"),
+        ([of_session("busy")], set(), None),
+    ],
+)
+def test_which_sub_agent_asks(story: Story, asking: set[str], object_: str | None) -> None:
+    """The one whose command the dialog quotes, and those whose commands have no process while it waits."""
+    workers = {w.id: w for w in snapshot_after(session("touch a", "rm b -r c"), *story, polled(110)).workers}
+    waiting = {kid for kid in KIDS if workers[kid].state is State.WAITING_APPROVAL}
+    assert waiting == asking
+    fact = workers[T].assessment.fact
+    assert fact is not None
+    assert (fact.object if workers[T].state is State.WAITING_APPROVAL else None) == object_
 
 
 # ---------------------------------------------------------------- files without turn marks

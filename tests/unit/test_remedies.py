@@ -126,7 +126,7 @@ def test_wide_places_get_words(path: str, operation: Operation) -> None:
     remedy = file_remedy(path, operation)
     assert remedy is not None
     assert (remedy.where, remedy.once) == (None, None)
-    assert "outside of the sandbox" in remedy.text
+    assert "outside the sandbox" in remedy.text
 
 
 @pytest.mark.parametrize(

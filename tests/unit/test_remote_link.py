@@ -15,8 +15,7 @@ import pytest
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote import link as link_module
 from agentdash.collect.remote.carrier import CarrierError, carrier, destination, engine_of
-from agentdash.collect.remote.link import Link
-from agentdash.collect.remote.source import RemoteSource
+from agentdash.collect.remote.link import Link, RemoteSource
 from agentdash.config import HostSettings
 from agentdash.model.events import SourceSeen
 from agentdash.model.fleet import Fleet, RemoteSeen
@@ -204,17 +203,6 @@ async def test_a_carrier_that_is_not_installed_is_said() -> None:
     await asyncio.wait((task,))
 
 
-async def test_a_link_that_ends_is_made_again(fake: FakeHost) -> None:
-    fake.script("cat lines; sleep 0.1")
-    async with linked(fake) as (_, shown):
-        await until(lambda: fake.starts >= 3)
-        await until(lambda: len(shown) >= 4)
-        states = [host.link.state for host in shown[:4]]
-        assert states == [LinkState.CONNECTED, LinkState.LOST] * 2
-        assert "it ended" in shown[1].link.detail
-        assert all(set(host.workers) == {"a"} for host in shown)
-
-
 async def test_a_worker_that_went_while_the_link_was_lost_is_gone(fake: FakeHost) -> None:
     fake.script("cat lines; sleep 0.1")
     async with linked(fake) as (link, _):
@@ -246,13 +234,6 @@ async def test_workers_of_one_host_are_bounded(fake: FakeHost, monkeypatch: pyte
     async with linked(fake) as (link, _):
         await until(lambda: is_connected(link))
         assert (len(link.host.workers), link.host.link.detail) == (3, "6 workers left out")
-
-
-async def test_workers_of_further_hosts_are_left_out(fake: FakeHost) -> None:
-    fake.add(worker("x:b", host="x"), alive())
-    async with linked(fake) as (link, _):
-        await until(lambda: is_connected(link))
-        assert (set(link.host.workers), link.host.link.detail) == ({"a"}, "1 workers left out")
 
 
 @pytest.mark.parametrize(("ahead", "offset"), [(3600.0, -3600.0), (-3600.0, 3600.0), (0.4, 0.0)])

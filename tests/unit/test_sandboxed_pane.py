@@ -41,7 +41,7 @@ def ran(
     return worker(story)
 
 
-OUTSIDE = "start it from a shell outside of its sandbox"
+OUTSIDE = "start it from a shell outside its sandbox"
 
 
 def remedy_texts(found: Worker) -> list[str | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,14 +13,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from agentdash.agents.registry import adapters
+from agentdash.agents.registry import adapters, tables
 from agentdash.agents.screen_reader import NO_READING, ScreenReading, read_screen, versions_tested
-from agentdash.agents.screen_rules import RulesProblem, load_rules, package_rules
+from agentdash.agents.screen_rules import rules_of
 from agentdash.model.states import State
 from agentdash.report.elements import document_json
 from agentdash.report.explain import print_screen, screen_report
 from tests.unit.captures import FOLDERS, PANES, captures
 
+RULES = {agent: rules for agent in adapters() if (rules := rules_of(agent)) is not None}
 NEEDS_YOU = ("waiting-", "failed-", "blocked-")
 
 
@@ -64,7 +64,7 @@ def test_every_capture_has_one_golden_entry(folder: str) -> None:
 
 
 def test_every_tested_version_has_captures_and_every_capture_a_tested_version() -> None:
-    tested = {f"{agent}-{version}" for agent, rules in package_rules().items() for version in rules.tested}
+    tested = {f"{agent}-{version}" for agent, rules in RULES.items() for version in rules.tested}
     assert tested == set(FOLDERS)
 
 
@@ -73,7 +73,7 @@ def test_every_rule_of_a_tested_agent_reads_some_capture() -> None:
     used = {said.split()[-1] for folder in golden.values() for said in folder}
     rules = {
         rule.id
-        for known in package_rules().values()
+        for known in RULES.values()
         for rule in known.rules
         if rule.tested and not rule.id.startswith("any.")
     }
@@ -86,7 +86,7 @@ def test_every_rule_of_a_tested_agent_reads_some_capture() -> None:
         "gemini.title-working",
     }
     spare |= {"codex.approval", "codex.answered-untitled", "qwen.approval", "qwen.confirmation"}
-    spare |= {f"{agent}.{rule}" for agent in package_rules() for rule in ("sent", "idle")}
+    spare |= {f"{agent}.{rule}" for agent in RULES for rule in ("sent", "idle")}
     for agent in adapters():  # a fork has the rules of its origin, tried there
         of_origin = (rule for rule in used if rule.startswith(f"{origin_of(agent)}."))
         used |= {f"{agent}.{rule.partition('.')[2]}" for rule in of_origin}
@@ -169,7 +169,7 @@ def test_lookalikes_do_not_need_attention(name: str) -> None:
     own = captures("negative")[name].facts["agent"]
     states = {(own, read("negative", name).state)}
     if not name.startswith("wrong-agent"):
-        states |= {(agent, read("negative", name, agent).state) for agent in package_rules() if agent != own}
+        states |= {(agent, read("negative", name, agent).state) for agent in RULES if agent != own}
     assert not {(agent, state) for agent, state in states if state and state.startswith(NEEDS_YOU)}
 
 
@@ -185,7 +185,7 @@ def test_rules_of_other_agents_do_not_match() -> None:
         (agent, folder, name, reading.rule)
         for folder in FOLDERS
         for name in captures(folder)
-        for agent in package_rules()
+        for agent in RULES
         if not folder.startswith((agent, origin_of(agent) or agent))
         and origin_of(folder.partition("-")[0]) != agent
         and (reading := read(folder, name, agent, title="")).state
@@ -258,7 +258,7 @@ _TEXTS = st.lists(st.one_of(st.text(max_size=120), st.text(_MARKS, max_size=120)
 )
 @example(lines=["● API Error", *["● word"] * 190, "─" * 50, "❯", "─" * 50], title="", cursor=None, size=0)
 def test_reading_never_raises(lines: list[str], title: str, cursor: bool | None, size: int) -> None:
-    for agent in (*package_rules(), "an agent that nobody knows"):
+    for agent in (*RULES, "an agent that nobody knows"):
         reading = read_screen(agent, lines, title=title, cursor_visible=cursor, width=size, height=size)
         assert reading.state is None or reading.state in set(State)
         assert len(reading.text) <= 300
@@ -273,89 +273,20 @@ def test_unknown_agent() -> None:
 # ---------------------------------------------------------------- rules files
 
 
-def test_user_rules_override_package_rules(tmp_path: Path) -> None:
-    (tmp_path / "codex.toml").write_text(
-        '[[rules]]\nid = "idle"\nstate = "completed"\nregion = "turn"\nall = [\'\\A\\n*\\Z\']\n'
-        'tested = ["9.9"]\n'
-        '[[rules]]\nid = "deploying"\nstate = "running"\npriority = 95\nregion = "tail"\nwords = '
-        '["DEPLOYING"]\n'
-    )
-    (tmp_path / "mine.toml").write_text(
-        '[[rules]]\nid = "busy"\nstate = "running"\nregion = "title"\nall = ["^busy"]\n'
-    )
-    rules = load_rules(tmp_path)
-    idle = ["", "› Ask Codex to do anything", "", "  model · ~/src"]
-    assert read_screen("codex", idle).state == "waiting-input"
-    assert read_screen("codex", idle, rules=rules) == ScreenReading(
-        "completed", "codex.idle", "› Ask Codex to do anything"
-    )
-    assert read_screen("codex", ["DEPLOYING", *idle], rules=rules).rule == "codex.deploying"
-    assert read_screen("mine", [], title="busy now", rules=rules).rule == "mine.busy"
-    assert versions_tested("codex", "codex.idle", rules) == ("9.9",)
-    assert len(rules["codex"].rules) == len(package_rules()["codex"].rules) + 1
+def test_rules_say_what_they_need() -> None:
+    for known in RULES.values():
+        for rule in known.rules:
+            assert rule.words or rule.all or rule.any or rule.options or rule.prompt is not None, rule.id
+            assert bool(rule.question) is bool(rule.options), rule.id
+            assert rule.show is None or rule.show.groups, rule.id
 
 
-def test_missing_rules_folder(tmp_path: Path) -> None:
-    assert load_rules(tmp_path / "none").keys() == package_rules().keys()
-
-
-RULE = '[[rules]]\nid = "x"\nstate = "running"\nregion = "tail"\nwords = ["x"]\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[[rules]\n", r"codex\.toml: not TOML: .*line 1"),
-        (
-            RULE + "\n" + RULE.replace('"x"\nstate', '"y"\nstate') + "all = ['(']",
-            r'codex\.toml:8: rule "y": all: bad regex \'\(\': missing \)',
-        ),
-        (
-            RULE.replace("running", "sleeping"),
-            r"codex\.toml:2: rule \"x\": Invalid enum value 'sleeping' .*choose from running, ",
-        ),
-        (
-            RULE.replace("tail", "bottom"),
-            r"codex\.toml:2: rule \"x\": Invalid enum value 'bottom' .*choose from title, top, ",
-        ),
-        (
-            RULE + 'cursor = "blinking"',
-            r"codex\.toml:2: rule \"x\": Invalid enum value 'blinking' .*choose from hidden, ",
-        ),
-        (RULE + 'werds = ["y"]', r"codex\.toml:2: rule \"x\": .*unknown field `werds`"),
-        (RULE + "lines = 'many'", r"codex\.toml:2: rule \"x\": Expected `int`, got `str`"),
-        (RULE.replace('id = "x"\n', ""), r"codex\.toml: rule \"number 1\": .*missing required field `id`"),
-        (RULE.replace('state = "running"\n', ""), r"codex\.toml:2: rule \"x\": a rule needs a state"),
-        (
-            RULE.replace('words = ["x"]\n', ""),
-            r"codex\.toml:2: rule \"x\": no condition: it would match any screen",
-        ),
-        (RULE + "options = ['x']", r"codex\.toml:2: rule \"x\": question and options are the two halves"),
-        (RULE + "show = 'x'", r"codex\.toml:2: rule \"x\": show needs a group"),
-        (RULE + RULE, r"codex\.toml:2: rule \"x\": duplicate id"),
-        ('[[views]]\nid = "v"\nstate = "running"\n', r"codex\.toml:2: rule \"v\": .*unknown field `state`"),
-        ('[rules]\nid = "x"\n', r"codex\.toml: rules must be written \[\[rules\]\]"),
-        (
-            '[[rule]]\nid = "x"\n',
-            r"codex\.toml: invalid table \[rule\]: choose from identify, known, rules, screen, state, views",
-        ),
-        ("[screen]\nprompt = '['\n", r"codex\.toml: \[screen\]: prompt: bad regex '\['"),
-        ("[screen]\npromt = 'x'\n", r"codex\.toml: \[screen\]: .*unknown field `promt`"),
-        ("screen = 1\n", r"codex\.toml: \[screen\]: Expected `object`, got `int`"),
-    ],
-)
-def test_invalid_rules_file_is_reported_in_one_line(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "codex.toml").write_text(text)
-    with pytest.raises(RulesProblem, match=said) as problem:
-        load_rules(tmp_path)
-    assert str(problem.value).startswith(str(tmp_path))
-    assert "\n" not in str(problem.value)
-
-
-def test_unreadable_rules_file(tmp_path: Path) -> None:
-    (tmp_path / "codex.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(RulesProblem, match=r"codex\.toml: cannot be read"):
-        load_rules(tmp_path)
+@pytest.mark.parametrize("agent", [*adapters(), "any"])
+def test_no_rule_is_written_twice(agent: str) -> None:
+    rows = [*tables(agent).get("rules", ()), *tables(agent).get("views", ())]
+    assert [name for name, count in Counter(row["id"] for row in rows).items() if count > 1] == []
+    assert all("state" in row for row in tables(agent).get("rules", ()))
+    assert not any("state" in row for row in tables(agent).get("views", ()))
 
 
 # ---------------------------------------------------------------- document

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
+from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import read_screen
-from agentdash.agents.screen_rules import RulesProblem, load_rules
+from agentdash.agents.screen_rules import rules_of
 from agentdash.model.pane import ScreenUsage
 from tests.unit.captures import captures
 
@@ -74,8 +74,10 @@ def test_opencode_states_its_cost_beside_the_context() -> None:
     assert usage == ScreenUsage(model="Fake Model Fake", context=81_200, percent=41.0, cost=0.37)
 
 
-@pytest.mark.parametrize("pattern", ["model", "(model)", "(?P<price>x)"])
-def test_a_pattern_without_a_named_figure_is_refused(tmp_path: Path, pattern: str) -> None:
-    (tmp_path / "opencode.toml").write_text(f"[screen]\nusage = ['{pattern}']\n", "utf-8")
-    with pytest.raises(RulesProblem, match="needs groups with names: context, cost"):
-        load_rules(tmp_path)
+def test_every_pattern_has_named_figures() -> None:
+    known = [rules for agent in adapters() if (rules := rules_of(agent)) is not None]
+    patterns = [pattern for rules in known for pattern in rules.layout.usage]
+    assert patterns
+    for pattern in patterns:
+        assert pattern.groupindex
+        assert set(pattern.groupindex) <= set(ScreenUsage.__struct_fields__)

@@ -49,6 +49,9 @@ curl -m 3 https://example.org:8080/path@v1
 bwrap --ro-bind / / --dev /dev --proc /proc -- bash -lc x
 codex-linux-sandbox --sandbox-policy {"type":"workspace-write","network_access":false}
 author: Jane; sort key: name
+os.environ[HOME] = /home/me; env[API_KEY] = os.getenv(NAME); if os.environ[API_KEY] == other: x
+d.setdefault(token, set()); tokens[token] = count; env[key] = value; process.env[API_KEY] = $OTHER
+headers["Authorization"] == expected; d["key"] == "abcdefgh1"; d["key"] = row["x1"]
 sorted(names, key=lambda name: name[0]); groupby(found, key=itemgetter(0)); Hole(key=key, auth=auth)
 password: str | None = None, token: Token) -> None; check_credentials(username: str, password: str) -> bool
 authorization = request.headers["Authorization"]; token = self._token; api_key=os.environ["KEY"]; token=token

@@ -1,4 +1,4 @@
-"""The status file: who writes it, when, and what those inside of a sandbox make of it."""
+"""The status file: who writes it, when, and what those inside a sandbox make of it."""
 
 from __future__ import annotations
 

@@ -169,17 +169,22 @@ def test_untrusted_workspace_counts_for_nothing_unknown_trust_leaves_it_open(pla
     assert sandbox_of(place.read("gemini", "-p", "go", once=True))[0] == "workspace"
 
 
-def test_mark_in_a_dotenv_file_drops_the_sandbox_unless_the_environment_has_it(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("path", "text", "env", "is_known"),
+    [
+        (".env", "OTHER=1\nSANDBOX=true\n", {}, False),
+        ("ws/.gemini/.env", "export GEMINI_SANDBOX = docker", {}, False),
+        ("ws/.env", "API_KEY=x\n", {}, True),
+        (".env", "SANDBOX=true\n", {"SANDBOX": "", "GEMINI_SANDBOX": ""}, True),
+    ],
+)
+def test_dotenv_file_leaves_open_whether_a_sandbox_is_asked_for(
+    place: Place, path: str, text: str, env: dict[str, str], *, is_known: bool
+) -> None:
     place.write(".gemini/settings.json", TRUSTED)
-    place.write(".env", "OTHER=1\nSANDBOX=true\n")
-    assert sandbox_of(place.read("gemini", "-s"))[2] == "/home/dev/.env:2: SANDBOX=true"
-    assert sandbox_of(place.read("gemini", "-s", env={"SANDBOX": ""}))[2] is None
-    place.write("ws/.env", "API_KEY=x\nGEMINI_SANDBOX='docker' # why\n")  # the nearest file alone counts
-    assert sandbox_of(place.read("gemini")) == (
-        "workspace",
-        "/home/dev/ws/.env:2: GEMINI_SANDBOX=docker",
-        None,
-    )
+    place.write(path, text)
+    assert (sandbox_of(place.read("gemini", env=env))[1] != "") is is_known
+    assert sandbox_of(place.read("gemini", "-s", env=env))[0] == "workspace"
 
 
 def test_unreadable_settings_leave_the_sandbox_open_but_not_what_was_typed(place: Place) -> None:

@@ -46,12 +46,6 @@ def listed(directory: Path, pattern: str) -> list[Path]:
         return []
 
 
-def default_home() -> Path:
-    """Return `$CLAUDE_CONFIG_DIR`, or `~/.claude`."""
-    named = os.environ.get("CLAUDE_CONFIG_DIR")
-    return Path(os.path.expanduser(named or "~/.claude"))  # noqa: PTH111 - it has no error without HOME
-
-
 class _Metadata(msgspec.Struct, rename="camel"):
     """`agent-ID.meta.json`, beside the transcript of a sub-agent."""
 
@@ -73,12 +67,13 @@ class ClaudeHome:
     """The directory in which Claude Code keeps transcripts and settings.
 
     Args:
-        root: `$CLAUDE_CONFIG_DIR`.
+        root: its place; None: `$CLAUDE_CONFIG_DIR`, or `~/.claude`.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.projects = root / "projects"
+    def __init__(self, root: Path | None = None) -> None:
+        place = root or os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
+        self.root = Path(os.path.expanduser(place))  # noqa: PTH111 - it has no error without HOME
+        self.projects = self.root / "projects"
 
     def transcripts(self, on_error: Callable[[OSError], None] = lambda _: None) -> Iterator[Path]:
         """Yield all transcripts, those that were changed last first.

@@ -11,6 +11,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import msgspec
 
 from agentdash.agents.claude.home import MAX_FILE_BYTES, ClaudeHome, listed
 from agentdash.agents.claude.transcript.records import LAST_VERSION
-from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated
+from agentdash.agents.settings_files import SettingsFile, SettingsReader, dated, options, typed
 from agentdash.files import read_bytes
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
@@ -37,6 +38,8 @@ _MANAGED: Final = (
 )
 _PLATFORM: Final = "macos" if sys.platform == "darwin" else "linux"
 """Its name in `sandbox.enabledPlatforms`."""
+_SCRUB: Final = "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"
+"""A variable that puts commands into a sandbox whatever the settings say (2.1.197 to 2.1.332)."""
 _SKIP_PERMISSIONS: Final = "--dangerously-skip-permissions"
 _BYPASS: Final = "bypassPermissions"
 
@@ -54,7 +57,7 @@ class _Permissions(msgspec.Struct, rename="camel"):
 
 class _Settings(msgspec.Struct):
     sandbox: _Sandbox | None = None
-    permissions: _Permissions | None = None
+    permissions: _Permissions = msgspec.field(default_factory=_Permissions)
 
 
 SETTINGS: Final = SettingsReader(_Settings, allows_comments=False)
@@ -77,24 +80,20 @@ class Arguments(msgspec.Struct, frozen=True):
 def parse_arguments(argv: Sequence[str]) -> Arguments:
     """Return what concerns the policy in an argument vector."""
     found: dict[str, str] = {}
-    for at, word in enumerate(argv):
-        if word == "--":
-            break
+    words = options(argv)
+    for word, after in pairwise((*words, "")):
         name, equals, value = word.partition("=")
         if name in ("--permission-mode", "--settings", "--setting-sources"):
-            found[name] = value if equals else next(iter(argv[at + 1 : at + 2]), "")
+            found[name] = value if equals else after
     mode = found.get("--permission-mode")
-    words = f"--permission-mode {mode}" if mode else ""
-    if _SKIP_PERMISSIONS in argv:
-        mode = _BYPASS
-        words = _SKIP_PERMISSIONS
     sources = found.get("--setting-sources")
+    skips = _SKIP_PERMISSIONS in words
     return Arguments(
-        mode=mode,
-        words=words,
+        mode=_BYPASS if skips else mode,
+        words=_SKIP_PERMISSIONS if skips else f"--permission-mode {mode}",
         settings=found.get("--settings"),
         sources=tuple(source.strip() for source in sources.split(",")) if sources is not None else None,
-        is_printing="-p" in argv or "--print" in argv,
+        is_printing="-p" in words or "--print" in words,
     )
 
 
@@ -108,6 +107,8 @@ class ClaudeRequests:
         if home is None or not cwd:
             return None
         found = read_request(parse_arguments(process.argv), home, cwd, root)
+        if (process.env or {}).get(_SCRUB, "").lower() in ("1", "true", "yes", "on"):
+            found = _scrubbed(found)
         version = thread.version if thread is not None else None
         found = msgspec.structs.replace(found, rules_of=stand_in(version, LAST_VERSION))
         # it may write its settings itself as it starts (2.1.197), before the session begins
@@ -174,34 +175,47 @@ def requested(arguments: Arguments, files: Sequence[_File], *, home: str, cwd: s
     """
     mode, origins = _mode(arguments, files)
     if any(file.problem for file in files):  # which value is in force is not known
-        typed = tuple(origin for origin in origins if origin.layer is RequestLayer.ARGV)
-        return Requested(policy=Policy(approval=mode if typed else None), origins=typed)
+        if arguments.mode is None:
+            return Requested()
+        return Requested(policy=Policy(approval=mode), origins=origins)
     enabled, origin = _enabled(files)
-    roots = [_expanded(path, cwd, home) for path, _ in _write_roots(files)]
-    rules = (PolicyRule("/", "read"), PolicyRule(cwd, "write"), *(PolicyRule(r, "write") for r in roots))
-    policy = (
-        Policy(
-            filesystem=Filesystem.WORKSPACE,
-            network=Network.MEDIATED,
-            rules=rules,
-            approval=mode,
-            enforced_by="agent",
-        )
-        if enabled
-        else Policy(Filesystem.UNRESTRICTED, Network.ON, approval=mode, enforced_by="nobody")
-    )
-    origins.append(origin)
+    roots = list(_write_roots(files))
+    policy = Policy(Filesystem.UNRESTRICTED, Network.ON, enforced_by="nobody")
+    origins = (*origins, origin)
+    if enabled:
+        writable = (cwd, *(_expanded(path, cwd, home) for path, _ in roots))
+        rules = (PolicyRule("/", "read"), *(PolicyRule(path, "write") for path in writable))
+        policy = Policy(Filesystem.WORKSPACE, Network.MEDIATED, rules, enforced_by="agent")
     if enabled and roots:
-        file = next(file for _, file in _write_roots(files))
-        words = f'"allowWrite": {msgspec.json.encode([path for path, _ in _write_roots(files)]).decode()}'
-        origins.append(file.origin(RequestField.WRITABLE_ROOTS, words, "sandbox", "allowWrite"))
+        words = f'"allowWrite": {msgspec.json.encode([path for path, _ in roots]).decode()}'
+        origin = roots[0][1].origin(RequestField.WRITABLE_ROOTS, words, "sandbox", "allowWrite")
+        origins = (*origins, origin)
     return Requested(
-        policy=policy,
-        origins=tuple(origins),
+        policy=msgspec.structs.replace(policy, approval=mode),
+        origins=origins,
         files_written=max((file.modified for file in files), default=None),
-        excluded=tuple(_excluded(files)),
+        excluded=tuple(
+            clean_line(command)
+            for file in files
+            if file.settings.sandbox is not None
+            for command in file.settings.sandbox.excluded_commands[:_MAX_LISTED]
+        ),
         is_fixed=arguments.is_printing,
     )
+
+
+def _scrubbed(found: Requested) -> Requested:
+    """Return a request in an environment that turns the sandbox on: which one is not known, if the settings
+    ask for none."""
+    if found.policy.filesystem is not Filesystem.UNRESTRICTED:
+        return found
+    words = f"{_SCRUB} puts commands into a sandbox"
+    origins = [origin for origin in found.origins if origin.field is not RequestField.FILESYSTEM]
+    over = [o.text for o in found.origins if o not in origins and o.layer is not RequestLayer.DEFAULT]
+    words = f"{words}, over {over[0]}" if over else words
+    origin = RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.ENVIRONMENT, text=words)
+    policy = Policy(approval=found.policy.approval)
+    return msgspec.structs.replace(found, policy=policy, origins=(*origins, origin))
 
 
 # ---------------------------------------------------------------- files
@@ -231,37 +245,28 @@ def _files(arguments: Arguments, home: str, cwd: str, root: Path) -> Iterator[_F
 # ---------------------------------------------------------------- values
 
 
-def _enabled(files: Iterable[_File]) -> tuple[bool, RequestOrigin]:
-    enabled = False
-    origin = RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text="no sandbox")
-    for file in files:
+def _enabled(files: Sequence[_File]) -> tuple[bool, RequestOrigin]:
+    for file in reversed(files):
         sandbox = file.settings.sandbox
         if sandbox is None or sandbox.enabled is None:
             continue
         platforms = sandbox.enabled_platforms
-        enabled = sandbox.enabled and (platforms is None or _PLATFORM in platforms)
         words = f'"sandbox": {{"enabled": {str(sandbox.enabled).lower()}}}'
         if platforms is not None:
             words = f"{words}, enabledPlatforms {', '.join(map(clean_line, platforms[:_MAX_LISTED]))}"
         origin = file.origin(RequestField.FILESYSTEM, words, "sandbox", "enabled")
-    return enabled, origin
+        return sandbox.enabled and (platforms is None or _PLATFORM in platforms), origin
+    return False, RequestOrigin(field=RequestField.FILESYSTEM, layer=RequestLayer.DEFAULT, text="no sandbox")
 
 
-def _mode(arguments: Arguments, files: Iterable[_File]) -> tuple[str | None, list[RequestOrigin]]:
+def _mode(arguments: Arguments, files: Sequence[_File]) -> tuple[str | None, tuple[RequestOrigin, ...]]:
     if arguments.mode is not None:
-        origin = RequestOrigin(
-            field=RequestField.APPROVAL, layer=RequestLayer.ARGV, text=clean_line(arguments.words)
-        )
-        return clean_line(arguments.mode), [origin]
-    mode: str | None = None
-    origins: list[RequestOrigin] = []
-    for file in files:
-        permissions = file.settings.permissions
-        if permissions is not None and permissions.default_mode:
-            mode = clean_line(permissions.default_mode)
+        return clean_line(arguments.mode), (typed(RequestField.APPROVAL, arguments.words),)
+    for file in reversed(files):
+        if mode := clean_line(file.settings.permissions.default_mode or ""):
             words = f'"defaultMode": "{mode}"'
-            origins = [file.origin(RequestField.APPROVAL, words, "permissions", "defaultMode")]
-    return mode, origins
+            return mode, (file.origin(RequestField.APPROVAL, words, "permissions", "defaultMode"),)
+    return None, ()
 
 
 def _write_roots(files: Iterable[_File]) -> Iterator[tuple[str, _File]]:
@@ -272,12 +277,6 @@ def _write_roots(files: Iterable[_File]) -> Iterator[tuple[str, _File]]:
         for path in allowed[:_MAX_LISTED] if isinstance(allowed, list) else ():
             if isinstance(path, str):
                 yield clean_line(path), file
-
-
-def _excluded(files: Iterable[_File]) -> Iterator[str]:
-    for file in files:
-        if file.settings.sandbox is not None:
-            yield from map(clean_line, file.settings.sandbox.excluded_commands[:_MAX_LISTED])
 
 
 def _expanded(path: str, cwd: str, home: str) -> str:
@@ -306,19 +305,22 @@ def read_role(transcript: Path, home: str, cwd: str, root: Path) -> Requested | 
     """Return the permission mode in the file of a sub-agent's role: of the project, or else of the user."""
     try:
         content = read_bytes(transcript.with_suffix(".meta.json"), MAX_FILE_BYTES)
-        name = _meta.decode(content).agent_type
+        wanted = _meta.decode(content).agent_type
     except (OSError, ValueError, msgspec.DecodeError, RecursionError):
         return None
     directories = (posixpath.join(cwd, ".claude/agents"), posixpath.join(home, "agents"))
-    for directory in directories if name else ():
+    for directory in directories if wanted else ():
         for place in listed(root / directory.lstrip("/"), "*.md"):
-            if (found := _role_mode(place, name or "")) is None:
+            try:
+                modified = place.stat().st_mtime
+                text = read_bytes(place, MAX_FILE_BYTES).decode("utf-8", "replace")
+            except (OSError, ValueError):
                 continue
-            mode, line, modified = found
-            if mode is None:
-                return None
-            file = clean_line(posixpath.join(directory, place.name))
-            return msgspec.structs.replace(role_request(mode, file, line), files_written=modified)
+            name, mode, line = parse_role(text)
+            if name == wanted:
+                file = clean_line(posixpath.join(directory, place.name))
+                found = role_request(mode, file, line) if mode else None
+                return msgspec.structs.replace(found, files_written=modified) if found else None
     return None
 
 
@@ -332,17 +334,6 @@ def role_request(mode: str, file: str, line: int) -> Requested:
         line=line,
     )
     return Requested(policy=Policy(approval=mode), origins=(origin,))
-
-
-def _role_mode(path: Path, name: str) -> tuple[str | None, int, float] | None:
-    """Return the mode of the role with this name, its line, and its file's time; None for other roles."""
-    try:
-        modified = path.stat().st_mtime
-        text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return None
-    found, mode, line = parse_role(text)
-    return (mode, line, modified) if found == name else None
 
 
 def parse_role(text: str) -> tuple[str | None, str | None, int]:

@@ -69,7 +69,7 @@ _IDLE_SEARCH_INTERVAL_S: Final = 0.5
 class StatusFeed:
     """The status of the threads that Codex's app-server has loaded.
 
-    Nothing is sent before it is proven that a Codex of this user listens, outside of every sandbox: a worker
+    Nothing is sent before it is proven that a Codex of this user listens, outside every sandbox: a worker
     may have put a server of its own behind the link.
 
     Args:

@@ -389,7 +389,7 @@ def _read(path: str, at_least: int = 0) -> bytes:
 # There other processes are invisible, and their absence proves nothing. Observed with Codex 0.169.0 on Linux:
 # commands run in a pid namespace whose first process is `codex-linux-sandbox`, with seccomp and no_new_privs,
 # also with network access; without it, connecting to a tmux socket fails with EPERM. Variables alone are no
-# evidence: commands that run outside of the sandbox inherit them (0.169 leaves them set for approved ones).
+# evidence: commands that run outside the sandbox inherit them (0.169 leaves them set for approved ones).
 
 
 _SANDBOX_HELPERS: Final = frozenset(("codex-linux-sandbox", "bwrap"))

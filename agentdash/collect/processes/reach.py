@@ -161,6 +161,7 @@ _TAKEOVERS: Final = (
     ("~/.tmux.conf", "what tmux runs"),
     ("$CODEX_HOME/config.toml", "Codex's own sandbox"),
     ("$CLAUDE_CONFIG_DIR/settings.json", "Claude Code's own sandbox"),
+    ("$XDG_STATE_HOME/agentdash", "what agentdash remembers and tells others"),
     ("/usr/local/bin", "programs on everyone's PATH"),
     ("/etc/passwd", "the users of this machine"),
     ("/etc/cron.d", "runs as root"),
@@ -196,6 +197,7 @@ def reach_targets(environ: Mapping[str, str] = os.environ) -> list[ReachTarget]:
         "CODEX_HOME": f"{home}/.codex",
         "CLAUDE_CONFIG_DIR": f"{home}/.claude",
         "XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}",
+        "XDG_STATE_HOME": f"{home}/.local/state",
         "USER": os.path.basename(home),  # noqa: PTH119
         **environ,
         "UID": str(os.getuid()),

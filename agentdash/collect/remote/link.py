@@ -1,4 +1,5 @@
-"""The link to one host: runs `agentdash status --watch` there, reads its lines, runs it again when it ends.
+"""Workers of other hosts: a link to each runs `agentdash status --watch` there, reads its lines, and runs it
+again when it ends. No link waits for another.
 
 A link is lost when its process ends, when nothing has arrived for `SILENCE_S`, or when what arrives is not
 understood. It is not killed for silence at once: a machine that wakes up goes on over the same connection.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import count
 from typing import Final
@@ -26,9 +27,12 @@ from agentdash.collect.remote.documents import (
 from agentdash.collect.tail.log_file import LineSplitter
 from agentdash.documents.read_worker import read_worker
 from agentdash.documents.worker import ChangeReport, TickReport, WorkerReport
+from agentdash.model.events import Event, SourceSeen
+from agentdash.model.fleet import Fleet, RemoteSeen
+from agentdash.model.pane import NO_SERVER
 from agentdash.model.remote import HostLink, LinkState, RemoteHost
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Clock
+from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.times import possible_time
 from agentdash.model.worker import Worker
 
@@ -307,3 +311,86 @@ def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) ->
         return f"no agentdash there ({error or 'exit code 127'}): {check}"
     said = error or (f"it wrote {invalid!r}" if invalid else "no message")
     return f"{carrier.before[0]} ended with exit code {code}: {said}" if code else f"it ended: {said}"
+
+
+_NO_SESSIONS: Final = "has no sessions yet"
+"""The end of the detail of a Codex home without sessions (`agents/codex/home.py`)."""
+
+
+class RemoteSource:
+    """Watches other hosts.
+
+    Args:
+        clock: the time of this machine.
+    """
+
+    name = "hosts"
+
+    def __init__(self, carriers: Sequence[Carrier], clock: Clock) -> None:
+        self._clock = clock
+        self._carriers = carriers
+        self._links: list[Link] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._emit: Emit | None = None
+
+    async def poll(self, fleet: Fleet) -> Sequence[Event]:
+        """Return the workers of every host; of one that does not answer in time that it does not.
+
+        The links stay for `stream`, or until `close`.
+        """
+        del fleet
+        self._start()
+        waiting = [asyncio.ensure_future(link.decided.wait()) for link in self._links]
+        try:
+            await asyncio.wait(waiting, timeout=START_LIMIT_S + 1)
+        finally:
+            for each in waiting:
+                each.cancel()
+        return [event for link in self._links for event in self._events(link.host)]
+
+    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
+        """Emit each host as it changes."""
+        del channel
+        self._emit = emit
+        self._start()
+        for link in self._links:
+            emit(self._events(link.host))
+        try:
+            await asyncio.gather(*self._tasks)
+        finally:
+            self._emit = None
+            await self.close()
+
+    def _start(self) -> None:
+        if not self._tasks:
+            self._links = [Link(carrier, self._clock, self._changed) for carrier in self._carriers]
+            self._tasks = [
+                asyncio.create_task(link.run(), name=f"host {link.host.link.name}") for link in self._links
+            ]
+
+    async def close(self) -> None:
+        """End the links."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _changed(self, host: RemoteHost) -> None:
+        if self._emit is not None:
+            self._emit(self._events(host))
+
+    def _events(self, host: RemoteHost) -> list[Event]:
+        now, link = self._clock.now(), host.link
+        failed = [f"{name}: {detail}" for name, detail in host.failed_sources if not _is_absent(detail)]
+        is_well = link.state is LinkState.CONNECTED and not link.detail and not failed
+        detail = "; ".join(part for part in (link.detail, *failed) if part)
+        shown = detail or f"{len(host.workers)} workers, agentdash {link.version or '?'}"
+        if link.state is LinkState.CONNECTING:
+            shown = "connecting"
+        health = SourceSeen(at=now, name=f"host {link.name}", ok=is_well, detail=shown)
+        return [RemoteSeen(at=now, host=host), health]
+
+
+def _is_absent(detail: str) -> bool:
+    """Return whether a source there has nothing to read, which is not a failure."""
+    return detail == NO_SERVER or detail.endswith(_NO_SESSIONS)

@@ -2,7 +2,7 @@
 
 A client hands its terminal and what it is to run to whatever listens at the `ControlPath`, often below
 `/tmp`, where a sandboxed worker may put a socket of its own. So a connection is shared only with a master
-that is proven to be an ssh of this user outside of every sandbox; otherwise ssh connects by itself.
+that is proven to be an ssh of this user outside every sandbox; otherwise ssh connects by itself.
 """
 
 from __future__ import annotations

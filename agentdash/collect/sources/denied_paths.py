@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -23,10 +23,8 @@ from agentdash.model.thread import Thread
 
 _MAX_TARGETS: Final = 200
 """Denied paths that are looked at, the newest: each has some ten directories above it."""
-_INTERVAL_S: Final = 1.0
-"""Between two looks at a fleet that keeps changing."""
-_LOOK_AGAIN_S: Final = 30.0
-"""After this time a path is looked at again when the fleet changes: a directory may have been created."""
+_COST_FACTOR: Final = 100
+"""At most 1 % of a core."""
 _HOME_FILES: Final = (
     ".bashrc",
     ".bash_profile",
@@ -46,44 +44,30 @@ class DeniedPathSource:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._looked_at: dict[str, float] = {}
-        """When each target was looked at."""
         self._known: dict[str, PathKind] = {}
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return what changed."""
-        now = self._clock.now()
-        threads = fleet.threads.values()
-        due = [path for path in (*denied_paths(threads), *roots(threads)) if self._is_due(path, now)]
-        if not due:
-            return []
-        self._looked_at.update(dict.fromkeys(due, now))
-        import asyncio  # noqa: PLC0415 - as below
+        import asyncio  # noqa: PLC0415 - audits need the functions below alone
 
-        kinds = await asyncio.to_thread(path_kinds, due)
-        changed = tuple((path, kind) for path, kind in kinds.items() if self._known.get(path) is not kind)
-        self._known.update(kinds)
-        return [PathsSeen(at=now, paths=changed)] if changed else []
+        return await asyncio.to_thread(self._look, fleet)
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit what changes."""
-        import asyncio  # noqa: PLC0415 - audits need the functions below alone
+        from agentdash.collect.scheduler import look_repeatedly  # noqa: PLC0415 - as above
 
-        fleet = channel.value
-        threads: Mapping[str, Thread] | None = None
-        looked_at = 0.0
-        while True:
-            if fleet.threads is not threads or self._clock.now() - looked_at >= _LOOK_AGAIN_S:
-                threads = fleet.threads
-                looked_at = self._clock.now()
-                if events := await self.poll(fleet):
-                    emit(events)
-                await asyncio.sleep(_INTERVAL_S)
-            fleet = await channel.wait_for_change(fleet)
+        await look_repeatedly(self._look, _places, emit, channel, cost_factor=_COST_FACTOR)
 
-    def _is_due(self, path: str, now: float) -> bool:
-        at = self._looked_at.get(path)
-        return at is None or now - at >= _LOOK_AGAIN_S
+    def _look(self, fleet: Fleet) -> list[Event]:
+        kinds = path_kinds(_places(fleet))
+        changed = tuple((path, kind) for path, kind in kinds.items() if self._known.get(path) is not kind)
+        self._known.update(kinds)
+        return [PathsSeen(at=self._clock.now(), paths=changed)] if changed else []
+
+
+def _places(fleet: Fleet) -> list[str]:
+    threads = fleet.threads.values()
+    return [*denied_paths(threads), *roots(threads)]
 
 
 def denied_paths(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final, Protocol
 
@@ -57,6 +57,7 @@ class SessionLogSource:
         newest: how many of the newest sessions are read at first; None: all.
         scheduler: notified of activity, and of commands that start.
         known: of earlier, for a single pass; None: all logs are read.
+        whole: threads whose logs are read whole at first.
     """
 
     name = "sessions"
@@ -72,6 +73,7 @@ class SessionLogSource:
         clock: Clock,
         scheduler: PollScheduler,
         known: KnownThreads | None = None,
+        whole: Container[str] = (),
     ) -> None:
         self._clock = clock
         self._scheduler = scheduler
@@ -87,6 +89,7 @@ class SessionLogSource:
             age_key=self._age_key,
             is_open=self._is_open,
             known=self._restore if known is not None else None,
+            whole=whole,
             batch=_BATCH_BYTES,
         )
         self._readers: dict[str, LogReader] = {}
@@ -169,7 +172,7 @@ class SessionLogSource:
 
     def _events(self, change: Change) -> list[Event]:
         now = self._clock.now()
-        path = change.new if isinstance(change, FileMoved) else change.path
+        path = change.path
         thread = self._thread_id(path)
         if thread is None:  # a directory that cannot be listed
             return [self._health()]
@@ -260,6 +263,7 @@ class RolloutSource(SessionLogSource):
         newest: how many of the newest sessions are read at first; None: all.
         scheduler: notified of activity, and of commands that start.
         known: of earlier, for a single pass; None: all rollouts are read.
+        whole: threads whose rollouts are read whole at first.
     """
 
     name = "codex"
@@ -272,8 +276,9 @@ class RolloutSource(SessionLogSource):
         clock: Clock,
         scheduler: PollScheduler,
         known: KnownThreads | None = None,
+        whole: Container[str] = (),
     ) -> None:
-        super().__init__([home.sessions, home.archived], newest, clock, scheduler, known)
+        super().__init__([home.sessions, home.archived], newest, clock, scheduler, known, whole)
         self._home = home
         self._locked: frozenset[str] | None = None
         """Threads whose writer locks were held at the start."""
@@ -317,6 +322,7 @@ class TranscriptSource(SessionLogSource):
         home: the configuration directory to follow.
         newest: how many of the newest sessions are read at first; None: all.
         scheduler: notified of activity, and of commands that start.
+        whole: threads whose transcripts are read whole at first.
     """
 
     name = "claude"
@@ -324,9 +330,14 @@ class TranscriptSource(SessionLogSource):
     skim_above = 1 << 20  # before the first answer it has 120 KB of instructions and tools
 
     def __init__(
-        self, home: claude.ClaudeHome, newest: int | None, clock: Clock, scheduler: PollScheduler
+        self,
+        home: claude.ClaudeHome,
+        newest: int | None,
+        clock: Clock,
+        scheduler: PollScheduler,
+        whole: Container[str] = (),
     ) -> None:
-        super().__init__([home.projects], newest, clock, scheduler)
+        super().__init__([home.projects], newest, clock, scheduler, whole=whole)
         self._home = home
 
     def _age_key(self, path: str) -> float:

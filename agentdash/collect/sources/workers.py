@@ -13,8 +13,6 @@ import msgspec
 from agentdash.agents.adapter import SessionFiles, UnreadableSessionError
 from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import ScreenReading, read_screen
-from agentdash.agents.screen_rules import RulesProblem, ScreenRules, load_rules, package_rules
-from agentdash.agents.user_patterns import SlowPatternError
 from agentdash.model.events import Event, PolicyRequested, ScreenRead, SessionSeen, SourceSeen
 from agentdash.model.fleet import MAY_START_S, Fleet, asked_process
 from agentdash.model.pane import Pane, PaneKey
@@ -234,18 +232,12 @@ class _Last(NamedTuple):
 
 
 class ScreenReadingSource:
-    """Reads a screen as soon as the screen, the title or the occupant of its pane changes.
-
-    Args:
-        rules_folder: the user's own rules, `<cli>.toml` each.
-    """
+    """Reads a screen as soon as the screen, the title or the occupant of its pane changes."""
 
     name = "screens"
 
-    def __init__(self, clock: Clock, rules_folder: Path) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._rules_folder = rules_folder
-        self._rules: ScreenRules | None = None
         self._last: dict[PaneKey, _Last] = {}
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
@@ -254,9 +246,6 @@ class ScreenReadingSource:
             return []
         now = self._clock.now()
         events: list[Event] = []
-        if self._rules is None:
-            self._rules, failures = self._load(now)
-            events += failures
         self._last = {key: last for key, last in self._last.items() if key in fleet.panes}
         for key, occupant in fleet.occupants.items():
             pane, last = fleet.panes.get(key), self._last.get(key)
@@ -264,12 +253,7 @@ class ScreenReadingSource:
                 continue
             if last is not None and last.pane is pane and last.agent == occupant.agent:
                 continue
-            try:
-                reading = _read(pane, occupant.agent, self._rules)
-            except SlowPatternError as problem:
-                self._rules = package_rules()
-                events.append(self._failure(now, problem))
-                reading = _read(pane, occupant.agent, self._rules)
+            reading = _read(pane, occupant.agent)
             self._last[key] = _Last(pane, occupant.agent, reading)
             if last is None or (last.agent, last.reading) != (occupant.agent, reading):
                 fields = msgspec.structs.asdict(reading)
@@ -283,19 +267,8 @@ class ScreenReadingSource:
             emit(await self.poll(fleet))
             fleet = await channel.wait_for_change(fleet)
 
-    def _load(self, now: float) -> tuple[ScreenRules, list[SourceSeen]]:
-        """Return the rules. Where the user's own are invalid, those of the package, with the error as the
-        source's health."""
-        try:
-            return load_rules(self._rules_folder), []
-        except RulesProblem as problem:
-            return package_rules(), [self._failure(now, problem)]
 
-    def _failure(self, now: float, problem: Exception) -> SourceSeen:
-        return SourceSeen(at=now, name=self.name, ok=False, detail=clean_line(str(problem), 400))
-
-
-def _read(pane: Pane, agent: str, rules: ScreenRules) -> ScreenReading:
+def _read(pane: Pane, agent: str) -> ScreenReading:
     return read_screen(
         agent,
         pane.screen,
@@ -303,5 +276,4 @@ def _read(pane: Pane, agent: str, rules: ScreenRules) -> ScreenReading:
         cursor_visible=pane.cursor_visible,
         width=pane.width,
         height=pane.height,
-        rules=rules,
     )

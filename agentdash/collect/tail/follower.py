@@ -13,12 +13,22 @@ import math
 import os
 import stat as modes
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agentdash.collect.tail.log_file import (
     FileGrown,
@@ -68,10 +78,9 @@ _FILL_AFTER_S: Final = 2.0
 
 
 class FileMoved(msgspec.Struct, frozen=True):
-    """The log has another path. If it is read from another file now, a `FileGrown` with `reset` follows."""
+    """The log has this path now. If it is read from another file, a `FileGrown` with `reset` follows."""
 
-    old: Path
-    new: Path
+    path: Path
 
 
 class FileVanished(msgspec.Struct, frozen=True):
@@ -108,6 +117,7 @@ class LogFollower:
             copied files have others. By default its name, since names of rollouts begin with their time.
         is_open: whether a program has a log open: such logs are read at first in any case.
         known: returns those of the files to read at first that need not be read.
+        whole: logs that are read at first, and whole, whatever their size.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
         max_line: bytes of the longest line that is kept.
         batch: bytes read at once.
@@ -124,6 +134,7 @@ class LogFollower:
         age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
         known: Callable[[Sequence[Path]], Collection[Path]] | None = None,
+        whole: Container[str] = (),
         marks: LineMarks = NO_MARKS,
         max_line: int = MAX_LINE_BYTES,
         batch: int = 4 << 20,
@@ -137,6 +148,7 @@ class LogFollower:
         self._age_key: Callable[[str], Any] = age_key
         self._is_open = is_open
         self._known = known
+        self._whole = whole
         self.unread_recent: dict[str, int] = {}
         """Logs that changed recently and were not read at first, and their sizes in bytes."""
         self._logs: dict[str, LogFile] = {}
@@ -193,17 +205,19 @@ class LogFollower:
         hidden = tuple(f"{folder}/" for folder in self.unreadable)
         for key in self._logs.keys() - found.keys():
             if not self._logs[key].path.startswith(hidden):
-                log = self._logs.pop(key)
-                if log.emitted:
-                    yield FileVanished(Path(log.path))
+                gone = self._logs.pop(key)
+                if gone.emitted:
+                    yield FileVanished(Path(gone.path))
         for key, (path, stat) in found.items():
-            log = self._logs.setdefault(key, LogFile(path, self._limits))
-            if log.path != path:
+            if (log := self._logs.get(key)) is None:
+                limits = replace(self._limits, skim_above=None) if key in self._whole else self._limits
+                self._logs[key] = LogFile(path, limits)
+            elif log.path != path:
                 if not log.is_same_file(path, stat):
                     log.restart()
-                old, log.path = log.path, path
+                log.path = path
                 if log.emitted:
-                    yield FileMoved(Path(old), Path(path))
+                    yield FileMoved(Path(path))
 
     def _known_paths(self, paths: list[str]) -> set[str]:
         """Return those of the files to read that need not be read; after the first sweep none."""
@@ -221,7 +235,7 @@ class LogFollower:
         if self._newest is None:
             return set(changed)
         chosen = set(changed[: self._newest])
-        chosen.update(key for key in changed[self._newest :] if self._is_open(key))
+        chosen.update(key for key in changed[self._newest :] if key in self._whole or self._is_open(key))
         most = len(chosen) + _MAX_RECENT_LOGS
         self._newest = None
         recent = [key for key in changed if key not in chosen and found[key].stat.st_mtime >= self._since]

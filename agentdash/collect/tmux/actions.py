@@ -35,10 +35,10 @@ def split(
         env: variables for the command that the server may lack.
 
     Raises:
-        TmuxRefusedError: not inside of tmux, no room, or a size that tmux does not accept.
+        TmuxRefusedError: not inside tmux, no room, or a size that tmux does not accept.
     """
     if (here := current_pane()) is None:
-        raise TmuxRefusedError("not inside of tmux: there is no pane to split")
+        raise TmuxRefusedError("not inside tmux: there is no pane to split")
     variables = [part for name, value in (env or {}).items() for part in ("-e", f"{name}={value}")]
     place = (_SPLIT_OPTIONS[direction], "-l", size, "-t", here.id, "-c", "#{pane_current_path}")
     _run(here.server, "split-window", *place, *variables, shlex.join(command))
@@ -158,7 +158,7 @@ def copy(text: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """Load a text into tmux's newest buffer, and into the clipboard as far as tmux can.
 
     Returns:
-        What has happened, in words; None outside of tmux.
+        What has happened, in words; None outside tmux.
     """
     if (server := own_server(environ)) is None:
         return None
@@ -174,7 +174,7 @@ def copy(text: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 def clipboard(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return why what is copied does not reach the clipboard of the terminal, or None if it does, by what
-    tmux knows, or outside of tmux."""
+    tmux knows, or outside tmux."""
     if (server := own_server(environ)) is None:
         return None
     try:

@@ -1,7 +1,7 @@
 """Run `tmux` on a server: the only place that does.
 
 A tmux client does what its server tells it: run a shell command, start a program in its own place. It hands
-over its environment, too. So a server is proven first to be a tmux of this user outside of every sandbox
+over its environment, too. So a server is proven first to be a tmux of this user outside every sandbox
 (`agentdash.peers`), and the client is the very program that the server runs, which always speaks its
 protocol. Commands go through its standard input: arguments can be read by every process.
 """
@@ -63,7 +63,7 @@ def connect(server: TmuxServer) -> ProvenSocket:
 def _reason(error: OSError) -> str:
     match error.errno:
         case errno.EPERM:
-            return "may not be connected to from inside of this sandbox (Operation not permitted)"
+            return "may not be connected to from inside this sandbox (Operation not permitted)"
         case errno.EACCES:
             return "belongs to another user (Permission denied)"
         case errno.EAGAIN:

@@ -52,7 +52,7 @@ def servers(
 
 
 def current_pane(environ: Mapping[str, str] = os.environ) -> PaneKey | None:
-    """Return the pane that agentdash runs in, by `TMUX` and `TMUX_PANE`; None outside of tmux."""
+    """Return the pane that agentdash runs in, by `TMUX` and `TMUX_PANE`; None outside tmux."""
     socket, pane = own_socket(environ), environ.get("TMUX_PANE", "")
     if socket is None or not re.fullmatch(r"%\d+", pane):
         return None
@@ -60,13 +60,13 @@ def current_pane(environ: Mapping[str, str] = os.environ) -> PaneKey | None:
 
 
 def own_server(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return the label of the server that agentdash runs in, by `TMUX`; None outside of tmux."""
+    """Return the label of the server that agentdash runs in, by `TMUX`; None outside tmux."""
     socket = own_socket(environ)
     return _server(socket, _socket_folder(environ)).label if socket else None
 
 
 def beside(pane: str, environ: Mapping[str, str] = os.environ) -> PaneKey | None:
-    """Return the key of a pane, by its id, on the server that agentdash runs in; None outside of tmux."""
+    """Return the key of a pane, by its id, on the server that agentdash runs in; None outside tmux."""
     here = current_pane(environ)
     return PaneKey(here.server, pane) if here else None
 
@@ -78,7 +78,7 @@ def server_of(label: str, environ: Mapping[str, str] = os.environ) -> TmuxServer
 
 
 def own_socket(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the socket of the tmux server that agentdash runs in, by `TMUX`; None outside of tmux."""
+    """Return the socket of the tmux server that agentdash runs in, by `TMUX`; None outside tmux."""
     parts = environ.get("TMUX", "").rsplit(",", 2)  # socket, pid of the server, session
     return Path(parts[0]) if len(parts) == 3 and parts[0] else None
 

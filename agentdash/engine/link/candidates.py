@@ -41,6 +41,9 @@ _HEADER: Final = ">_ OpenAI Codex (v"
 """A session begins with it: what is above belongs to the one before."""
 _FORKED: Final = "• Thread forked from"
 """Below the header of a fork, then an id, or a name and an id in parentheses (0.114 to 0.169)."""
+_ID_CHARS: Final = 36
+_REMOTE_LINE: Final = "thread id: "
+"""`codex exec --remote` prints it with its thread's id (0.171)."""
 _ID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
@@ -87,6 +90,7 @@ def link_by_candidates(
         side_chats: those of threads; a title may name them.
     """
     linker = _Linker(threads, tuis, loaded, side_chats)
+    linker.link_remote()
     linker.link_forks()
     linker.link_by_prompts()
     linker.link_by_titles()
@@ -145,6 +149,16 @@ class _Linker:
         self._order = {thread: number for number, thread in enumerate(self._threads)}
         self._tuis = {tui.pane.key: tui for tui in tuis}
 
+    def link_remote(self) -> None:
+        """Link the `codex exec --remote` that print the id of their thread first."""
+        for tui in list(self._tuis.values()):
+            process = tui.process
+            is_exec = process.is_remote and process.once and self._loaded is not None
+            shown = printed_id(tui.pane.screen, _REMOTE_LINE) if is_exec else None
+            if shown in self._threads:
+                by = f"the pane's `codex exec --remote` (pid {process.pid}) shows `{_REMOTE_LINE}{shown}`"
+                self._link(tui, shown, ThreadPane(tui.pane.key, by))
+
     def link_forks(self) -> None:
         """Link TUIs whose screens name the thread that theirs was forked from, where only one fork may be it.
 
@@ -192,7 +206,7 @@ class _Linker:
     def _may_have(self, tui: Tui, thread: Thread) -> bool:
         """Return whether a TUI may show a thread: one that it started, or one of the daemon."""
         if self._loaded is not None:
-            return thread.cwd == tui.cwd
+            return tui.process.is_remote or thread.cwd == tui.cwd
         return is_of(thread, tui.cwd) and tui.may_have_started(thread)
 
     def link_by_titles(self) -> None:
@@ -291,3 +305,33 @@ def _message(rows: tuple[str, ...], number: int) -> str:
 
 def _start_of(prompt: str) -> str:
     return " ".join(prompt.split(None, _PROMPT_CHARS)[:_PROMPT_CHARS])[:_PROMPT_CHARS]
+
+
+def printed_id(rows: tuple[str, ...], mark: str) -> str | None:
+    """Return the thread id of the last line of a screen that is `mark` and an id, or None."""
+    found: str | None = None
+    if mark.rstrip() not in "\n".join(rows):  # nearly all screens, hundreds a pass: faster than a loop
+        return found
+    for number, row in enumerate(rows):
+        if row.startswith(mark.rstrip()):
+            line = _unwrapped(rows, number, mark)
+            if line.startswith(mark) and _ID.fullmatch(line, len(mark)):
+                found = line[len(mark) :]
+    return found
+
+
+def _unwrapped(rows: tuple[str, ...], number: int, mark: str) -> str:
+    """Return a line of a mark and an id, with the rows in which a narrow pane continues it.
+
+    tmux keeps no blank at the end of a row.
+    """
+    line, width = rows[number], len(rows[number])
+    if line == mark.rstrip():
+        line = mark
+        width += 1
+    while len(line) < len(mark) + _ID_CHARS and number + 1 < len(rows):
+        number += 1
+        line += rows[number]
+        if len(rows[number]) != width:
+            break
+    return line

@@ -19,8 +19,7 @@ pane.
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -29,14 +28,14 @@ from agentdash.engine.link.candidates import (
     Loaded,
     Tui,
     link_by_candidates,
+    printed_id,
 )
 from agentdash.engine.link.process_tree import (
     ProcessTree,
     is_below,
     is_command,
     is_daemon,
-    link_nested_threads,
-    link_nested_workers,
+    link_nested,
     thread_of,
 )
 from agentdash.model.evidence import EvidenceSource
@@ -49,9 +48,6 @@ SESSION_LINE: Final = "session id: "
 """`codex exec` prints it with its thread's id before its first turn (seen in 0.98 to 0.169)."""
 SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
-_ID_CHARS: Final = 36
-"""Length of a thread id, a uuid."""
-_ID: Final = re.compile(rf"{SESSION_LINE}([0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")
 
 
 def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
@@ -64,6 +60,7 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
     tree = tree or ProcessTree(fleet.processes.values(), fleet.panes)
     owners = _link_owners(fleet, tree)
     commands, claims = _link_commands(fleet, tree, owners)
+    nested, outer = link_nested(fleet, tree, owners)
     return FleetLinks(
         owners=owners,
         orphans=_find_orphans(fleet, owners),
@@ -72,8 +69,8 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
         panes=_link_panes(fleet, owners, tree),
         below=_group_by_pane(fleet, tree),
         parents=parents_of(fleet.threads.values()),
-        nested=link_nested_workers(fleet, tree, owners),
-        outer=link_nested_threads(fleet, tree, owners),
+        nested=nested,
+        outer=outer,
         servers=_find_servers(fleet, tree),
     )
 
@@ -208,22 +205,18 @@ def _sorted(processes: Iterable[Process]) -> tuple[Process, ...]:
 # ---------------------------------------------------------------- thread and pane
 
 
-def is_root(thread: Thread) -> bool:
-    """Return whether a thread may have a pane: children are shown where their parents are."""
-    return not thread.parent and not thread.helper
-
-
 def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
     """Link root threads to panes, by the strongest evidence first: each to one, and side chats to that of the
     thread which they were opened from."""
-    roots = [thread for thread in fleet.threads.values() if is_root(thread)]
+    roots = [thread for thread in fleet.threads.values() if not thread.parent and not thread.helper]
     tuis = _living_tuis(fleet)
     resumed = {arg for tui in tuis for arg in tui.process.argv}
     side_chats = {each.id: each for each in roots if each.side_chat and each.id not in resumed}
     linked = _link_by_owner(roots, owners, tree)
     loaded = _loaded_by_daemon(fleet, tree)
     left = roots if loaded is None else [thread for thread in roots if thread.id not in loaded.threads]
-    linked |= _link_by_history(fleet, left, linked)
+    earlier = _earlier_panes(fleet)
+    linked |= _link_by_history(fleet, left, linked, earlier)
     taken = {link.key for link in linked.values()}
     linked |= link_by_candidates(
         threads=[thread for thread in roots if thread.id not in linked and thread.id not in side_chats],
@@ -233,7 +226,8 @@ def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessT
     )
     linked |= _link_side_chats(side_chats.values(), owners, linked)
     unowned = [thread for thread in left if _may_run_out_of_sight(fleet, owners.get(thread.id))]
-    return linked | _link_by_claim(fleet, [thread for thread in unowned if thread.id not in linked], linked)
+    unplaced = [thread for thread in unowned if thread.id not in linked]
+    return linked | _link_by_claim(fleet, unplaced, linked, earlier)
 
 
 def _loaded_by_daemon(fleet: FleetView, tree: ProcessTree) -> Loaded | None:
@@ -274,15 +268,14 @@ def _link_side_chats(
 
 
 def _link_by_history(
-    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
+    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane], earlier: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
     """Keep the panes that threads' own Codex processes ran in and have left: the rest there is no other
     worker."""
     taken = {link.key for link in linked.values()}
-    remembered = _remembered_panes(fleet)
     kept: dict[str, ThreadPane] = {}
     for thread in threads:
-        before = fleet.links.panes.get(thread.id) or remembered.get(thread.id)
+        before = earlier.get(thread.id)
         if thread.id in linked or before is None or not before.own:
             continue
         if before.key in fleet.panes and before.key not in taken and _is_leaving(fleet, before.key, thread):
@@ -301,9 +294,9 @@ def _is_leaving(fleet: FleetView, key: PaneKey, thread: Thread) -> bool:
     return occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
 
 
-def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
-    """Return the panes that live on and in which an earlier agentdash saw threads' own Codex processes, or
-    their claims: no process was seen with these."""
+def _earlier_panes(fleet: FleetView) -> dict[str, ThreadPane]:
+    """Return the panes of threads at the last look, or at that of an earlier agentdash if they live on: it
+    saw a process of theirs, or else a claim."""
     found: dict[str, ThreadPane] = {}
     for past in fleet.past_workers.values():
         pane = fleet.panes.get(past.pane)
@@ -312,7 +305,7 @@ def _remembered_panes(fleet: FleetView) -> dict[str, ThreadPane]:
             is_claim, is_scrolled = past.pid is None, past.rule == SESSION_LINE_RULE
             by = _claim("its scrollback shows" if is_scrolled else "the pane showed", past.worker)
             found[past.worker] = ThreadPane(past.pane, by, own=not is_claim, claimed=is_claim)
-    return found
+    return found | fleet.links.panes
 
 
 def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
@@ -326,17 +319,18 @@ def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
 
 
 def _link_by_claim(
-    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane]
+    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane], earlier: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
-    """Link threads to the only pane without a worker that shows the line which `codex exec` prints, or showed
-    it and no other since: so one in a container is found, or one that has ended before it was seen."""
+    """Link threads to the only pane without a worker that shows the line which `codex exec` prints, or has
+    shown it and no other since: so one in a container is found, or one that had ended when it was seen."""
     taken = {link.key for link in linked.values()}
     free = [key for key in fleet.panes if key not in taken and _is_left(fleet, key)]
-    lines = {key: line for key in free if (line := session_line(fleet.panes[key].screen)) is not None}
+    lines = {
+        key: line for key in free if (line := printed_id(fleet.panes[key].screen, SESSION_LINE)) is not None
+    }
     shown: dict[str, list[PaneKey]] = {}
     for key, thread in lines.items():
         shown.setdefault(thread, []).append(key)
-    earlier = _remembered_panes(fleet) | fleet.links.panes
     found: dict[str, ThreadPane] = {}
     for each in threads:
         before = earlier.get(each.id)
@@ -350,35 +344,6 @@ def _link_by_claim(
 
 def _claim(how: str, thread: str) -> str:
     return f"claimed, not proven: {how} `{SESSION_LINE}{thread}`, which anything may print"
-
-
-def session_line(lines: tuple[str, ...]) -> str | None:
-    """Return the thread id of the last `session id:` line that `codex exec` printed; None without one."""
-    mark = SESSION_LINE.rstrip()
-    found: str | None = None
-    if mark not in "\n".join(lines):  # nearly all screens, hundreds a pass: a search is faster than a loop
-        return found
-    for number, row in enumerate(lines):
-        if row.startswith(mark) and (match := _ID.fullmatch(_unwrapped(lines, number))):
-            found = match[1]
-    return found
-
-
-def _unwrapped(rows: Sequence[str], number: int) -> str:
-    """Return a line of the length of a session line, with the rows in which a narrow pane continues it.
-
-    tmux keeps no blank at the end of a row.
-    """
-    line, width = rows[number], len(rows[number])
-    if line == SESSION_LINE.rstrip():
-        line = SESSION_LINE
-        width += 1
-    while len(line) < len(SESSION_LINE) + _ID_CHARS and number + 1 < len(rows):
-        number += 1
-        line += rows[number]
-        if len(rows[number]) != width:
-            break
-    return line
 
 
 def _is_left(fleet: FleetView, key: PaneKey) -> bool:

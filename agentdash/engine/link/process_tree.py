@@ -20,7 +20,7 @@ from agentdash.sandbox.home_paths import home_of
 class ProcessTree:
     """The tracked processes by pid, for walking upwards, and the panes that they live in.
 
-    Panes are those of servers outside of every sandbox: no other server is asked for any.
+    Panes are those of servers outside every sandbox: no other server is asked for any.
 
     Args:
         processes: all tracked processes.
@@ -93,6 +93,7 @@ _SERVED_FOR: Final = "CLAUDE_PROJECT_DIR"
 """Claude Code gives it to hooks and MCP servers, which run in no sandbox, and not to commands (2.1.197 to
 2.1.330)."""
 _CODEX_VARIABLE: Final = THREAD_VARIABLES["codex"]
+_ALL_VARIABLES: Final = frozenset(THREAD_VARIABLES.values())
 
 
 def thread_of(process: Process, tree: ProcessTree) -> str | None:
@@ -236,60 +237,46 @@ def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str
 # Recognize the worker CLIs that a command of a thread has started, and that have no pane of their own
 
 
-def link_nested_workers(
+def link_nested(
     fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
-) -> dict[ProcessKey, str]:
-    """Return the thread that each nested worker CLI belongs to; empty for one that waits for its standard
-    input, wherever it was started.
+) -> tuple[dict[ProcessKey, str], dict[str, str]]:
+    """Return the thread whose command started each worker CLI that runs no thread of its own and has no pane,
+    and the one whose command started the Codex of each thread.
 
-    One that runs a thread of its own is left out: that thread is a worker already.
+    One that waits for its standard input is among the first wherever it was started, with an empty thread.
     """
-    busy = {owner.key for owner in owners.values()} | {
-        occupant.key for occupant in fleet.occupants.values() if occupant.gone_at is None
-    }
-    for runs in owners.values():
-        process = fleet.processes.get(runs.key) if runs.key else None
-        busy |= {wrapper.key for wrapper in _wrappers(process, tree)} if process is not None else set()
-    found: dict[ProcessKey, str] = {}
+    runs: dict[ProcessKey, list[str]] = {}
+    for thread, owner in owners.items():
+        if owner.key is not None:
+            runs.setdefault(owner.key, []).append(thread)
+    elsewhere = {each.key for each in fleet.occupants.values() if each.gone_at is None}
+    for key in runs:
+        elsewhere |= {wrapper.key for wrapper in _wrappers(fleet.processes.get(key), tree)}
+    workers: dict[ProcessKey, str] = {}
+    threads: dict[str, str] = {}
     for process in fleet.processes.values():
-        env = process.env or {}
-        if not process.agent or process.zombie or process.key in busy:
+        is_worker = process.agent and not process.zombie and process.key not in elsewhere
+        if not (process.key in runs or is_worker) or _ALL_VARIABLES.isdisjoint(process.env or ()):
             continue
-        if not any(name in env for name in THREAD_VARIABLES.values()):
+        outer = thread_of(process, tree)
+        if outer is None or not is_below(process, outer, owners.get(outer), tree):
             continue
-        thread = thread_of(process, tree)
-        if thread is None or thread not in fleet.threads:
-            continue
-        if is_below(process, thread, owners.get(thread), tree) and _is_outermost(process, thread, tree):
-            found[process.key] = thread
+        if process.key in runs:
+            threads |= dict.fromkeys((each for each in runs[process.key] if each != outer), outer)
+        elif outer in fleet.threads and _is_outermost(process, outer, tree):
+            workers[process.key] = outer
     for process in fleet.processes.values():
         if process.awaited_input is not None and not process.zombie:
             whole = [process.key, *(wrapper.key for wrapper in _wrappers(process, tree))]
-            if busy.isdisjoint(whole) and found.keys().isdisjoint(whole):
-                found[whole[-1]] = ""
-    return found
+            if all(known.isdisjoint(whole) for known in (elsewhere, runs.keys(), workers.keys())):
+                workers[whole[-1]] = ""
+    return workers, threads
 
 
-def _wrappers(process: Process, tree: ProcessTree) -> Iterator[Process]:
+def _wrappers(process: Process | None, tree: ProcessTree) -> Iterator[Process]:
     """Yield the processes of the same worker CLI above one: Node runs Codex' program."""
-    return takewhile(lambda parent: parent.agent == process.agent, tree.above(process))
-
-
-def link_nested_threads(
-    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
-) -> dict[str, str]:
-    """Return the thread whose command started the Codex that runs a thread of its own."""
-    found: dict[str, str] = {}
-    for thread, owner in owners.items():
-        process = fleet.processes.get(owner.key) if owner.key else None
-        if process is None or not any(name in (process.env or {}) for name in THREAD_VARIABLES.values()):
-            continue
-        outer = thread_of(process, tree)
-        if outer is None or outer == thread or (above := owners.get(outer)) is None:
-            continue
-        if is_below(process, outer, above, tree):
-            found[thread] = outer
-    return found
+    if process is not None:
+        yield from takewhile(lambda parent: parent.agent == process.agent, tree.above(process))
 
 
 def _is_outermost(process: Process, thread: str, tree: ProcessTree) -> bool:
@@ -348,7 +335,7 @@ class SshSessions:
         return next(iter(connections)) if len(connections) == 1 else None
 
     def of_process(self, process: Process | None) -> str | None:
-        """Return the connection of the session whose terminal a process has; None inside of a multiplexer,
+        """Return the connection of the session whose terminal a process has; None inside a multiplexer,
         and of a daemon, which outlives the session that it was started in."""
         env = (process.env if process else None) or {}
         if process is None or is_daemon(process) or env.get("TMUX"):

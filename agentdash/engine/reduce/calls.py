@@ -65,7 +65,7 @@ def start_call(thread: Thread, event: e.CallStarted) -> Thread:
         by_user=event.by_user,
     )
     others = (other for other in thread.open_calls if other.id != call.id)
-    thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_answered(thread.turn))
+    thread = replace(thread, open_calls=(*others, call)[-MAX_CALLS:], turn=_mark_answered(thread.turn))
     if event.kind == "command" and "tmux" in event.text:
         thread = replace(thread, tmux=_append_recent(thread.tmux, (event.call,)))
     if event.kind == "poll":
@@ -134,6 +134,7 @@ def _add_poll(thread: Thread, event: e.CallEnded, home: str | None) -> Thread:
 
 def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
     """Add calls that ended by themselves; nothing else is known of them."""
+    thread = drop_calls_without_output(thread, event.at)
     call = Call(
         id="",
         at=event.at,
@@ -145,7 +146,7 @@ def add_left_out(thread: Thread, event: e.CallsLeftOut) -> Thread:
         outcome="ended",
     )
     more = (call,) * min(event.count, MAX_CALLS)
-    return replace(thread, calls=_append_calls(thread.calls, more), turn=_answered(thread.turn))
+    return replace(thread, calls=_append_calls(thread.calls, more), turn=_mark_answered(thread.turn))
 
 
 def abort_open_calls(thread: Thread, at: float) -> Thread:
@@ -186,12 +187,12 @@ def add_observation(thread: Thread, new: SandboxObservation) -> Thread:
     """Add an observation; one that equals an earlier one is counted there."""
     index = _find_equal(thread, new)
     if index is None:
-        return replace(thread, observations=bounded((*thread.observations, new)))
+        return replace(thread, observations=drop_commonest((*thread.observations, new)))
     others = (*thread.observations[:index], *thread.observations[index + 1 :])
     return replace(thread, observations=(*others, _merge_observations(thread.observations[index], new)))
 
 
-def bounded(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
+def drop_commonest(observations: Sequence[SandboxObservation]) -> tuple[SandboxObservation, ...]:
     """Return the observations without the oldest of the commonest, where there are too many: flags are what a
     worker makes of them, and a flood of these must not push out what the kernel showed of another command."""
     kept = list(observations)
@@ -212,18 +213,6 @@ def _confinement(observation: SandboxObservation) -> tuple[object, ...]:
     )
 
 
-def remove_observation(thread: Thread, old: SandboxObservation) -> Thread:
-    """Remove the observation of one process; where others showed the same, theirs stays."""
-    index = _find_equal(thread, old)
-    if index is None:
-        return thread
-    counted = thread.observations[index]
-    pids = tuple(pid for pid in counted.pids if pid not in old.pids)
-    rest = (replace(counted, count=counted.count - 1, pids=pids),) if counted.count > 1 else ()
-    others = (*thread.observations[:index], *rest, *thread.observations[index + 1 :])
-    return replace(thread, observations=others)
-
-
 def _find_equal(thread: Thread, new: SandboxObservation) -> int | None:
     """Return the index of the observation that shows the same, or None."""
     shown = without_occasions(new)
@@ -236,7 +225,7 @@ def add_moment(thread: Thread, moment: Moment) -> Thread:
     return replace(thread, moments=(*thread.moments, moment)[-MAX_MOMENTS:])
 
 
-def _answered(turn: Turn | None) -> Turn | None:
+def _mark_answered(turn: Turn | None) -> Turn | None:
     """Return a turn after the model has answered by a call."""
     if turn is None or turn.ended_at is not None:
         return turn
@@ -254,10 +243,10 @@ def _append_calls(calls: Iterable[Call], more: Iterable[Call]) -> tuple[Call, ..
     kept = (*calls, *more)[-MAX_CALLS:]
     newest = -_MAX_WHOLE_TAILS
     older = newest - len(more)
-    return (*kept[:older], *map(_shortened, kept[older:newest]), *kept[newest:])
+    return (*kept[:older], *map(_shorten, kept[older:newest]), *kept[newest:])
 
 
-def _shortened(call: Call) -> Call:
+def _shorten(call: Call) -> Call:
     if call.outcome != "ended" or call.tail.count("\n") <= SHOWN_OUTPUT_LINES:
         return call
     return replace(call, tail="\n".join(call.tail.splitlines()[-SHOWN_OUTPUT_LINES:]))

@@ -47,9 +47,9 @@ def record_denials(thread: Thread, call: Call, at: float) -> Thread:
 
 
 def words_of_past(thread: Thread) -> tuple[str, ...] | None:
-    """Return words such that every script that may get past an open denial has one; None: it may be any.
+    """Return words of which every script that gets past an open denial has one; None: any script may.
 
-    They are found in scripts as written, and in JSON strings of these.
+    They occur in scripts as written, and in JSON strings of these.
     """
     scripts = _denied_scripts(thread)
     words: list[str] = []

@@ -21,7 +21,7 @@ from agentdash.engine.reduce import recall
 from agentdash.engine.reduce.observations import observe_processes
 from agentdash.engine.reduce.thread import reduce_thread
 from agentdash.model import events as e
-from agentdash.model.activity import counted
+from agentdash.model.activity import count_event
 from agentdash.model.fleet import (
     NOT_RECORDED,
     RESTORED_FIELDS,
@@ -303,7 +303,7 @@ def _reduce_screen(draft: Fleet, event: e.PaneDrawn) -> None:
         moved_at = pane.drawn_at if moved_at is None else moved_at
         if differs_beyond_clocks(pane.screen, event.screen):
             moved_at = event.at
-            activity = counted(activity, event.at)
+            activity = count_event(activity, event.at)
     drawn_at = event.at if event.since is None else event.since
     draft.panes[event.key] = replace(
         pane, screen=event.screen, drawn_at=drawn_at, moved_at=moved_at, activity=activity

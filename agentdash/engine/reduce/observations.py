@@ -24,7 +24,7 @@ from agentdash.engine.link.process_tree import (
     thread_of,
     with_tmpdir,
 )
-from agentdash.engine.reduce.calls import add_observation, remove_observation
+from agentdash.engine.reduce.calls import add_observation
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.fleet import Fleet
 from agentdash.model.observation import (
@@ -109,11 +109,11 @@ def _observe_command_of_codex(
     *,
     is_proven: bool,
 ) -> None:
-    """Add what a process shows, in place of what it showed when less of the log had been read.
+    """Add what a process shows to its thread, or keep it until the log and its owner are known.
 
     A session that has just been found, or is large, is read while its processes already run: the call or the
     policy of a command may come with its next lines. So may the proof that the Codex above it runs the thread
-    that it names; until then nothing is added.
+    that it names. Until then it is observed again whenever more of the log has been read.
     """
     before = draft.provisional.get(process.key)
     codex = next((each for each in runners(process, thread.id, context.tree) if is_codex(each)), None)
@@ -132,11 +132,17 @@ def _observe_command_of_codex(
         draft.provisional[process.key] = ProvisionalObservation(thread.id, observed, thread.lines, below)
     else:
         draft.provisional.pop(process.key, None)
-    if thread.id in draft.threads and is_proven:
-        is_replaced = before is not None and before.below is None
-        rest = remove_observation(thread, before.observation) if before and is_replaced else thread
-        draft.threads[thread.id] = add_observation(rest, observed)
+        draft.threads[thread.id] = add_observation(thread, observed)
     draft.observed[process.key] = at
+
+
+def with_provisional(fleet: Fleet) -> Mapping[str, Thread]:
+    """Return the threads with what live commands show whose call or policy is still to be read."""
+    threads = dict(fleet.threads)
+    for known in fleet.provisional.values():
+        if known.below is None and (thread := threads.get(known.thread)) is not None:
+            threads[thread.id] = add_observation(thread, known.observation)
+    return threads
 
 
 def _settle_ended(draft: Fleet, at: float) -> None:
@@ -153,8 +159,7 @@ def _settle_ended(draft: Fleet, at: float) -> None:
         draft.provisional.pop(key, None)
         if thread is not None and is_proven:
             settled = replace(_attribute(observed, thread, call) if call else observed, provisional=False)
-            rest = remove_observation(thread, observed) if known.below is None else thread
-            draft.threads[thread.id] = add_observation(rest, settled)
+            draft.threads[thread.id] = add_observation(thread, settled)
 
 
 def _attribute(observed: SandboxObservation, thread: Thread, call: Call) -> SandboxObservation:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentdash.engine.judge.findings.tmux_boundary import MAX_ESCAPES
 from agentdash.engine.judge.states.state_history import last_settled
 from agentdash.engine.link.linker import SESSION_LINE_RULE
-from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, bounded, without_occasions
+from agentdash.engine.reduce.calls import MAX_OBSERVATIONS, drop_commonest, without_occasions
 from agentdash.model import events as e
 from agentdash.model.fleet import Fleet, memory_of
 from agentdash.model.memory import PastWorker, ThreadMemory, argument_digests, digest, prompt_digest
@@ -92,7 +92,7 @@ def _merge_observation(
         merged = tuple(wider if each is same else each for each in known)
     else:
         merged = (*known, new)
-    return bounded(sorted(merged, key=lambda each: each.last))
+    return drop_commonest(sorted(merged, key=lambda each: each.last))
 
 
 # ---------------------------------------------------------------- panes

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agentdash.agents.claude.transcript.texts import line_texts as transcript_texts
+from agentdash.agents.claude.transcript.tools import line_texts as transcript_texts
 from agentdash.agents.codex.home import blocks
 from agentdash.agents.codex.rollout.lineage import line_time
 from agentdash.agents.codex.rollout.texts import line_texts as rollout_texts

@@ -27,7 +27,7 @@ _REASON_ALONE: Final = re.compile(
     r"\s*(?:Operation not permitted|Permission denied|Read-only file ?system)\s*"
 )
 _INNER_SANDBOX: Final = re.compile(r"\bsandbox_apply: Operation not permitted")
-"""Of a program that could not start a sandbox of its own inside of this one (SwiftPM)."""
+"""Of a program that could not start a sandbox of its own inside this one (SwiftPM)."""
 
 
 def read_denials(call: Call) -> tuple[Denial, ...]:
@@ -93,7 +93,7 @@ def _inner_sandbox(call: Call, number: int) -> Finding | None:
 
 
 _BLOCK_MARGIN: Final = "  "
-"""On both sides of a block of Symfony's console (Composer, Artisan): its lines are cut at a width, inside of
+"""On both sides of a block of Symfony's console (Composer, Artisan): its lines are cut at a width, inside
 words as well, and padded to it."""
 
 

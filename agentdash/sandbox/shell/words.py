@@ -226,7 +226,7 @@ class WordConverter:
             inside.type in ("raw_string", "concatenation", "word") and not quoting.quoted
         ):
             return self.word(inside, depth)
-        return None  # quotes inside of quotes: shells differ
+        return None  # quotes inside quotes: shells differ
 
 
 def _joined(words: list[Word]) -> Word:

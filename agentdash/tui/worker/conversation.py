@@ -232,5 +232,5 @@ def _about(call: CallRecord, indent: int, cells: int) -> Iterator[Line]:
 
 def _escalation_words(escalation: Escalation) -> str:
     """Return what a call asked for beyond its policy, and why."""
-    for_what = "to run outside the sandbox" if escalation.kind == "escalated" else "for more permissions"
+    for_what = "to leave the sandbox" if escalation.kind == "escalated" else "for more permissions"
     return f"asked {for_what}: {escalation.reason or 'no reason given'}"

@@ -10,7 +10,7 @@ from agentdash.model.causes import causes, ranked_findings
 from agentdash.model.denials import Remedy
 from agentdash.model.fact import WAITING, FactKind
 from agentdash.model.fleet import StatePeriod
-from agentdash.model.pane import Pane
+from agentdash.model.pane import columns
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
 from agentdash.model.thread import Call, Moment
@@ -122,7 +122,7 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
         if worker.fact.why not in ("", worker.fact.object):
             lines += paragraph(f"because: {worker.fact.why}", cells, indent=2, cap=3)
     if worker.state in _ASKING and worker.fact.kind is not FactKind.IDLE:
-        lines += _dialog(worker.pane, cells, look)
+        lines += _dialog(worker, cells, look)
     if worker.stalled is not None:
         silence = f"no output, no CPU, no I/O for {age(look.now - worker.stalled)}"
         text = f"{silence}; last: {worker.line or assessment.why}"
@@ -132,11 +132,14 @@ def _state(worker: Worker, cells: int, look: Look) -> list[Line]:
     return lines
 
 
-def _dialog(pane: Pane | None, cells: int, look: Look) -> list[Line]:
+def _dialog(worker: Worker, cells: int, look: Look) -> list[Line]:
     """Return the last lines of its screen that have words, behind a bar, indented as there."""
-    if pane is None:
+    if worker.pane is None:
         return paragraph("No tmux pane is linked to it: answer it where it runs.", cells, "muted")
-    written = [line.rstrip() for line in pane.screen if any(map(str.isalnum, line))][-_MAX_SCREEN_LINES:]
+    if worker.part.endswith("not in front"):
+        return paragraph("Another conversation is in front in its pane.", cells, "muted")
+    rows = columns(worker.pane.screen)[-1 if worker.part.startswith("side chat") else 0]
+    written = [line.rstrip() for line in rows if any(map(str.isalnum, line))][-_MAX_SCREEN_LINES:]
     margin = min((len(line) - len(line.lstrip()) for line in written), default=0)
     bar = Span(_BAR[look.glyphs is ASCII] + " ", "rule")
     return [(bar, *part) for line in written for part in paragraph(line[margin:], cells - 2)]
@@ -174,7 +177,7 @@ def _latest(worker: Worker, cells: int, look: Look) -> list[Line]:
     lines = timeline(worker, cells, look)
     if worker.moments or worker.pane is None or worker.state in _ASKING:
         return lines
-    return [*lines, *_dialog(worker.pane, cells, look)]
+    return [*lines, *_dialog(worker, cells, look)]
 
 
 def timeline(worker: Worker, cells: int, look: Look) -> list[Line]:

@@ -211,8 +211,10 @@ WORKER: Walk = (
     ("w", in_list),
     ("enter", ON_WORKER),
     *opened("?", HELP, UNCOVERED),
-    ("d", None),
-    ("d", None),
+    ("d", shows("Dismissed [[denied]] go")),
+    ("q", in_list),  # when the message has gone
+    ("d", shows("[[denied]] go needs you again")),
+    ("enter", ON_WORKER),
     ("a", shows("[[ask]] go ⋅ codex")),
     ("a", shows("[[denied]] go ⋅ codex")),
     ("q", in_list),

@@ -41,14 +41,13 @@ from agentdash.model.events import (
 )
 from agentdash.model.limits import MAX_LINE_BYTES
 from agentdash.model.policy import Policy
+from agentdash.model.prompts import without_context
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.times import parse_iso
 from agentdash.model.tokens import ModelUsage, TokenUsage, merged_usage
 from agentdash.model.versions import is_before
 
 _INTERRUPTED: Final = re.compile(r"\[Request interrupted by user(?: for tool use)?\]\s*")
-_TOLD: Final = re.compile(r"(?:\s*<(ide_\w+|system-reminder)>.*?</\1>)+\s*", re.DOTALL)
-"""What IDEs (`<ide_opened_file>`, `<ide_selection>`) and Claude Code write before a prompt."""
 _COMMAND: Final = re.compile(
     r"<command-message>.*?</command-message>\s*<command-name>/?(.*?)</command-name>"
     r"(?:\s*<command-args>(.*?)</command-args>)?",
@@ -182,7 +181,7 @@ class TranscriptReader(LineEvents):
         for block in message.blocks:
             if block.type == "tool_result":
                 self._result(record, block)
-            elif block.type == "text" and block.text and (said := _without_context(block.text)):
+            elif block.type == "text" and block.text and (said := without_context(block.text)):
                 texts.append(said)
         if texts:
             self._prompt(record, "\n".join(texts))
@@ -408,11 +407,6 @@ _RULES: Final[dict[str, Callable[[TranscriptReader, Record], None]]] = {
 
 def _line(text: str | None) -> str | None:
     return clean_line(text) if text else None
-
-
-def _without_context(text: str) -> str:
-    context = _TOLD.match(text)
-    return text[context.end() :] if context is not None else text
 
 
 # ------------------------------------------------------------

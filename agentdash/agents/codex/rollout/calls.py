@@ -306,7 +306,7 @@ class CallTracker:
 
     Args:
         emit: adds an event of the line that is being read.
-        let_out_by: returns the rule that lets a script run outside of the sandbox, or an empty string.
+        let_out_by: returns the rule that lets a script run outside the sandbox, or an empty string.
     """
 
     def __init__(self, emit: Callable[..., None], let_out_by: Callable[[str], str]) -> None:

@@ -391,7 +391,7 @@ class RolloutReader(LineEvents):
     # ------------------------------------------------------------ tool calls
 
     def _let_out_by(self, script: str) -> str:
-        """Return the rule that lets a script run outside of the sandbox, now that it is read."""
+        """Return the rule that lets a script run outside the sandbox, now that it is read."""
         found = self._rules(self._cwd).letting_out(script) if self._rules is not None else None
         return found.place if found is not None else ""
 

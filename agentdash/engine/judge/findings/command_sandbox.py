@@ -228,7 +228,7 @@ def auto_approved(thread: Thread) -> Iterator[Finding]:
         "A command left the read-only sandbox, and approvals are answered by an automatic reviewer,"
         " not by the user.",
         configured=policy_in_words(period.policy),
-        got=f"ran outside of the sandbox: {call.text}",
+        got=f"ran outside the sandbox: {call.text}",
         since=call.at,
         last=max(each.at for each, _ in let_out),
         count=len(let_out),

@@ -137,11 +137,11 @@ def _policy_changed(changes: list[tuple[PolicyPeriod, PolicyPeriod]]) -> Finding
 
 def _change_in_words(was: PolicyPeriod, now: PolicyPeriod) -> str:
     """Return from what to what; of two policies with the same short form the fields that differ, or else that
-    only paths inside of the writable ones do."""
+    only paths inside the writable ones do."""
     if was.policy.brief() != now.policy.brief():
         return f"from {was.policy.brief()} to {now.policy.brief()}"
     fields = [f"{f.name}: {f.expected} to {f.actual}" for f in _policy_fields(was, now, "before")]
-    return f"({', '.join(fields) or 'paths protected inside of the writable ones'})"
+    return f"({', '.join(fields) or 'paths protected inside the writable ones'})"
 
 
 def _finding(

@@ -128,7 +128,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def may_be_retry(self) -> bool:
-        """Whether an allowed retry outside of the sandbox would look the same."""
+        """Whether an allowed retry outside the sandbox would look the same."""
         return self.policy.approval in _APPROVALS_WITH_RETRY
 
     def differs(
@@ -205,11 +205,11 @@ def _comparison_evidence(seen: Comparison, kernel: str) -> Iterator[Evidence]:
     policy = period_in_words(seen.period) if seen.period else "the file states no policy"
     yield Evidence(EvidenceSource.ROLLOUT, since, "policy-in-force", policy)
     if observation.rule:
-        rule = f"{observation.rule} may let it run outside of the sandbox"
+        rule = f"{observation.rule} may let it run outside the sandbox"
         yield Evidence(EvidenceSource.CONFIG, at, "command-rule", rule)
     elif observation.granted:
         is_outside = observation.granted == "outside"
-        allowed = "to run outside of the sandbox" if is_outside else "additional permissions"
+        allowed = "to run outside the sandbox" if is_outside else "additional permissions"
         yield Evidence(EvidenceSource.ROLLOUT, at, "escalation", f"the call was allowed {allowed}")
     if observation.applied:
         policy = f": {policy_in_words(observation.applied.policy)}" if observation.applied.policy else ""
@@ -230,7 +230,7 @@ def observation_evidence(observation: SandboxObservation, *, agrees: bool) -> Ev
     words += [observation.quote, *kernel_in_words(observation)]
     words += [launcher_in_words(observation.applied)] if observation.applied else []
     words += ["allowed to leave the sandbox"] if observation.granted == "outside" else []
-    words += [f"{observation.rule} may let it run outside of the sandbox"] if observation.rule else []
+    words += [f"{observation.rule} may let it run outside the sandbox"] if observation.rule else []
     words += [f"what it writes to {paths_in_words(observation.lost)} is lost"] if observation.lost else []
     times = f"{observation.count}x: " if observation.count > 1 else ""
     text = times + "; ".join(filter(None, words))
@@ -291,7 +291,7 @@ def _check_refused_network(seen: Comparison) -> Iterator[Finding]:
     elif seen.network_cut is None and seen.observation.network_flag == UNSET:
         message = (
             "The policy turns the network off, but the command does not carry the flag that goes with it: it"
-            " may run outside of the sandbox."
+            " may run outside the sandbox."
         )
         yield seen.finding(FindingKind.MISSING_NETWORK_FLAG, message, _flag_field(seen, "1"))
 
@@ -379,7 +379,7 @@ def _files_field(seen: Comparison, difference: str, *, is_launcher: bool) -> Dif
 
 
 def is_outside(observation: SandboxObservation) -> bool:
-    """Return whether a command ran outside of the sandbox, by its CLI's record or by the kernel."""
+    """Return whether a command ran outside the sandbox, by its CLI's record or by the kernel."""
     return observation.recorded is False or (observation.sandboxed is False and observation.called)
 
 
@@ -397,7 +397,7 @@ def _off_for_command(seen: Comparison) -> Finding:
     layer: Layer = "applied" if observation.recorded is False else "observed"
     return seen.finding(
         FindingKind.SANDBOX_OFF_FOR_COMMAND,
-        f"The command ran outside of the sandbox: {why}.",
+        f"The command ran outside the sandbox: {why}.",
         seen.differs(LayerField.FILES, seen.policy.filesystem.value, NO_SANDBOX, layer),
         severity="info" if is_asked and observation.approved else None,
         remedy=_ASK_A_PERSON if is_asked else None,
@@ -415,7 +415,7 @@ def _check_marks(seen: Comparison) -> Iterator[Finding]:
         hidden = " Paths that the policy hides keep a sandbox around it all the same."
         yield seen.finding(
             FindingKind.ESCALATED_NOT_HOST,
-            "The command was allowed to run outside of the sandbox; the kernel shows it inside of one."
+            "The command was allowed to run outside the sandbox; the kernel shows it inside one."
             + (hidden if policy.has_deny else ""),
             seen.differs(LayerField.FILES, NO_SANDBOX, IN_SANDBOX, reference="allowed"),
         )
@@ -423,7 +423,7 @@ def _check_marks(seen: Comparison) -> Iterator[Finding]:
     if is_host and seen.flag_disables_network and policy.network is not Network.ON:
         yield seen.finding(
             FindingKind.ESCALATED_FLAG_LEFT,
-            "The command was allowed to run outside of the sandbox, and does: the flag that marks the network"
+            "The command was allowed to run outside the sandbox, and does: the flag that marks the network"
             " as off is left over. Tools that trust it will skip network work.",
             _flag_field(seen, UNSET, "allowed"),
             remedy=UNSET_FLAG,
@@ -463,8 +463,7 @@ def _nested(seen: Comparison) -> Finding:
         fields.append(seen.differs(LayerField.SECCOMP, SECCOMP_MODES[0], mode))
     return seen.finding(
         FindingKind.NESTED_SANDBOX,
-        f"{where} inside of a sandbox: whatever the policy grants, commands get no more than that"
-        " lets through.",
+        f"{where} inside a sandbox: whatever the policy grants, commands get no more than that lets through.",
         *fields,
         remedy=OUTSIDE,
     )

@@ -473,7 +473,7 @@ def _denied(
     target = f": {denial.path} may not be written" if denial.path else ""
     return make_finding(
         DENIAL_KINDS[denial.what],
-        f"The worker runs inside of a sandbox that stops it{target}.",
+        f"The worker runs inside a sandbox that stops it{target}.",
         configured="not stated",
         got=f"pid {process.pid}: {found.sandbox.text}",
         since=at,
@@ -493,7 +493,7 @@ def _remedy(fleet: FleetView, occupant: PaneOccupant, denial: Denial, process: P
     places = replace(places, kinds=kinds, request=request_of(fleet, thread))
     policy = thread.policy if thread else None
     if denial.what == "network":
-        outside = "start it from a shell outside of its sandbox, or let that sandbox reach the network"
+        outside = "start it from a shell outside its sandbox, or let that sandbox reach the network"
         return network_access_remedy(policy, places) if is_codex else Remedy(outside)
     if not denial.path:
         return None
@@ -502,7 +502,7 @@ def _remedy(fleet: FleetView, occupant: PaneOccupant, denial: Denial, process: P
         return filesystem_remedy(denial.path, operation, policy, places)
     place = place_of(denial.path, operation, places)
     opened = "" if place.obstacle else f", or let that sandbox write {place.directory}"
-    return Remedy(f"start it from a shell outside of its sandbox{opened}")
+    return Remedy(f"start it from a shell outside its sandbox{opened}")
 
 
 def _state_paths(occupant: PaneOccupant) -> dict[str, PathKind]:

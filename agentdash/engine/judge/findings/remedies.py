@@ -39,12 +39,12 @@ from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 
 UNSET_FLAG: Final = Remedy(f"env -u {NETWORK_FLAG} COMMAND")
-OUTSIDE: Final = Remedy("start this Codex from a shell outside of the sandbox")
+OUTSIDE: Final = Remedy("start this Codex from a shell outside the sandbox")
 SERVER_OUTSIDE: Final = Remedy(
-    "start the tmux server from a shell outside of the sandbox: tmux kill-server, then tmux"
+    "start the tmux server from a shell outside the sandbox: tmux kill-server, then tmux"
 )
 MCP_SERVER: Final = Remedy(
-    "MCP servers run outside of the agent's sandbox: what is around the agent refuses this, or file modes do"
+    "MCP servers run outside the agent's sandbox: what is around the agent refuses this, or file modes do"
 )
 _DOCTOR: Final = Remedy("codex doctor")
 _RESTART: Final = Remedy("end this Codex, then go on in a new one: codex resume ID")
@@ -77,7 +77,7 @@ _HOST: Final = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9_.:-]+")
 _EXACT: Final = re.compile(r"/[^…\ufffd]*", re.DOTALL)
 """An absolute path without marks of a text that was cut or could not be decoded."""
 _ELSEWHERE: Final = "write elsewhere below the working directory"
-_BY_HAND: Final = "run it yourself outside of the sandbox"
+_BY_HAND: Final = "run it yourself outside the sandbox"
 
 
 def remedy_for(
@@ -447,7 +447,7 @@ def _network_domain(host: str, policy: Policy, facts: PathFacts) -> Remedy | Non
 
 
 def _command_rule(script: str, facts: PathFacts) -> Remedy | None:
-    """Return the rule that lets Codex run this command outside of its sandbox without a question.
+    """Return the rule that lets Codex run this command outside its sandbox without a question.
 
     A rule with the decision `prompt` is no help: once approved, the command still runs inside (0.169).
 

@@ -23,11 +23,13 @@ from agentdash.engine.judge.findings.wording import (
     policy_evidence,
     policy_in_words,
 )
+from agentdash.model.denials import Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField, Reference
 from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
 from agentdash.model.policy import Filesystem, Network, Policy
+from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.thread import PolicyPeriod, Thread
 
@@ -383,3 +385,34 @@ def _source(origin: RequestOrigin) -> EvidenceSource:
     if origin.file is not None:
         return EvidenceSource.CONFIG
     return EvidenceSource.ROLLOUT if origin.layer is RequestLayer.THREAD else EvidenceSource.PROCESS
+
+
+# ---------------------------------------------------------------- run by a server
+
+
+def remote_directory_finding(client: Process | None, thread: Thread) -> tuple[Finding, ...]:
+    """Return the finding about a `codex exec --remote` whose thread runs in another directory: it is that of
+    the server, whatever the client was started in (0.171)."""
+    if client is None or not (client.once and client.is_remote):
+        return ()
+    if None in (client.cwd, thread.cwd) or client.cwd == thread.cwd:
+        return ()
+    at, own, other = client.key.started, str(client.cwd), str(thread.cwd)
+    quote = f"`{' '.join(client.argv[:4])} ...` (pid {client.pid}) was started in {own}"
+    finding = make_finding(
+        FindingKind.REQUESTED_NOT_CONFIGURED,
+        f"`--remote` runs the task in the directory of its server, {other}, and not in {own}.",
+        direction="label",
+        configured=quote,
+        got=f"the thread runs in {other}",
+        since=thread.created_at or at,
+        evidence=[Evidence(EvidenceSource.PROCESS, at, "started-in", quote)],
+        remedy=Remedy("start the app-server in the directory of the task, or `codex exec` without --remote"),
+        pids=[client.pid],
+        fields=[
+            DifferingField(
+                LayerField.FILES, own, other, layer="configured", reference="requested", expected_at=at
+            )
+        ],
+    )
+    return (finding,)

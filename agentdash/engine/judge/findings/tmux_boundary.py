@@ -90,7 +90,7 @@ def _parse_options(words: list[str]) -> tuple[str | None, list[str]]:
 
 
 def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], host: Kernel | None) -> Thread:
-    """Return the thread with what its calls made a tmux server outside of its sandbox do."""
+    """Return the thread with what its calls made a tmux server outside its sandbox do."""
     if not thread.tmux or host is None:
         return thread
     known = {escape.call for escape in thread.escapes}
@@ -105,7 +105,7 @@ def detect_escapes(thread: Thread, tree: ProcessTree, panes: Iterable[Pane], hos
 
 
 def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
-    """Return whether the call ran inside of a sandbox, by its policy, and was not refused.
+    """Return whether the call ran inside a sandbox, by its policy, and was not refused.
 
     Without a network no socket outside can be reached from inside: a call that reached one was let out, by a
     rule or by an approval that no file records.
@@ -117,7 +117,7 @@ def _ran_in_sandbox(thread: Thread, call: Call) -> bool:
 
 
 def _escape(call: Call, tree: ProcessTree, panes: list[Pane], host: Kernel) -> Escape | None:
-    """Return the first pane outside of the sandbox that the call opened or drove."""
+    """Return the first pane outside the sandbox that the call opened or drove."""
     request = parse_tmux_request(call.script or call.text)
     for pane in panes if request is not None else ():
         server = tree.get(pane.server_pid or 0)
@@ -196,7 +196,7 @@ def escape_findings(thread: Thread, places: PathFacts) -> Iterator[Finding]:
 
 
 def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tuple[Finding, ...]:
-    """Return the finding about a worker below a tmux server that was started inside of a sandbox."""
+    """Return the finding about a worker below a tmux server that was started inside a sandbox."""
     if server is None or server.kernel is None or host is None or not is_sandboxed(server.kernel, host):
         return ()
     at, namespaces = server.key.started, ", ".join(server.kernel.apart_from(host))
@@ -206,7 +206,7 @@ def sandboxed_server_finding(server: Process | None, host: Kernel | None) -> tup
     outside, inside = "server in no sandbox", "server in a sandbox"
     finding = make_finding(
         FindingKind.SANDBOXED_TMUX_SERVER,
-        "The tmux server of the worker was started inside of a sandbox: all its panes are in it, whichever"
+        "The tmux server of the worker was started inside a sandbox: all its panes are in it, whichever"
         " client opens them.",
         configured="a pane of a tmux server",
         got=quote,

@@ -274,8 +274,9 @@ def _escalation(thread: Thread) -> str | None:
     for call in (*reversed(thread.open_calls), *reversed(thread.calls)):
         if call.escalation:
             is_outside = call.escalation.kind == "escalated"
-            extent = "outside of the sandbox" if is_outside else "with additional permissions"
-            return f"asked to run {extent}: {call.outcome or 'open'}"
+            wish = "to leave the sandbox" if is_outside else "for more permissions"
+            outcome = (call.outcome or "pending").replace("-", " ")
+            return f"asked {wish} ({outcome})"
     return None
 
 

@@ -18,16 +18,18 @@ from agentdash.model.thread import Call
 _MAX_WHY_CHARS: Final = 80
 _MAX_MESSAGE_CHARS: Final = 300
 """Of a final answer; other objects are whole."""
-_NOUNS: Final[dict[Operation, str]] = {
-    "sqlite": "SQLite write",
-    "git": "git change",
-    "connect": "connection",
-    "resolve": "name lookup",
-    "bind": "listening",
-    "exec": "execution",
-    "start": "sandbox start",
+_DENIED: Final[dict[Operation, str]] = {
+    "mkdir": "may not create",
+    "chmod": "may not change the mode of",
+    "sqlite": "may not write",
+    "git": "may not change",
+    "connect": "may not connect to",
+    "resolve": "may not look up",
+    "bind": "may not listen on",
+    "exec": "may not run",
+    "start": "cannot start the sandbox of",
 }
-"""What stands before `denied`, if that is not the operation itself."""
+"""What a worker may not do; of other operations that is the operation itself: `may not write`."""
 _REASONS: Final = re.compile(
     r"read-only file system|operation not permitted|permission denied|could not resolve host"
     r"|temporary failure in name resolution|network is unreachable|connection refused"
@@ -117,13 +119,14 @@ def shown(reading: ScreenRead) -> Fact:
 
 def denied(denial: Denial, command: str) -> Fact:
     """Return a denial; without a known target, the command is the object."""
-    verb = "denied" if denial.is_certain else "likely denied"
-    what = f"{_NOUNS.get(denial.operation, denial.operation)} {verb}"
+    what = _DENIED.get(denial.operation, f"may not {denial.operation}")
+    if not denial.is_certain:
+        what = f"probably {what}"
     reason = _REASONS.search(denial.quote)
     why = reason[0].lower() if reason else ""
     if denial.target is None:
         form = ObjectForm.COMMAND if command else ObjectForm.TEXT
-        return Fact(FactKind.DENIED, f"{what} in", clean_line(command or denial.quote), form, why)
+        return Fact(FactKind.DENIED, "denied:", clean_line(command or denial.quote), form, why)
     form = ObjectForm.HOST if denial.what == "network" else ObjectForm.TEXT
     if denial.what == "filesystem" or denial.target.startswith("/"):
         form = ObjectForm.PATH
@@ -154,7 +157,7 @@ def works(call: Call | None, message: str) -> Fact:
     """Return what it works on: the newest open call, or else what the model said last in this turn."""
     if call is None:
         said = clean_line(message, _MAX_MESSAGE_CHARS)
-        return Fact(FactKind.WORK, "", said) if said else Fact(FactKind.WORK, "waits for the model")
+        return Fact(FactKind.WORK, "", said) if said else Fact(FactKind.WORK, "thinking")
     if call.kind == "wait":
         return Fact(FactKind.WORK, "waits for its children")
     if call.kind == "command":

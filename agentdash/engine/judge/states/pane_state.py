@@ -380,7 +380,7 @@ def _past_worker(fleet: FleetView, past: PastWorker, process: Process | None) ->
     )
 
 
-# ---------------------------------------------------------------- inside of a sandbox
+# ---------------------------------------------------------------- inside a sandbox
 # The text of a denial alone proves nothing. Together with a kernel that shows a sandbox around the process,
 # and with an end or a standstill, it does.
 

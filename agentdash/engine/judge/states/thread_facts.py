@@ -9,13 +9,17 @@ import msgspec
 
 from agentdash.model.denials import Denial
 from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
-from agentdash.model.evidence import EvidenceSource
+from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fleet import FleetLinks, FleetView, ProviderTrouble, ThreadOwner
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, Process
-from agentdash.model.states import Liveness
+from agentdash.model.sanitize import clean_line
+from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread, Turn
 
+PROCESS_START_GRACE_S: Final = 1.0
+"""Time that a call's process may take to appear before its absence counts: a scan of all processes and a
+fork."""
 _OWNERLESS_AFTER_S: Final = 3.0
 """Age of the newest line from which a thread without an owner counts as left. Of a file without a whole line,
 which may have been created just now, its time of change."""
@@ -28,6 +32,8 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     owner: ThreadOwner | None = None
     orphaned: float | None = None
     """When its owner was seen to have ended (unix seconds)."""
+    runs_once: bool = False
+    """Whether its owner was given one task, with which it ends (`codex exec`)."""
     commands: tuple[Process, ...] = ()
     """Live processes of its commands."""
     claims: tuple[Process, ...] = ()
@@ -46,6 +52,10 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """The session file of its process (Claude Code), where that names this thread."""
     asking: Thread | None = None
     """A thread below it that waits for an approval by Codex's feed: the dialog stands in its own pane."""
+    asker: Thread | None = None
+    """The thread of its session whose call a dialog asks about (Claude Code): itself, or a sub-agent."""
+    dialog: Evidence | None = None
+    """Of a sub-agent that asks (Claude Code): the dialog, which stands in the pane of its session."""
     agents: int = 0
     """Agents of Claude Code that work on for it; it goes on by itself when they have ended."""
 
@@ -82,6 +92,13 @@ class ThreadFacts(msgspec.Struct, frozen=True):
         """When its owner ended; the time of its newest line where that is later or all that is known."""
         return max((at for at in (self.orphaned, self.thread.last_at) if at is not None), default=None)
 
+    @property
+    def can_be_answered(self) -> bool:
+        """Whether the user can reply to its last message: that of a sub-agent goes to its parent."""
+        thread = self.thread
+        is_run = self.runs_once or (thread.source or "").startswith(("exec", "sdk"))
+        return self.owner is not None and not is_run and thread.parent is None
+
     def open_call(self, kind: CallKind) -> Call | None:
         """Return the oldest open call of a kind."""
         return next((call for call in self.thread.open_calls if call.kind == kind), None)
@@ -107,6 +124,7 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         thread=thread,
         owner=links.owners.get(thread.id),
         orphaned=links.orphans.get(thread.id),
+        runs_once=_runs_once(fleet, links.owners.get(thread.id)),
         commands=links.commands.get(thread.id, ()),
         claims=links.claims.get(thread.id, ()),
         processes_at=fleet.processes_at,
@@ -115,6 +133,8 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
         pushed=fleet.pushed.get(thread.id) if thread.agent == "codex" else None,
         trouble=max(_troubles(fleet, thread), key=lambda trouble: trouble.at, default=None),
         session=_session(fleet, thread, links.owners.get(thread.id)),
+        asker=next(iter(_askers(fleet, links, thread)), None) if thread.children else None,
+        dialog=_dialog(fleet, links, thread),
         asking=next(_asking(fleet, thread, frozenset((thread.id,))), None),
         agents=_working_agents(fleet, thread),
     )
@@ -141,6 +161,11 @@ def _has_name(fleet: FleetView, thread: str, name: str) -> bool:
     return any(each.is_titled(name) for each in family)
 
 
+def _runs_once(fleet: FleetView, owner: ThreadOwner | None) -> bool:
+    process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
+    return process is not None and process.once
+
+
 def _asking(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
     for child in thread.children:
         if child in above or (found := fleet.threads.get(child)) is None:
@@ -148,6 +173,59 @@ def _asking(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator
         if (pushed := fleet.pushed.get(child)) is not None and "waitingOnApproval" in pushed.flags:
             yield found
         yield from _asking(fleet, found, above | {child})
+
+
+def _askers(fleet: FleetView, links: FleetLinks, session: Thread) -> list[Thread]:
+    """Return the threads of a Claude Code session that wait for an approval: first the one whose call the
+    dialog on the screen quotes, then those that stand in line, whose commands have no process."""
+    if session.agent != "claude":
+        return []
+    placed, status = links.panes.get(session.id), _session(fleet, session, links.owners.get(session.id))
+    reading = fleet.readings.get(placed.key) if placed else None
+    is_waiting = status is not None and status.status == "waiting"
+    newest = max((each.key.started for each in links.commands.get(session.id, ())), default=0.0)
+    polled = (fleet.processes_at or 0.0) - PROCESS_START_GRACE_S
+    threads = [each for each in _family(fleet, session, frozenset()) if each.open_calls]
+    quoted = [each for each in threads if reading is not None and _quotes(reading, each.open_calls[-1])]
+    in_line = [
+        each
+        for each in threads
+        if is_waiting and each.open_calls[-1].kind == "command" and newest < each.open_calls[-1].at <= polled
+    ]
+    return [*quoted, *(each for each in in_line if each not in quoted)]
+
+
+def _family(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
+    yield thread
+    for child in thread.children:
+        if child not in above and (found := fleet.threads.get(child)) is not None:
+            yield from _family(fleet, found, above | {thread.id})
+
+
+def _quotes(reading: ScreenRead, call: Call) -> bool:
+    """Return whether a dialog asks about a call: it quotes the first line of a command, or names a file."""
+    if reading.state != State.WAITING_APPROVAL:
+        return False
+    if call.kind == "patch":
+        return call.text.rpartition("/")[2] in reading.text.split()
+    return bool(reading.object) and clean_line(call.text).startswith(clean_line(reading.object))
+
+
+def _dialog(fleet: FleetView, links: FleetLinks, thread: Thread) -> Evidence | None:
+    """Return the evidence for a dialog by which a sub-agent of Claude Code asks, or None if it does not."""
+    session, visited = thread, {thread.id}
+    while (parent := fleet.threads.get(session.parent or "")) is not None and parent.id not in visited:
+        session = parent
+        visited.add(parent.id)
+    if session is thread or not thread.open_calls or thread not in _askers(fleet, links, session):
+        return None
+    placed, status = links.panes.get(session.id), _session(fleet, session, links.owners.get(session.id))
+    reading = fleet.readings.get(placed.key) if placed else None
+    if reading is not None and _quotes(reading, thread.open_calls[-1]):
+        return Evidence(reading.source, reading.at, reading.rule or "", reading.object or reading.text)
+    since = max(status.since if status is not None else 0.0, thread.open_calls[-1].at)
+    text = f"status waiting of session {session.id}, and its command has no process"
+    return Evidence(EvidenceSource.SESSION_FILE, since, "session-status", text)
 
 
 def _working_agents(fleet: FleetView, thread: Thread) -> int:

@@ -15,7 +15,7 @@ from agentdash.engine.judge.states.assessments import (
     is_heard,
     screen_evidence,
 )
-from agentdash.engine.judge.states.thread_facts import ThreadFacts
+from agentdash.engine.judge.states.thread_facts import PROCESS_START_GRACE_S, ThreadFacts
 from agentdash.model.events import ScreenRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
@@ -24,9 +24,6 @@ from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread
 from agentdash.model.worker import Assessment
 
-_PROCESS_START_GRACE_S: Final = 1.0
-"""Time that a call's process may take to appear before its absence counts: a scan of all processes and a
-fork."""
 _STATES_FROM_SCREEN: Final = (State.WAITING_APPROVAL, State.FAILED_PROVIDER)
 """States that only a screen shows while a turn is open. Questions are in the rollout; an idle prompt is a
 screen that lags."""
@@ -104,13 +101,15 @@ def _wait(
     reading: ScreenRead | None,
 ) -> Assessment:
     """Return what a thread waits for: by its open call, or else as the screen quotes it."""
-    call, on_screen = case.newest_open_call, reading
+    call, on_screen, by = case.newest_open_call, reading, ""
+    if case.asker is not None and case.asker.id != case.thread.id:
+        call, by = case.asker.open_calls[-1], f" of its sub-agent {case.asker.nickname or case.asker.id}"
     if on_screen is not None and on_screen.state not in (State.WAITING_APPROVAL, State.WAITING_INPUT):
         on_screen = None
     tool = f"{call.tool} " if call is not None and call.kind == "other" else ""
     object_ = f": {tool}{call.text}" if call is not None and (tool or call.text) else ""
     if state is State.WAITING_APPROVAL:
-        why, fact = f"waits for an approval{object_}", facts.wants(call, on_screen=on_screen)
+        why, fact = f"waits for an approval{by}{object_}", facts.wants(call, on_screen=on_screen)
     elif on_screen is not None and (call is None or call.kind != "question"):
         why, fact = f"asks{object_}", facts.shown(on_screen)
     else:
@@ -135,6 +134,21 @@ def approval_of_sub_agent(case: ThreadFacts) -> Assessment | None:
             screen_evidence(reading, reading.text),
         ),
         fact=facts.wants(call, on_screen=reading),
+    )
+
+
+def approval_in_pane_of_session(case: ThreadFacts) -> Assessment | None:
+    """Return that a sub-agent of Claude Code waits for an approval: the dialog stands in another pane."""
+    call, dialog = case.newest_open_call, case.dialog
+    if call is None or dialog is None:
+        return None
+    opened = Evidence(EvidenceSource.ROLLOUT, call.at, "call-open", f"{call.tool}: {call.text}")
+    return Assessment(
+        state=State.WAITING_APPROVAL,
+        since=max(call.at, dialog.at),
+        why=f"waits for an approval in the pane of its session: {call.text}",
+        evidence=(dialog, opened),
+        fact=facts.wants(call),
     )
 
 
@@ -182,15 +196,15 @@ def escalation_without_process(case: ThreadFacts) -> Assessment | None:
     call = next(calls, None)
     if call is None or case.liveness is not Liveness.ALIVE or case.is_answered_since(call.at):
         return None
-    if case.processes_at is None or case.processes_at - call.at < _PROCESS_START_GRACE_S:
+    if case.processes_at is None or case.processes_at - call.at < PROCESS_START_GRACE_S:
         return None
     reason = f" ({call.escalation.reason})" if call.escalation and call.escalation.reason else ""
-    asked = f"asked to run outside of the sandbox{reason}: {call.text}"
+    asked = f"asked to leave the sandbox{reason}: {call.text}"
     absent = f"no process carries CODEX_TOOL_CALL_ID={call.id}"
     return Assessment(
         state=State.WAITING_APPROVAL,
         since=call.at,
-        why=f"wants to run outside of the sandbox: {call.text}",
+        why=f"wants to run outside the sandbox: {call.text}",
         evidence=(
             Evidence(EvidenceSource.ROLLOUT, call.at, "open-escalation", asked),
             Evidence(EvidenceSource.PROCESS, call.at, "no-process-for-call", absent),

@@ -6,6 +6,7 @@ should be observable is not, `unreachable`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ from agentdash.engine.judge.states.assessments import (
 )
 from agentdash.engine.judge.states.thread_facts import ThreadFacts, stopping_denial
 from agentdash.engine.judge.states.thread_open import (
+    approval_in_pane_of_session,
     approval_of_sub_agent,
     beyond_the_record,
     escalation_without_process,
@@ -44,6 +46,8 @@ _CLOCKS_DIFFER_S: Final = 1.0
 """Between the clock of a session file and the start times of processes."""
 _ERRORS_RECORDED_SINCE: Final = (0, 145)
 """First Codex with `error` in `task_complete` of its rollout schema; seen in files from 0.150."""
+_QUESTION: Final = re.compile(r"[?\uff1f][\s*_\"'\u201d\u2019\u300d\u300f)\uff09\]]*\Z")
+"""A question mark, also the wide one, with what closes emphasis, quotation marks or brackets behind it."""
 _REFUSERS: Final[dict[str, str]] = {
     "refused-by-user": "the user",
     "refused-by-policy": "a rule",
@@ -141,21 +145,23 @@ def requests_without_answer(case: ThreadFacts) -> Assessment | None:
 
 
 def last_attempt_denied(case: ThreadFacts) -> Assessment | None:
-    """Return the denial or refusal of the last attempt, which nothing that succeeded came after.
+    """Return the denial of the last attempt, which nothing that succeeded came after."""
+    call = _last_attempt(_attempts(case.thread))
+    denial = stopping_denial(case.thread, call) if call is not None else None
+    return _denied(call, denial) if call is not None and denial is not None else None
 
-    An answer ends a turn well in spite of a refusal, unless nothing that the turn tried was allowed.
+
+def last_attempt_refused(case: ThreadFacts) -> Assessment | None:
+    """Return the refusal of the last attempt, which nothing that succeeded came after.
+
+    An answer ends a turn well in spite of that, unless nothing that the turn tried was allowed.
     """
-    thread, turn = case.thread, case.thread.turn
-    if turn is None or (turn.ended_at is None and not turn.inferred):
-        return None
-    attempts = [call for call in thread.calls if turn.has(call) and _is_attempt(call)]
+    turn, attempts = case.thread.turn, _attempts(case.thread)
     call = _last_attempt(attempts)
-    if call is None:
+    by = _REFUSERS.get(call.outcome or "") if call is not None else None
+    if turn is None or call is None or by is None:
         return None
-    if (denial := stopping_denial(thread, call)) is not None:
-        return _denied(call, denial)
-    by = _REFUSERS.get(call.outcome or "")
-    if by is None or (turn.message and not all(each.outcome in _REFUSED_AT_ALL for each in attempts)):
+    if turn.message and not all(each.outcome in _REFUSED_AT_ALL for each in attempts):
         return None
     what = f"{call.tool} {call.text}" if call.is_mcp else call.text
     return conclude(
@@ -168,9 +174,13 @@ def last_attempt_denied(case: ThreadFacts) -> Assessment | None:
     )
 
 
-def _is_attempt(call: Call) -> bool:
-    """Return whether the model tried to do something by a call; looking around and planning do not count."""
-    return not call.by_user and (call.kind in ("command", "patch") or call.is_mcp)
+def _attempts(thread: Thread) -> list[Call]:
+    """Return what the model tried to do in a turn that is over; looking around and planning do not count."""
+    turn = thread.turn
+    if turn is None or (turn.ended_at is None and not turn.inferred):
+        return []
+    by_model = (call for call in thread.calls if turn.has(call) and not call.by_user)
+    return [call for call in by_model if call.kind in ("command", "patch") or call.is_mcp]
 
 
 def _last_attempt(attempts: Sequence[Call]) -> Call | None:
@@ -205,6 +215,28 @@ def _denied(call: Call, denial: Denial) -> Assessment:
 # ---------------------------------------------------------------- at rest
 
 
+def asks_in_text(case: ThreadFacts) -> Assessment | None:
+    """Return `waiting-input` where its last message ends with a question that can be answered.
+
+    Of 1,099 threads of other people 32 end so: 9 need an answer, 23 offer more work.
+    """
+    turn, thread = case.thread.turn, case.thread
+    if turn is None or not (turn.how == "completed" or (turn.inferred and not thread.open_calls)):
+        return None
+    question = question_of(turn.message or "")
+    if not question or not case.can_be_answered:
+        return None
+    since, fact = turn.ended_at or thread.last_at, facts.asks(question)
+    why = f"asks: {fact.object}"
+    return conclude(State.WAITING_INPUT, since, "asks-in-text", why, text=question, fact=fact)
+
+
+def question_of(message: str) -> str:
+    """Return the last paragraph of a message that ends with a question mark, else nothing."""
+    paragraph = message.rstrip().rpartition("\n\n")[2]
+    return paragraph if _QUESTION.search(paragraph) else ""
+
+
 def turn_complete(case: ThreadFacts) -> Assessment | None:
     """Return `completed` for a turn that was completed without an error."""
     turn = case.thread.turn
@@ -213,6 +245,8 @@ def turn_complete(case: ThreadFacts) -> Assessment | None:
     background = [call for call in case.thread.calls if _goes_on(case, call)]
     note = f"; `{background[-1].text}` goes on in the background" if background else ""
     why = f"its turn is complete{note}{_refusals(case.thread, turn)}"
+    if question := question_of(turn.message or ""):
+        why = f"{why}; it ended with a question: {clean_line(question)}"
     text = turn.message or "task_complete"
     fact = facts.done(turn.message or "")
     return conclude(State.COMPLETED, turn.ended_at, "turn-complete", why, text=text, fact=fact)
@@ -287,6 +321,7 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
     unreadable_rollout,
     waiting_by_feed,
     approval_of_sub_agent,
+    approval_in_pane_of_session,
     waiting_by_session_file,
     open_question_or_permission,
     prompt_or_end_on_screen,
@@ -303,6 +338,8 @@ PRECEDENCE: Final[tuple[Callable[[ThreadFacts], Assessment | None], ...]] = (
     turn_failed,
     turn_aborted,
     last_attempt_denied,
+    asks_in_text,
+    last_attempt_refused,
     turn_complete,
     last_message,
     no_turn_yet,

@@ -1,0 +1,577 @@
+"""Scenes: faults of what runs beside agentdash, for `python -m tests.torture`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.live.patience import scaled
+from tests.live.terminal import READY, Terminal
+from tests.torture.faults import GOOD
+from tests.torture.soak import usage
+from tests.torture.stage import Stage, becomes, quits, source, whole
+
+Play = Callable[[Stage], Iterator[str]]
+
+
+class Scene(NamedTuple):
+    """A fault that needs other processes, and what must hold while it lasts."""
+
+    name: str
+    play: Play
+    """Yields what was wrong."""
+    needs_root: bool = False
+    """Whether only root can arrange it; the commands may still run as another user."""
+
+
+SCENES: Final[list[Scene]] = []
+
+
+def scene(name: str, *, needs_root: bool = False) -> Callable[[Play], Play]:
+    """Return a decorator that adds a function to the scenes."""
+
+    def add(play: Play) -> Play:
+        SCENES.append(Scene(name, play, needs_root))
+        return play
+
+    return add
+
+
+# ---------------------------------------------------------------- files
+
+_FLOOD: Final = """
+import sys, time
+with open(sys.argv[1], "ab", buffering=0) as log:
+    end = time.monotonic() + 15
+    while time.monotonic() < end:
+        log.write(b"{}\\n" * 20_000)
+        time.sleep(0.02)
+"""
+"""A million lines of three bytes a second, as far as the disk takes them."""
+_MAX_RSS_MB: Final = 400.0
+_ROTATE: Final = """
+import os, sys, time
+path = sys.argv[1]
+content = open(path, "rb").read()
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    for step in range(4):
+        if step == 0:
+            os.truncate(path, len(content) // 2)
+        elif step == 1:
+            os.truncate(path, 0)
+        elif step == 2:
+            os.rename(path, path + ".old")
+        with open(path + ".new", "wb") as new:
+            new.write(content)
+        os.replace(path + ".new", path)
+        time.sleep(0.01)
+os.unlink(path + ".old")
+"""
+"""Ends with the file as it was at the beginning."""
+
+
+def answers(terminal: Terminal, key: bytes) -> bool:
+    """Return whether something is drawn after a key."""
+    drawn = len(terminal.output)
+    terminal.press(key)
+
+    def reacts() -> bool:
+        terminal.read()
+        return len(terminal.output) > drawn
+
+    return becomes(reacts)
+
+
+@scene("a million tiny lines a second")
+def flood(stage: Stage) -> Iterator[str]:
+    terminal = stage.open_screen("--no-tmux")
+    rollout = next(stage.place.day.iterdir())
+    writer = stage.start([sys.executable, "-c", _FLOOD, str(rollout)])
+    while writer.poll() is None:
+        if not answers(terminal, b"?"):
+            yield "does not react"
+        terminal.output = terminal.output[-1_000:]
+        time.sleep(0.5)
+    if (rss := usage(terminal.process.pid).rss_mb) > _MAX_RSS_MB:
+        yield f"takes {rss:.0f} MB"
+    yield from quits(terminal)
+    done = stage.run("check", "--json", limit=120)
+    yield from whole(done, (0, 1, 2))
+
+
+@scene("a rollout is cut, replaced and rotated under its readers")
+def rotated(stage: Stage) -> Iterator[str]:
+    terminal = stage.open_screen("--no-tmux")
+    rollout = next(stage.place.day.iterdir())
+    writer = stage.start([sys.executable, "-c", _ROTATE, str(rollout)])
+    while writer.poll() is None:
+        for command in (("check", "--json"), ("status", "--json", "--no-tmux")):
+            yield from whole(stage.run(*command), (0, 1, 2), good=False)
+        terminal.read()
+        terminal.output = terminal.output[-1_000:]
+    yield from quits(terminal)
+    with_digests, anew = stage.run("check", "--json"), stage.run("check", "--json", "--no-cache")
+    if with_digests.out != anew.out or GOOD not in anew.out:
+        yield "digests of another file are believed"
+
+
+# ---------------------------------------------------------------- disks
+
+_WRITERS: Final = 8
+_KILLS: Final = 10
+_CHECK: Final = [sys.executable, "-m", "agentdash", "check", "--json"]
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[None]:
+    """Mount a tmpfs for the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@scene("a full disk for state, journal and exports", needs_root=True)
+def full_disk(stage: Stage) -> Iterator[str]:
+    folder = stage.place.root / "full"
+    with mounted(folder, f"size=64k,uid={stage.uid},gid={stage.uid},mode=700"):
+        yield from _without_space(stage, folder, "No space left")
+
+
+def _without_space(stage: Stage, folder: Path, reason: str) -> Iterator[str]:
+    """Fill a folder, which then is the state directory, and yield what is wrong.
+
+    Args:
+        reason: a part of the system's message for a write that is refused.
+    """
+    filler = folder / "filler"
+    for size in (65_536, 512, 512):  # what is reserved for a block is free after `fsync`
+        with suppress(OSError), filler.open("ab", buffering=0) as file:
+            with suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+            os.fsync(file.fileno())
+    stage.env["XDG_STATE_HOME"] = str(folder)
+    plain = stage.run("check", "--json", "--no-cache")
+    for _ in range(2):
+        cached = stage.run("check", "--json")
+        if (cached.code, cached.out) != (plain.code, plain.out):
+            yield f"check: {cached.code} {cached.err[-200:]}"
+    yield from whole(stage.run("status", "--json", "--no-tmux"))
+    published = stage.run("publish", "--no-tmux")
+    if published.code != 2 or reason not in published.err:
+        yield f"publish: {published.code} {published.err[-200:]}"
+    for suffix in ("md", "html"):
+        file_name = folder / f"out.{suffix}"
+        done = stage.run("replay", GOOD, "--export", str(file_name))
+        if done.code != 2 or reason not in done.err:
+            yield f"export: {done.code} {done.err[-200:]}"
+        if file_name.exists():
+            yield f"a part of {file_name.name} was left"
+    yield from _record(stage, folder / "journal", reason)
+    left = [path.name for path in folder.rglob("*") if path.is_file() and path != filler]
+    if any(name.startswith(("status-", ".")) for name in left):
+        yield f"left: {left}"
+
+
+def _record(stage: Stage, journal: Path, reason: str) -> Iterator[str]:
+    """Record onto a disk that takes nothing; it is stated, or the command refuses."""
+    terminal = stage.screen("--no-tmux", "--record", str(journal))
+    said = reason.encode()
+    terminal.until(lambda: terminal.process.poll() is not None or said in terminal.output, "an error")
+    if terminal.process.poll() is None:
+        yield from quits(terminal)
+
+
+@scene("read-only home and state", needs_root=True)
+def read_only(stage: Stage) -> Iterator[str]:
+    folder = stage.place.root / "ro"
+    owner = f"uid={stage.uid},gid={stage.uid},mode=700"
+    with mounted(folder, f"ro,{owner}"):
+        stage.env |= {"XDG_STATE_HOME": str(folder), "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+        plain, cached = stage.run("check", "--json", "--no-cache"), stage.run("check", "--json")
+        if (cached.code, cached.out) != (plain.code, plain.out) or not plain.document:
+            yield f"check: {cached.code} {cached.err[-200:]}"
+        yield from whole(stage.run("status", "--json", "--no-tmux"))
+        terminal = stage.open_screen("--no-tmux")
+        yield from quits(terminal)
+
+
+@scene("several writers of digests at once, and killed ones")
+def writers(stage: Stage) -> Iterator[str]:
+    plain = stage.run("check", "--json", "--no-cache")
+    for round_ in range(_KILLS):
+        running = [
+            stage.start(_CHECK, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)
+        ]
+        time.sleep(0.1 * round_)
+        for process in running:
+            process.kill()
+            process.wait()
+    at_once = [stage.start(_CHECK, stdout=subprocess.PIPE) for _ in range(_WRITERS)]
+    for process in at_once:
+        out = process.communicate()[0].decode()
+        if (process.returncode, out) != (plain.code, plain.out):
+            yield f"another answer: {process.returncode}"
+    done = stage.run("check", "--json")
+    if (done.code, done.out) != (plain.code, plain.out):
+        yield f"another answer at the end: {done.code}"
+
+
+# ---------------------------------------------------------------- outputs
+
+_COMMANDS: Final = (
+    "--version",
+    "line",
+    "status --no-tmux",
+    "status --json --no-tmux",
+    "check",
+    "check --format=sarif",
+    "sessions --json",
+    f"explain {GOOD}",
+    "metrics",
+    "doctor --json",
+    "since 1h",
+    "schema status",
+    "status --watch --no-tmux",
+    "status --follow --no-tmux",
+)
+_FULL: Final = {
+    "stdout is full": ">/dev/full",
+    "stdout and stderr are full": ">/dev/full 2>&1",
+}
+_STREAMS: Final = ("status --watch --no-tmux", "status --follow --no-tmux", "sessions --json")
+_START_S: Final = 2.0
+"""After which a command writes, on a quiet machine."""
+
+
+@scene("no disk takes the output")
+def full(stage: Stage) -> Iterator[str]:
+    for name, redirection in _FULL.items():
+        for command in _COMMANDS:
+            shell = ["sh", "-c", f'"$@" {redirection}', "sh", *stage.command(*command.split())]
+            done = stage.to_its_end(shell, 60.0)
+            if done.code != 2 or done.err.count("\n") > 1:
+                yield f"{name}: {command} exits with {done.code}: {done.err[-200:]}"
+
+
+@scene("the reader of the output is stopped")
+def unread(stage: Stage) -> Iterator[str]:
+    """Its pipe is full from the beginning."""
+    for command in _STREAMS:
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        while _takes(writer):
+            pass
+        os.set_blocking(writer, True)
+        process = stage.start(
+            stage.command(*command.split()), stdout=writer, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
+        os.close(writer)
+        time.sleep(scaled(_START_S))
+        process.terminate()
+        if not becomes(lambda process=process: process.poll() is not None):
+            yield f"{command}: SIGTERM does not end it"
+        os.close(reader)
+
+
+def _takes(pipe: int) -> bool:
+    """Write to a pipe; return whether it has taken anything."""
+    try:
+        return os.write(pipe, b"x" * 4_096) > 0
+    except BlockingIOError:
+        return False
+
+
+# ---------------------------------------------------------------- processes
+
+_PROCESSES: Final = 10_000
+_SLEEPERS: Final = (
+    f"i=0; while [ $i -lt {_PROCESSES} ]; do sleep 1000 </dev/null >/dev/null 2>&1 & i=$((i+1)); done"
+)
+"""In a pid namespace: they end with its first process."""
+_MOUNT_PROC: Final = "mount -t proc proc /proc"
+
+
+@scene("/proc hides the processes of others", needs_root=True)
+def hidepid(stage: Stage) -> Iterator[str]:
+    done = stage.run("status", "--json", setup="mount -t proc -o hidepid=2 proc /proc")
+    yield from whole(done)
+
+
+@scene("in a pid namespace, /proc of the host", needs_root=True)
+def foreign_proc(stage: Stage) -> Iterator[str]:
+    done = stage.run("status", "--json", setup="true")
+    yield from whole(done)
+    if source(done, "processes")[0] is not False:
+        yield f"processes: {source(done, 'processes')}"
+
+
+@scene("in a pid namespace, /proc of its own", needs_root=True)
+def own_proc(stage: Stage) -> Iterator[str]:
+    yield from whole(stage.run("status", "--json", setup=_MOUNT_PROC))
+
+
+@scene("no /proc", needs_root=True)
+def no_proc(stage: Stage) -> Iterator[str]:
+    done = stage.run("status", "--json", setup="mount -t tmpfs none /proc")
+    yield from whole(done)
+    if source(done, "processes")[0] is not False:
+        yield f"processes: {source(done, 'processes')}"
+
+
+@scene(f"{_PROCESSES:,} processes", needs_root=True)
+def many_processes(stage: Stage) -> Iterator[str]:
+    done = stage.run("status", "--json", setup=f"{_MOUNT_PROC} && {_SLEEPERS}", limit=240)
+    yield from whole(done)
+    if source(done, "processes")[0] is not True:
+        yield f"processes: {source(done, 'processes')}"
+
+
+# ---------------------------------------------------------------- tmux
+
+_HOSTILE: Final = (
+    "\x1b]0;x\x07\x1b[2J\x1b[31m",
+    "x" * 10_000,
+    "a\nb\r\nc",
+    "#{pane_id}#(touch PLACE/hostile)#[fg=red]",
+    "\u202eright to left\u2066\u200f",
+    "\u3164\u115f",
+    "<b>&amp;</b>|`x`",
+    "%4 -t ; kill-server",
+)
+_FORBIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def _server_pid(stage: Stage) -> int:
+    return int(stage.tmux("display-message", "-p", "#{pid}").stdout)
+
+
+@scene("tmux with 500 panes")
+def many_panes(stage: Stage) -> Iterator[str]:
+    stage.panes(500, "sleep", "1000")
+    done = stage.run("status", "--json")
+    yield from whole(done)
+    if source(done, "tmux") != (True, "500 panes"):
+        yield f"tmux: {source(done, 'tmux')}"
+
+
+@scene("hostile titles and names of tmux windows")
+def hostile_names(stage: Stage) -> Iterator[str]:
+    worker = stage.worker()
+    stage.panes(1, worker, "1000")
+    for hostile in _HOSTILE:
+        # tmux expands formats in these arguments, and in nothing that it lists
+        name = hostile.replace("#", "##").replace("PLACE", str(stage.place.root))
+        stage.tmux("new-window", "-d", "-n", name, worker, "1000")
+        stage.tmux("new-window", "-d", worker, "1000")
+        stage.tmux("select-pane", "-t", ":$", "-T", name)
+    raw = stage.place.root / "raw.sh"
+    raw.write_bytes(
+        b"#!/bin/sh\nprintf '\\033]2;\\377\\376bad\\007\\033]2;\\033[31m\\007'; exec codex 1000\n"
+    )
+    raw.chmod(0o755)
+    env = stage.env | {"PATH": f"{stage.place.root}/bin:{stage.env['PATH']}"}
+    stage.tmux("new-window", "-d", "-e", f"PATH={env['PATH']}", str(raw))
+    done = stage.run("status", "--json")
+    yield from whole(done)
+    count = len(stage.tmux("list-panes", "-a", "-F", "x").stdout.split())
+    if source(done, "tmux") != (True, f"{count} panes") or count <= 2 * len(_HOSTILE):
+        yield f"tmux: {source(done, 'tmux')}"
+    texts = [str(worker) for worker in done.document.get("workers", ())]
+    if len(texts) < 2 * len(_HOSTILE):
+        yield f"{len(texts)} workers"
+    for text in (*texts, stage.run("status").out):
+        if _FORBIDDEN.search(text):
+            yield f"control characters: {_FORBIDDEN.findall(text)[:5]!r}"
+    terminal = stage.open_screen()
+    for key in (b"j", b"j", b"\r", b"\x1b", b"m", b"\x1b"):
+        terminal.press(key)
+    yield from quits(terminal)
+    if (stage.place.root / "hostile").exists():
+        yield "a format was executed"
+
+
+@scene("tmux is stopped, and continued")
+def hangs(stage: Stage) -> Iterator[str]:
+    stage.panes(3, stage.worker(), "1000")
+    pid = _server_pid(stage)
+    terminal = stage.open_screen()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        done = stage.run("status", "--json")
+        yield from whole(done)
+        if source(done, "tmux")[0] is not False or "no answer" not in source(done, "tmux")[1]:
+            yield f"tmux: {source(done, 'tmux')}"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    if not becomes(lambda: source(stage.run("status", "--json"), "tmux") == (True, "3 panes")):
+        yield "not seen again"
+    yield from quits(terminal)
+
+
+@scene("another tmux is first on PATH")
+def other_version(stage: Stage) -> Iterator[str]:
+    """A server is asked by its own program, which speaks its protocol."""
+    stage.panes(3, stage.worker(), "1000")
+    fake = stage.place.root / "bin" / "tmux"
+    fake.parent.mkdir(exist_ok=True)
+    fake.write_text("#!/bin/sh\necho 'protocol version mismatch (client 8, server 7)' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    stage.env["PATH"] = f"{fake.parent}:{stage.env['PATH']}"
+    done = stage.run("status", "--json")
+    yield from whole(done)
+    if source(done, "tmux") != (True, "3 panes"):
+        yield f"tmux: {source(done, 'tmux')}"
+
+
+# ---------------------------------------------------------------- hosts
+
+_SCRIPTS: Final = {
+    "hangs": "exec sleep 1000",
+    "ignores signals": "trap '' TERM INT HUP; while :; do sleep 1; done",
+    "sends binary data": "exec cat /dev/urandom",
+    "sends an endless line": "exec cat /dev/zero",
+    "prints a banner": r"printf '** Welcome **\n\033[2J\033]0;x\007\n'; exit 0",
+    "sends other documents": """while :; do echo '{"schema":"agentdash.change/1","worker":{}}'; done""",
+    "refuses": r"printf '\033[31mPermission denied\n\n' >&2; exit 255",
+    "dies": "kill -9 $$",
+}
+_HOST: Final = "build1"
+
+
+for _name, _script in _SCRIPTS.items():
+
+    def _play(stage: Stage, script: str = _script) -> Iterator[str]:
+        ssh = stage.place.root / "hosts" / "ssh"
+        ssh.parent.mkdir(mode=0o755)
+        ssh.write_text(f"#!/bin/sh\n{script}\n")
+        ssh.chmod(0o755)
+        stage.env["PATH"] = f"{ssh.parent}:{stage.env['PATH']}"
+        done = stage.run("status", "--json", "--no-tmux", "--host", _HOST)
+        yield from whole(done)
+        failed = [source for source in done.document.get("sources", ()) if not source["ok"]]
+        if _HOST not in json.dumps(failed):
+            yield f"the host looks well: {done.document.get('sources')}"
+        done = stage.run("remote", "check", _HOST)
+        if done.code not in (1, 2) or "\x1b" in done.out + done.err:
+            yield f"remote check: {done.code} {done.err[-200:]}"
+        yield from quits(stage.open_screen("--no-tmux", "--host", _HOST))
+        if not becomes(lambda: not _running(str(ssh))):
+            yield "an ssh runs on"
+
+    scene(f"the ssh to a host {_name}")(_play)
+
+
+def _running(program: str) -> bool:
+    """Return whether a process has this argument."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if program.encode() in arguments[:2]:
+                return True
+    return False
+
+
+# ---------------------------------------------------------------- terminals
+
+_GARBAGE: Final = (
+    b"\x1b[<0;-1;5M",
+    b"\x1b[<999;99999;99999M",
+    b"\x1b[<0;;M",
+    b"\x1b[<0;99999999999999999999999;1M",
+    b"\x1b[M\xff\xff\xff",
+    b"\xff\xfe\xc3(",
+    b"\x1b[<64;1;1M" * 200,
+    b"\x1b[<35;10;10M" * 500,
+    b"\x1b[I\x1b[O" * 50,
+    b"\x1b[1;99999999999999999999u",
+    b"\x1b[1114112u",
+    b"\x1b[55296u",
+    b"\x1b[57344;5:3u",
+    b"\x1b[27;5;99999999~",
+    b"\x1b[99;99;99;99;99~",
+    b"\x1b[48;99999;99999;0;0t",
+    b"\x1b[24;80R\x1b[?1;2c\x1b[?2026;2$y",
+    b"\x1b]11;rgb:zz/zz\x07\x1bP1+r\x1b\\\x1b_Gi=1;OK\x1b\\",
+)
+"""Mouse, keys and late answers that no terminal should send; some of these ended the screen."""
+_PASTE: Final = b"a\tb\n\x1b[31m x' \" ( : ! " * 5_000
+_ENVIRONMENTS: Final = (
+    {"TERM": "linux", "NO_COLOR": "1"},
+    {"TERM": "xterm-mono"},
+    {"TERM": "no-such-terminal"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0"},
+    {"COLUMNS": "1"},
+    {"COLUMNS": "-5", "LINES": "x"},
+)
+
+
+def _send(terminal: Terminal, data: bytes) -> None:
+    """Send more than a terminal takes at once, and read meanwhile."""
+    while data and terminal.process.poll() is None:
+        terminal.read()
+        if select.select((), (terminal.master,), (), 0.1)[1]:
+            data = data[os.write(terminal.master, data[:1_024]) :]
+
+
+def _is_well(terminal: Terminal) -> Iterator[str]:
+    if not answers(terminal, b"?"):
+        yield "does not react"
+    terminal.press(b"\x1b")
+    yield from quits(terminal)
+    terminal.close()
+
+
+@scene("the terminal sends garbage")
+def garbage(stage: Stage) -> Iterator[str]:
+    for arguments in (("demo",), ("replay",)):
+        terminal = stage.open_screen(*arguments)
+        for piece in _GARBAGE:
+            _send(terminal, piece)
+        _send(terminal, b"\x1b")
+        yield from _is_well(terminal)
+
+
+@scene("a large paste into the filter")
+def pasted(stage: Stage) -> Iterator[str]:
+    for arguments in (("demo",), ("replay",)):
+        terminal = stage.open_screen(*arguments)
+        for key in (b"/", b"\x1b[200~" + _PASTE + b"\x1b[201~", "é🙂\u202e\u0300".encode() * 2_000):
+            _send(terminal, key)
+        if not answers(terminal, b"z"):
+            yield "does not react"
+        yield from quits(terminal)
+
+
+@scene("odd values of TERM, LANG and COLUMNS")
+def environments(stage: Stage) -> Iterator[str]:
+    usual = dict(stage.env)
+    for environment in _ENVIRONMENTS:
+        stage.env = usual | environment
+        terminal = stage.screen("--no-tmux")
+
+        def is_open(terminal: Terminal = terminal) -> bool:
+            terminal.read()
+            return READY in terminal.output or terminal.process.poll() is not None
+
+        if not becomes(is_open) or terminal.process.poll() is not None:
+            yield f"{environment}: {terminal.process.poll()} {terminal.output[-200:]!r}"
+        else:
+            yield from (f"{environment}: {problem}" for problem in _is_well(terminal))
