@@ -106,11 +106,6 @@ _ERROR_MADE: Final = re.compile(
     r"strerror|Errno::E|errno\.E|\$!\s*=|(?:Error|Exception)\(|\b(?:raise|throw)\b"
 )
 _OTHER_MACHINE: Final = re.compile(r"(?!-)(?:[\w.-]+@)?[\w.-]+:(?P<path>/(?!/).*)")
-_TEST_FILE: Final = re.compile(
-    r"/(?:target|go-build\w*|pkg/mod|_cacache|__pycache__|\.(?:cargo|npm|pytest_cache|gradle|m2|tox|nox)"
-    r"|\.(?:hypothesis|mypy_cache)|\.cache/(?:uv|pip|go-build|node|yarn|pnpm|bazel|ms-playwright))(?:/|$)"
-)
-"""Files of the tools that run tests: a test does not provoke errors there."""
 _TOOL_FAILURE_LINES: Final = 40
 """An account of a tool's own failure is not longer; what it read is."""
 
@@ -135,7 +130,7 @@ def attribute(
     account = call.account(number)
     found = _of_script(call, line, named, phrase, account, network=network)
     if found.strength is Strength.NONE:
-        found = _of_agent(call, line) or _of_tests(call, named) or found
+        found = _of_agent(call, line) or found
     if found.command is not None and any(_is_elsewhere(found.command, path) for path in named):
         return _NOBODY
     return found
@@ -265,14 +260,6 @@ def _of_agent(call: Call, line: str) -> Attribution | None:
     if len(call.lines) > _TOOL_FAILURE_LINES:
         return None  # an answer, which may quote
     return Attribution(Strength.TIED, found[1])
-
-
-def _of_tests(call: Call, named: tuple[str, ...]) -> Attribution | None:
-    """Attribute a message about the files of a test runner, such as its cache, to that."""
-    tests = [c for c in call.script.visible if c.role is Role.TEST]
-    others = any(c.role in (Role.READER, Role.REMOTE) for c in call.script.commands or ())
-    own = tests and not others and any(map(_TEST_FILE.search, named))
-    return Attribution(Strength.TIED, tests[-1]) if own else None
 
 
 # ------------------------------------------------------------

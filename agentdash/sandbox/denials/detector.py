@@ -13,13 +13,12 @@ from agentdash.sandbox.denials.attribution import (
     Attribution,
     Strength,
     attribute,
-    prefix_of,
 )
 from agentdash.sandbox.denials.call import Call
 from agentdash.sandbox.denials.file_denials import judge_file, judge_nameless
 from agentdash.sandbox.denials.findings import Finding, finding, merged
 from agentdash.sandbox.denials.hosts import operand_hosts
-from agentdash.sandbox.denials.lines import MAX_DENIALS, Lines, quote
+from agentdash.sandbox.denials.lines import MAX_DENIALS, quote
 from agentdash.sandbox.denials.network import connects, judge_network
 from agentdash.sandbox.denials.programs import Role
 
@@ -35,7 +34,6 @@ def read_denials(call: Call) -> tuple[Denial, ...]:
     report = None if call.unsandboxed else _start_failure(call)
     if report:
         return _not_started(call, report)
-    call.lines = _without_labels(call, _without_breaks(call.lines, call.numbers))
     return tuple(found.denial for found in merged(list(_findings(call))))[:MAX_DENIALS]
 
 
@@ -60,7 +58,7 @@ def _read(call: Call, number: int) -> Finding | None:
         return executions.judge_execution(call, about_program, number)
     if _INNER_SANDBOX.search(call.lines[number]):
         return _inner_sandbox(call, number)
-    about_file = file_messages.read_message(call.lines, number, call.source)
+    about_file = file_messages.read_message(call.lines, number)
     return None if about_file is None else judge_file(call, about_file)
 
 
@@ -70,7 +68,7 @@ def _nameless(call: Call, number: int) -> Finding | None:
     line = call.lines[number]
     if not call.denied or call.unsandboxed or not _REASON_ALONE.fullmatch(line) or not call.is_alone(line):
         return None
-    about_file = file_messages.read_message(call.lines, number, call.source)
+    about_file = file_messages.read_message(call.lines, number)
     if about_file is not None and (found := judge_nameless(call, number, about_file)) is not None:
         return found
     commands = call.script.visible
@@ -90,53 +88,6 @@ def _inner_sandbox(call: Call, number: int) -> Finding | None:
         return None
     certainty: Certainty = "likely" if source.strength is Strength.AMBIGUOUS else "certain"
     return finding(call, "other", "exec", certainty, None, source, number, number)
-
-
-_BLOCK_MARGIN: Final = "  "
-"""On both sides of a block of Symfony's console (Composer, Artisan): its lines are cut at a width, inside
-words as well, and padded to it."""
-
-
-def _without_breaks(lines: Lines, numbers: tuple[int, ...]) -> Lines:
-    """Return the lines with each of these that is part of a block as long as its paragraph."""
-    for number in numbers:
-        first = last = number
-        while _goes_on(lines, first - 1):
-            first -= 1
-        while _goes_on(lines, last):
-            last += 1
-        if first < last:
-            parts = (line.removeprefix(_BLOCK_MARGIN).rstrip() for line in lines.range(first, last))
-            lines = lines.with_line(number, "".join(parts))
-    return lines
-
-
-def _goes_on(lines: Lines, number: int) -> bool:
-    """Return whether a line of a block is cut at its width and goes on in the next one."""
-    if not 0 <= number < len(lines) - 1:
-        return False
-    line, following = lines.range(number, number + 1)
-    is_block = all(
-        text.startswith(_BLOCK_MARGIN) and text.endswith(_BLOCK_MARGIN) for text in (line, following)
-    )
-    return is_block and len(line) == len(following) and not line.removesuffix(_BLOCK_MARGIN).endswith(" ")
-
-
-def _without_labels(call: Call, lines: Lines) -> Lines:
-    """Return the lines without what a script prints before a message that it captured, as far as that begins
-    with the name of a simple tool (`echo "failed: $(cp a /opt 2>&1)"`)."""
-    if "$" not in call.source:
-        return lines
-    commands = call.script.commands or ()
-    names = {c.name for c in commands if c.role is Role.TOOL and not c.unseen}
-    if not names or not any(c.name in ("echo", "printf") and "" in c.words for c in commands):
-        return lines
-    named = re.compile(rf"[\s=:'\"(\[](?=(?:{'|'.join(map(re.escape, sorted(names)))}): )")
-    for number in call.numbers:
-        line = lines[number]
-        if prefix_of(line) not in names and (label := named.search(line)):
-            lines = lines.with_line(number, line[label.end() :])
-    return lines
 
 
 # ------------------------------------------------------------

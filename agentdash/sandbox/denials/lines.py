@@ -73,13 +73,6 @@ class Lines:
             self._cleaned[number] = _clean(self._raw[number])
         return self._cleaned[number]
 
-    def with_line(self, number: int, text: str) -> Lines:
-        """Return the lines with another text of one of them."""
-        copy = Lines("")
-        copy._raw = self._raw
-        copy._cleaned = {**self._cleaned, number: text}
-        return copy
-
     def range(self, first: int, last: int) -> list[str]:
         """Return the lines from `first` to `last`, both included, as far as there are any."""
         return [self[n] for n in range(max(0, first), min(len(self), last + 1))]
