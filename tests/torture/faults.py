@@ -400,12 +400,12 @@ FAULTS: Final = (
     Fault("a day is a loop of links", lambda p: _link(p.day.with_name("21"), "21"), codes=UNREAD),
     Fault("archived_sessions is a FIFO", lambda p: _fifo(p.home / "archived_sessions"), codes=UNREAD),
     *(
-        Fault(f"session_index.jsonl {what}", _at("home", "session_index.jsonl", write), codes=NAMELESS)
-        for what, write in (
-            ("is a FIFO", _fifo),
-            ("is /dev/zero", lambda path: _link(path, "/dev/zero")),
-            ("has 3 GB", lambda path: _sparse(path, 3 << 30)),
-            ("is deep", lambda path: path.write_bytes(_DEEP)),
+        Fault(f"session_index.jsonl {what}", _at("home", "session_index.jsonl", write), codes=codes)
+        for what, write, codes in (
+            ("is a FIFO", _fifo, NAMELESS),
+            ("is /dev/zero", lambda path: _link(path, "/dev/zero"), NAMELESS),
+            ("has 3 GB and no line", lambda path: _sparse(path, 3 << 30), CLEAN),
+            ("is deep and has no line", lambda path: path.write_bytes(_DEEP), CLEAN),
         )
     ),
     Fault("logs_2.sqlite is a FIFO", lambda p: _fifo(p.home / "logs_2.sqlite"), codes=CLEAN),
