@@ -188,18 +188,8 @@ def _environment(place: Place, **env: str | None) -> None:
 def _strange_ids(place: Place) -> None:
     """Write rollouts whose first lines name other threads, or none that could be one."""
     meta = msgspec.json.decode(_GOOD_FILE.read_bytes().partition(b"\n")[0])
-    strange = (
-        "../../etc/passwd",
-        "a\0b",
-        "a\nb\r\x1b[31m",
-        "",
-        "%4",
-        "x" * 100_000,
-        "\u3164",
-        GOOD,
-        "a|b,c;d\te",
-    )
-    for number, ident in enumerate(strange):
+    odd = ("../../etc/passwd", "a\0b", "a\nb\r\x1b[31m", "", "%4", "x" * 100_000, "\u3164", "a|b,c;d\te")
+    for number, ident in enumerate((*odd, GOOD)):
         meta["payload"] |= {"id": ident, "session_id": ident, "forked_from_id": ident, "cwd": ident}
         meta["payload"]["source"] = {"subagent": {"thread_spawn": {"parent_thread_id": ident}}}
         name = f"rollout-2026-11-20T22-03-52-01a1fafc-c823-7e21-b4b5-{number:012x}.jsonl"
