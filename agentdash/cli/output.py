@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _BLANKS_AT_END: Final = re.compile(r" +$", re.MULTILINE)
 _PIPED_COLUMNS: Final = 200
-_MIN_COLUMNS: Final = 20
-"""Narrower tables would lose whole columns."""
+_COLUMNS: Final = range(20, 10_000)
+"""Narrower tables would lose whole columns; wider ones are padded with blanks for ever."""
 _MAX_WARNINGS: Final = 5
 """Lines on stderr: the document has all of them."""
 
@@ -73,7 +73,7 @@ def notes_console() -> Console:
 
 def _piped_width() -> int:
     columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) >= _MIN_COLUMNS else _PIPED_COLUMNS
+    return int(columns) if columns.isdecimal() and int(columns) in _COLUMNS else _PIPED_COLUMNS
 
 
 def warn_unreadable(problems: Sequence[object]) -> None:

@@ -188,8 +188,8 @@ def _environment(place: Place, **env: str | None) -> None:
 def _strange_ids(place: Place) -> None:
     """Write rollouts whose first lines name other threads, or none that could be one."""
     meta = msgspec.json.decode(_GOOD_FILE.read_bytes().partition(b"\n")[0])
-    strange = ("../../etc/passwd", "a\nb\r\x1b[31m", "", "%4", "x" * 100_000, "\u3164", GOOD, "a|b,c;d\te")
-    for number, ident in enumerate(strange):
+    odd = ("../../etc/passwd", "a\0b", "a\nb\r\x1b[31m", "", "%4", "x" * 100_000, "\u3164", "a|b,c;d\te")
+    for number, ident in enumerate((*odd, GOOD)):
         meta["payload"] |= {"id": ident, "session_id": ident, "forked_from_id": ident, "cwd": ident}
         meta["payload"]["source"] = {"subagent": {"thread_spawn": {"parent_thread_id": ident}}}
         name = f"rollout-2026-11-20T22-03-52-01a1fafc-c823-7e21-b4b5-{number:012x}.jsonl"
@@ -395,12 +395,12 @@ FAULTS: Final = (
     Fault("a day is a loop of links", lambda p: _link(p.day.with_name("21"), "21"), codes=UNREAD),
     Fault("archived_sessions is a FIFO", lambda p: _fifo(p.home / "archived_sessions"), codes=UNREAD),
     *(
-        Fault(f"session_index.jsonl {what}", _at("home", "session_index.jsonl", write), codes=NAMELESS)
-        for what, write in (
-            ("is a FIFO", _fifo),
-            ("is /dev/zero", lambda path: _link(path, "/dev/zero")),
-            ("has 3 GB", lambda path: _sparse(path, 3 << 30)),
-            ("is deep", lambda path: path.write_bytes(_DEEP)),
+        Fault(f"session_index.jsonl {what}", _at("home", "session_index.jsonl", write), codes=codes)
+        for what, write, codes in (
+            ("is a FIFO", _fifo, NAMELESS),
+            ("is /dev/zero", lambda path: _link(path, "/dev/zero"), NAMELESS),
+            ("has 3 GB and no line", lambda path: _sparse(path, 3 << 30), CLEAN),
+            ("is deep and has no line", lambda path: path.write_bytes(_DEEP), CLEAN),
         )
     ),
     Fault("logs_2.sqlite is a FIFO", lambda p: _fifo(p.home / "logs_2.sqlite"), codes=CLEAN),

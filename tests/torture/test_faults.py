@@ -14,6 +14,8 @@ SHORT = (
     "rollout is a FIFO",
     "config.toml is a FIFO",
     "10889",
+    "ids have separators",
+    "COLUMNS is",
     "a day is a loop",
     "file cannot be read",
     "cannot be listed",

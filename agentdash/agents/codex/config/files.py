@@ -21,6 +21,7 @@ import json
 import posixpath
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
@@ -284,7 +285,11 @@ def _main_repository(top: str, root: Path) -> Iterator[str]:
 
 def _repository(cwd: str, root: Path) -> str:
     """Return the root of the repository of a directory; the directory itself without one."""
-    return next((folder for folder in _parents(cwd) if (root / folder.lstrip("/") / ".git").exists()), cwd)
+    for folder in _parents(cwd):
+        with suppress(OSError):  # a recorded directory may have a name that no file can have
+            if (root / folder.lstrip("/") / ".git").exists():
+                return folder
+    return cwd
 
 
 def _project_folders(cwd: str, root: Path) -> Sequence[str]:
