@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 
 from agentdash.model.events import SessionSeen
-from agentdash.model.pane import ScreenLabel
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import StatePath
@@ -156,11 +155,6 @@ class Adapter:
         """The rows of the `[state]` table; empty without one."""
         table = self.tables.get("state")
         return () if table is None else msgspec.convert(table, StateTable).paths
-
-    def screen_label(self, lines: Sequence[str]) -> ScreenLabel | None:
-        """Return the sandbox that a screen states of a thread; None where it states none."""
-        del lines
-        return None
 
     def is_session_log(self, path: str) -> bool:
         """Return whether an open file of one of its processes is the log of a session."""

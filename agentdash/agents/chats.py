@@ -20,7 +20,7 @@ from agentdash.files import open_regular
 from agentdash.model.chat import Chat
 from agentdash.model.events import SessionSeen
 from agentdash.model.process import Process, ProcessKey
-from agentdash.model.prompts import asked, without_context
+from agentdash.model.prompts import asked, question_of, without_context
 from agentdash.model.sanitize import clean_line
 from agentdash.model.tokens import ModelUsage, merged_usage
 
@@ -38,6 +38,7 @@ _READ_BYTES: Final = 1 << 20
 _FINGERPRINT_BYTES: Final = 256
 """Before the offset, compared before reading on: the file may have been cut, and have grown again since."""
 _MAX_TEXT_CHARS: Final = 200
+_MAX_QUESTION_CHARS: Final = 2_000
 _CLOCK_TOLERANCE_S: Final = 1.0
 
 
@@ -114,6 +115,7 @@ class ChatFacts:
         self.name: str | None = None
         self.model: str | None = None
         self.tool: str | None = None
+        self.asks = ""
         self.turn: Literal["open", "ended", "failed", "interrupted"] | None = None
         self.since: float | None = None
         self.why = ""
@@ -136,8 +138,13 @@ class ChatFacts:
         """Begin a turn with a prompt of the user."""
         self.name = self.name or clean_text(asked(without_context(prompt))) or None
         self.trouble = None
+        self.asks = ""
         self.turn = None
         self.set_turn("open", at)
+
+    def say(self, text: object) -> None:
+        """Set the newest message of the model, which may call tools behind it."""
+        self.asks = clean_line(question_of(str(text or "")), _MAX_QUESTION_CHARS)
 
     def set_model(self, name: object) -> None:
         """Set the model, where a record names it."""
@@ -145,6 +152,7 @@ class ChatFacts:
 
     def set_tool(self, name: object, arguments: object) -> None:
         """Set the newest tool, with what it is called for."""
+        self.asks = ""
         values = arguments if isinstance(arguments, dict) else {}
         object_ = next((values[key] for key in _OBJECTS if isinstance(values.get(key), str)), "")
         self.tool = clean_text(f"{name}: {object_}" if object_ else name)
@@ -167,6 +175,7 @@ class ChatFacts:
             by_model=self.usages,
             context=self.context,
             tool=self.tool,
+            asks=self.asks,
             turn=self.turn,
             since=self.since,
             why=self.why,

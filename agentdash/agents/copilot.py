@@ -56,6 +56,7 @@ class CopilotFacts(ChatFacts):
 
     def _answer(self, data: dict[str, Any]) -> None:
         self.set_model(data.get("model"))
+        self.say(data.get("content"))
         requests = data.get("toolRequests")
         calls = requests if isinstance(requests, list) else []
         self._calls_tools = bool(calls)

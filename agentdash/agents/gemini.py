@@ -53,6 +53,7 @@ class GeminiFacts(ChatFacts):
 
     def _answer(self, record: dict[str, Any]) -> None:
         self.set_model(record.get("model"))
+        self.say(prompt_text(record.get("content")))
         tools = record.get("toolCalls")
         for call in tools if isinstance(tools, list) else ():
             if isinstance(call, dict):
@@ -69,8 +70,7 @@ class GeminiFacts(ChatFacts):
 
 
 def prompt_text(content: object) -> str | None:
-    """Return the prompt in the parts of a message, also of Qwen Code; None where they are answers of
-    tools."""
+    """Return the text in the parts of a message, also of Qwen Code; None where they are answers of tools."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []

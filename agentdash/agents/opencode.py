@@ -16,6 +16,7 @@ from agentdash.agents.sqlite_files import database_stamp, open_database
 from agentdash.model.events import SessionSeen
 from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
+from agentdash.model.prompts import asked, without_context
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.state_paths import resolve_path
 from agentdash.model.thread import Thread
@@ -97,18 +98,27 @@ def _session(database: sqlite3.Connection, process: Process, at: float) -> Sessi
     for each in reversed(messages):
         facts.add(decoded(each["data"]))
     for each in messages:
-        parts = [decoded(part["data"]) for part in database.execute(_PARTS, (each["id"],))]
+        parts = _parts(database, each)
         if (part := next((part for part in parts if part.get("type") == "tool"), None)) is not None:
             state = part.get("state")
             facts.set_tool(part.get("tool"), state.get("input") if isinstance(state, dict) else None)
             break
+    if facts.turn == "ended":
+        texts = (part.get("text") for part in _parts(database, messages[0]) if part.get("type") == "text")
+        facts.say(next(texts, ""))
     title = str(row["title"] or "")
     if _NEW_TITLE.match(title):
         parts = [decoded(part["data"]) for part in database.execute(_PROMPT, (row["id"],))]
-        title = next((str(part.get("text")) for part in parts if part.get("type") == "text"), title)
-    facts.name = clean_text(title) or None
+        own = (part for part in parts if part.get("type") == "text" and not part.get("synthetic"))
+        title = next((str(part.get("text")) for part in own), title)
+    facts.name = clean_text(asked(without_context(title))) or None
     facts.count(row)
     return seen_chat(process, at, str(row["id"]), facts.chat(by))
+
+
+def _parts(database: sqlite3.Connection, message: sqlite3.Row) -> list[dict[str, Any]]:
+    """Return the newest parts of a message, the last one first."""
+    return [decoded(part["data"]) for part in database.execute(_PARTS, (message["id"],))]
 
 
 def _row(database: sqlite3.Connection, process: Process) -> tuple[sqlite3.Row | None, str]:

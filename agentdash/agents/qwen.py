@@ -63,6 +63,7 @@ class QwenFacts(ChatFacts):
     def _answer(self, record: dict[str, Any], parts: list[Any], at: float | None) -> None:
         self.trouble = None
         self.set_model(record.get("model"))
+        self.say(prompt_text([part for part in parts if isinstance(part, dict) and not part.get("thought")]))
         calls = [
             part["functionCall"]
             for part in parts

@@ -19,7 +19,7 @@ BUSY_INTERVAL_S: Final = 0.5
 QUIET_INTERVAL_S: Final = 2.0
 """Between two polls while nothing happens: keeps the idle cost below 0.5 % of a core."""
 _INTERVAL_PER_PROCESS_S: Final = 1 / 60
-"""Likewise at least, for each process that is followed: to read and to link one takes 0.1 ms of CPU."""
+"""At least, for each process that is followed: to read and to link one takes 0.1 ms of CPU."""
 _BURST_INTERVAL_S: Final = 0.15
 """Between two polls of processes while a command starts: its sandbox has to be built first."""
 _BURST_POLLS: Final = 6
@@ -100,7 +100,7 @@ def _has_open_turn(fleet: Fleet) -> bool:
 
 
 _ACTIVITY: Final = (ProcessGone, PaneGone, PaneDrawn)
-"""Events that are signs of activity. A process that only used some CPU is none."""
+"""Signs of activity. A process that only used some CPU does not count."""
 
 
 async def poll_repeatedly(

@@ -16,7 +16,6 @@ from agentdash.agents.claude.settings import SETTINGS, Arguments, parse_role
 from agentdash.agents.claude.settings import requested as requested_of_claude
 from agentdash.agents.claude.settings import role_request as role_request_of_claude
 from agentdash.agents.claude.transcript.reader import TranscriptReader
-from agentdash.agents.codex.adapter import screen_label
 from agentdash.agents.codex.config.argv import parse_options
 from agentdash.agents.codex.config.files import ETC, ConfigLayers, parse_config
 from agentdash.agents.codex.config.precedence import request, requested
@@ -90,7 +89,6 @@ def _day(day: Mapping[str, Any], start: float) -> Iterator[e.Event]:
             yield from _pane_of_codex(family["pane"], events[0].at - _SHELL_BEFORE_S, start, pid)
         yield from _command_processes(events, pid, end, family)
         yield from _requests(family, events)
-        yield from _label(family, events)
     for number, session in enumerate(day["session"]):
         yield from _session(session, start, _FIRST_SESSION_PID + 100 * number, start + day["length"])
     for unreadable in day["unreadable"]:
@@ -200,16 +198,6 @@ def _session(session: Mapping[str, Any], start: float, pid: int, end: float) -> 
         name, mode, line = parse_role(session["role"])
         role = role_request_of_claude(mode or "", f"{_CLAUDE_HOME}/agents/{name}.md", line)
         yield e.PolicyRequested(at=child.at, worker=child.thread, requested=replace(role, since=child.at))
-
-
-def _label(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:
-    """Yield what the screen of the first thread of a family states of its sandbox."""
-    if "states" in family:
-        rule, thread = "--------", events[0].thread
-        lines = [f"sandbox: {family['states']}", f"session id: {thread}"]
-        label = screen_label(["OpenAI Codex v0.169.0", rule, *lines, rule])
-        if label is not None:
-            yield e.LabelRead(at=events[0].at + 1.0, label=label)
 
 
 def _requests(family: Mapping[str, Any], events: Sequence[e.ThreadEvent]) -> Iterator[e.Event]:

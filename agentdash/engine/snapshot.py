@@ -33,7 +33,6 @@ from agentdash.engine.thread_worker import (
     thread_sandbox,
     thread_worker,
 )
-from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
 from agentdash.model.findings import Finding
@@ -304,7 +303,6 @@ class _SnapshotBuilder:
                 places=facts_of(fleet, thread, case.commands),
                 requests=fleet.requests.get(thread.id, ()),
                 awaits_request=awaits_request(fleet, thread),
-                label=_own_label(fleet.labels.get(thread.id), link),
             ),
         )
 
@@ -380,14 +378,6 @@ class _SnapshotBuilder:
         return self._cache.value(
             "reach", worker.id, (own, policy), lambda: reach_by_policy(own, policy).compact()
         )
-
-
-def _own_label(label: LabelRead | None, link: ThreadPane | None) -> LabelRead | None:
-    """Return what a screen states of a thread's sandbox, if it is that of its pane: any other may show the
-    same words."""
-    if label is None or label.key is None:
-        return label
-    return label if link is not None and link.key == label.key else None
 
 
 def _part(fleet: Fleet, links: FleetLinks, thread: Thread) -> str:

@@ -18,7 +18,7 @@ from agentdash.engine.judge.states.pane_state import judge_nested, judge_pane, p
 from agentdash.engine.judge.states.thread_facts import ThreadFacts
 from agentdash.model.chat import Chat
 from agentdash.model.denials import PathFacts
-from agentdash.model.events import LabelRead, ScreenRead, SessionSeen
+from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding
 from agentdash.model.fleet import Fleet, PaneOccupant, ThreadPane
@@ -62,7 +62,6 @@ class Surroundings(msgspec.Struct, frozen=True):
     places: PathFacts
     requests: tuple[Requested, ...]
     awaits_request: bool
-    label: LabelRead | None
 
 
 class RowInputs(msgspec.Struct, frozen=True):

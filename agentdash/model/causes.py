@@ -29,7 +29,6 @@ KIND_WORDS: Final[dict[str, str]] = {
     FindingKind.RESUME_DROPPED_POLICY: "lost on resume",
     FindingKind.ROLE_POLICY_IGNORED: "role ignored",
     FindingKind.AUTO_APPROVED_OUTSIDE: "auto-approved",
-    FindingKind.LABEL_WRONG: "screen differs",
     FindingKind.SANDBOX_SILENTLY_OFF: "not applied",
     FindingKind.SANDBOX_OFF_FOR_COMMAND: "command outside",
     FindingKind.CHILD_MODE_ESCALATED: "wider mode",

@@ -24,6 +24,8 @@ class Chat(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens given to the model with the newest request."""
     tool: str | None = None
     """The newest tool, with what it was called for: `bash: make test`."""
+    asks: str = ""
+    """The question with which the newest message ends; empty: it asks nothing."""
     turn: Literal["open", "ended", "failed", "interrupted"] | None = None
     """Where its newest turn is. `open`: it works, or waits for an answer or an approval."""
     since: float | None = None

@@ -21,7 +21,7 @@ from agentdash.model.denials import PathKind
 from agentdash.model.evidence import EvidenceSource
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, ThreadMemory
-from agentdash.model.pane import Pane, PaneKey, ScreenLabel, ScreenUsage
+from agentdash.model.pane import Pane, PaneKey, ScreenUsage
 from agentdash.model.policy import Grant, Policy
 from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
 from agentdash.model.reach import Reach
@@ -400,14 +400,6 @@ class ScreenRead(Event, frozen=True, kw_only=True, tag="screen-read"):
     def is_at_prompt(self) -> bool:
         """Return whether it shows a prompt without a task, by the end of the rule's id."""
         return bool(self.rule) and str(self.rule).endswith(_PROMPT_RULES)
-
-
-class LabelRead(Event, frozen=True, kw_only=True, tag="label-read"):
-    """The sandbox that a screen states of a thread; emitted when it changed."""
-
-    label: ScreenLabel
-    key: PaneKey | None = None
-    """The pane; None in recordings of 0.1.0."""
 
 
 class StatusPushed(Event, frozen=True, kw_only=True, tag="status-pushed"):

@@ -49,7 +49,6 @@ class FindingKind(StrEnum):
     RESUME_DROPPED_POLICY = "resume-dropped-policy"
     ROLE_POLICY_IGNORED = "role-policy-ignored"
     AUTO_APPROVED_OUTSIDE = "auto-approved-outside"
-    LABEL_WRONG = "label-wrong"
     POLICY_CHANGED = "policy-changed"
     REVIEWER_DRIFT = "reviewer-drift"
     DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
@@ -194,9 +193,6 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
         "warning",
         ("wider",),
         "an automatic reviewer let a command leave a read-only sandbox",
-    ),
-    FindingKind.LABEL_WRONG: KindInfo(
-        "warning", ("label",), "the screen of the CLI states another sandbox than the thread has"
     ),
     FindingKind.POLICY_CHANGED: KindInfo("info", ("narrower", "wider"), "the policy is another than before"),
     FindingKind.REVIEWER_DRIFT: KindInfo(

@@ -16,7 +16,6 @@ from agentdash.model.denials import PathKind
 from agentdash.model.events import (
     Event,
     HostSeen,
-    LabelRead,
     LocksSeen,
     ScreenRead,
     SessionSeen,
@@ -194,8 +193,6 @@ class Fleet(msgspec.Struct):
     """The links after the newest pass over processes."""
     busy: dict[ProcessKey, float] = {}
     """When the CPU or I/O of a process last moved."""
-    labels: dict[str, LabelRead] = {}
-    """The sandbox that the screen of a thread states, by thread."""
     troubles: dict[str, ProviderTrouble] = {}
     """The newest trouble with the provider on the screen of each worker, by thread id or pane."""
     sessions: dict[ProcessKey, SessionSeen] = {}
@@ -283,7 +280,6 @@ class FleetKnown(Event, frozen=True, kw_only=True, tag="fleet-known"):
     reaches: tuple[tuple[str, Reach], ...] = ()
     paths: tuple[tuple[str, PathKind], ...] = ()
     busy: tuple[tuple[ProcessKey, float], ...] = ()
-    labels: tuple[tuple[str, LabelRead], ...] = ()
     troubles: tuple[tuple[str, ProviderTrouble], ...] = ()
     sessions: tuple[tuple[ProcessKey, SessionSeen], ...] = ()
     requests: tuple[tuple[str, tuple[Requested, ...]], ...] = ()

@@ -40,10 +40,9 @@ class LayerField(StrEnum):
 Layer = Literal["requested", "configured", "applied", "observed"]
 """A column of the layers table."""
 
-Reference = Literal["requested", "configured", "earlier", "allowed", "parent", "before", "screen"]
+Reference = Literal["requested", "configured", "earlier", "allowed", "parent", "before"]
 """What a cell is compared with: what was asked for, the policy configured now, an earlier one that was in
-force then, an escalation that was allowed, the parent thread, (for a changed policy) the policy before, or
-what the screen of the worker states."""
+force then, an escalation that was allowed, the parent thread, or (for a changed policy) the policy before."""
 
 
 class DifferingField(msgspec.Struct, frozen=True, omit_defaults=True):

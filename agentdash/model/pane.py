@@ -9,7 +9,6 @@ from unicodedata import combining, east_asian_width
 import msgspec
 
 from agentdash.model.activity import Activity
-from agentdash.model.policy import Filesystem, Network
 
 
 class PaneKey(msgspec.Struct, frozen=True, order=True):
@@ -142,20 +141,6 @@ def _cells(char: str) -> int:
 
 # ------------------------------------------------------------
 # What a worker CLI states on its own screen: its sandbox, model, context and cost
-
-
-class ScreenLabel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a screen states of the sandbox of one thread."""
-
-    thread: str
-    text: str
-    """The line, as it stands there."""
-    filesystem: Filesystem = Filesystem.UNKNOWN
-    network: Network = Network.UNKNOWN
-    roots: tuple[str, ...] = ()
-    """Directories that it names as writable: absolute paths."""
-    is_fixed: bool = False
-    """Whether the policy that it is about cannot be changed in the running CLI (`codex exec`)."""
 
 
 class ScreenUsage(msgspec.Struct, frozen=True, omit_defaults=True):

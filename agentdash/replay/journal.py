@@ -28,6 +28,8 @@ from agentdash.store.journal import HEADER_DECODER, LINE_DECODER, PART_NAME, Jou
 
 JOURNAL_SOURCE: Final = "journal"
 """The name of the source under which the health of a journal is shown."""
+_GONE: Final = b'"event":"label-read"'
+"""In lines of 0.1.0 that state nothing that is shown today."""
 _MAX_WRITE_PAUSE_S: Final = 30.0
 """Time without a write after which a journal, or a rollout, counts as ended."""
 
@@ -199,6 +201,8 @@ class JournalReader:
         return events
 
     def _parse(self, line: bytes, number: int) -> e.Event | None:
+        if _GONE in line[:100]:
+            return None
         try:
             if number == 1:
                 return self._parse_header(line)

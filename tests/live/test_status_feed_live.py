@@ -121,18 +121,3 @@ async def test_connection_is_no_subscriber_of_a_spawned_child(codex: OpenLab) ->
         await listener.receives(child, "idle")
         await pane.shows("all done")
         assert listener.feed.unanswered == 0
-
-
-async def test_question_is_pushed(codex: OpenLab) -> None:
-    options = [{"label": "Left", "description": "this way"}, {"label": "Right", "description": "that way"}]
-    question = {"id": "way", "header": "Way", "question": "Which way?", "options": options}
-    script = {"q": [{"tool": "request_user_input", "args": {"questions": [question]}}, {"say": "all done"}]}
-    lab = codex(script, config="features.default_mode_request_user_input = true")
-    pane = await lab.tui()
-    async with listening(lab) as listener:
-        pane.submit("[[q]] go")
-        await pane.shows("Which way?")
-        [thread] = lab.threads()
-        await listener.receives(thread, "active", "waitingOnUserInput")
-        await pane.answer("enter to submit answer", "Enter")
-        await listener.receives(thread, "idle")

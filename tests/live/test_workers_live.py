@@ -121,28 +121,22 @@ async def test_sessions_of_two_qwens_in_one_directory(workers: OpenLab) -> None:
 
 # ---------------------------------------------------------------- sandboxes
 
-CASES: dict[str, list[tuple[dict[str, Any], list[str], str, bool]]] = {
-    "gemini": [
-        ({}, [], "", False),
-        ({}, ["-s"], "", True),
-        ({"tools": {"sandbox": True}}, [], "SANDBOX=true\n", True),
-    ],
-    "qwen": [({}, ["-s"], "", True)],
+CASES: dict[str, list[tuple[dict[str, Any], list[str], bool]]] = {
+    "gemini": [({}, [], False), ({"tools": {"sandbox": True}}, [], True)],
+    "qwen": [({}, ["-s"], True)],
 }
-"""Settings, arguments and `.env` beside `SANDBOX=0`, and whether a sandbox was asked for."""
+"""Settings and arguments beside `SANDBOX=0`, and whether a sandbox was asked for."""
 
 
 @pytest.mark.parametrize("agent", CASES)
 async def test_inherited_mark_drops_the_sandbox(workers: OpenLab, agent: str) -> None:
     lab = workers({})
-    for number, (settings, arguments, dotenv, is_asked) in enumerate(CASES[agent]):
+    for number, (settings, arguments, is_asked) in enumerate(CASES[agent]):
         lab.configure(agent, settings)
         lab.workspace = lab.root / f"workspace-{number}"
         lab.workspace.mkdir()
-        if dotenv:
-            (lab.workspace / ".env").write_text(dotenv, "utf-8")
         async with watching(lab) as watched:  # its settings are read before it writes them itself
-            pane = await lab.start(agent, *arguments, env={} if dotenv else {"SANDBOX": "0"})
+            pane = await lab.start(agent, *arguments, env={"SANDBOX": "0"})
             found = await watched.until(
                 lambda worker, pane=pane: (
                     worker.pane is not None

@@ -169,8 +169,4 @@ if __name__ == "__main__":
     from tests.torture.faults import preload
 
     preload()
-    if sys.argv[1:2] == ["inject"]:
-        from tests.torture import injection
-
-        sys.exit(injection.main(sys.argv[2:]))
     sys.exit(main())

@@ -60,8 +60,6 @@ class Place(msgspec.Struct):
     """Descriptors that the commands do not have."""
     limits: dict[int, int] = {}
     """Resource limits of the commands."""
-    injection: str | None = None
-    """Option of strace by which system calls of the commands fail."""
 
     @property
     def bad(self) -> Path:

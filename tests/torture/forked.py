@@ -75,10 +75,6 @@ def _child(place: Place, arguments: Sequence[str], uid: int, outputs: Sequence[i
             os.close(number)
             setattr(sys, ("stdin", "stdout", "stderr")[number], None)
         sys.argv = ["agentdash", *arguments]
-        if place.injection is not None:
-            from tests.torture.injection import attach
-
-            attach(place.injection)
         from agentdash.cli import main
 
         main()

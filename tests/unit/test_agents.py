@@ -123,19 +123,6 @@ def test_every_toml_identifies_its_cli() -> None:
         for path in (files("agentdash") / "agents").iterdir()
         if path.name.endswith(".toml")
     } - {"any"}
-    assert {
-        "codex",
-        "opencode",
-        "claude",
-        "gemini",
-        "qwen",
-        "aider",
-        "cursor",
-        "amp",
-        "copilot",
-        "crush",
-        "goose",
-    } <= names
     for name in names:
         program = {"cursor": "cursor-agent"}.get(name, name)
         assert (found := identify([f"/usr/bin/{program}"])) is not None

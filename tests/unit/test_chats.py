@@ -7,6 +7,7 @@ error; OpenCode's goes on with an answer under way.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -398,6 +399,29 @@ def test_session_without_a_title_yet_has_the_name_of_its_prompt(
     assert chat_of("opencode", tmp_path).name == name
 
 
+SAYS: dict[str, Callable[[str], dict[str, object]]] = {
+    "gemini": lambda text: {"type": "gemini", "content": text},
+    "qwen": lambda text: {"type": "assistant", "message": {"parts": [{"text": text}]}},
+    "copilot": lambda text: {"type": "assistant.message", "data": {"content": text}},
+}
+PROMPTS: dict[str, dict[str, object]] = {
+    "gemini": {"type": "user", "content": [{"text": "yes"}]},
+    "qwen": {"type": "user", "message": {"parts": [{"text": "yes"}]}},
+    "copilot": {"type": "user.message", "data": {"content": "yes"}},
+}
+
+
+@pytest.mark.parametrize("agent", SAYS)
+def test_question_in_the_last_message(tmp_path: Path, agent: str) -> None:
+    path = prepare(agent, tmp_path)
+    asked = []
+    for record in (SAYS[agent]("Fixed.\n\nCommit *it*?"), PROMPTS[agent], SAYS[agent]("Why? So.")):
+        with path.open("a") as log:
+            log.write(json.dumps(record) + "\n")
+        asked.append(chat_of(agent, tmp_path).asks)
+    assert asked == ["Commit *it*?", "", ""]
+
+
 # ---------------------------------------------------------------- which process
 
 
@@ -517,6 +541,9 @@ def shown(chat: Chat, state: str | None = None) -> Worker:
         (Chat(by="x", turn="interrupted"), None, State.INTERRUPTED),
         (Chat(by="x", turn="open"), None, State.UNKNOWN),  # it may wait for an approval
         (Chat(by="x", turn="ended"), "waiting-approval", State.WAITING_APPROVAL),
+        (Chat(by="x", turn="ended", asks="Go on?"), "waiting-approval", State.WAITING_APPROVAL),
+        (Chat(by="x", turn="ended", asks="Go on?"), "completed", State.WAITING_INPUT),
+        (Chat(by="x", turn="ended", asks="Go on?"), None, State.WAITING_INPUT),
         (Chat(by="x", turn="open", trouble="429"), "running", State.RUNNING),
         (Chat(by="x", turn="open", trouble="429"), "waiting-approval", State.WAITING_APPROVAL),
     ],

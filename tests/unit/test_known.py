@@ -80,7 +80,7 @@ def test_the_command_lists_and_undoes(tmp_path: Path, monkeypatch: pytest.Monkey
     file = AttentionFile(tmp_path / "state" / "agentdash", tmp_path)
     worker = worker_of("Compare")
     file.change(
-        lambda now: replace(now, known=tuple(known_findings(worker, ["tmux-escape", "label-wrong"], AT)))
+        lambda now: replace(now, known=tuple(known_findings(worker, ["tmux-escape", "network-open"], AT)))
     )
 
     def run(*arguments: str) -> tuple[int, str]:
@@ -91,7 +91,7 @@ def test_the_command_lists_and_undoes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert code == 0
     assert "1  tmux-escape in /home/dev/project under workspace, no network, since" in listed
     assert run("--undo", "3")[0] == 2
-    assert "label-wrong in /home/dev/project" in run("--undo", "2")[1]
+    assert "network-open in /home/dev/project" in run("--undo", "2")[1]
     assert [each.kind for each in file.read().known] == ["tmux-escape"]
     assert "counts again" in run("--undo", "1")[1]
     assert "Nothing is marked" in run()[1]

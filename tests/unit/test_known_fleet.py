@@ -18,7 +18,7 @@ from agentdash.model.fleet import RESTORED_FIELDS, Fleet, known_of
 from agentdash.model.git import Repository
 from agentdash.model.memory import PastWorker, RememberedObservation, ThreadMemory
 from agentdash.model.observation import SandboxObservation
-from agentdash.model.pane import Pane, PaneKey, ScreenLabel
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import Kernel, Process, ProcessKey
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.requested import Requested
@@ -92,11 +92,6 @@ RECORDED_EVENTS: dict[type[e.Event], st.SearchStrategy[Any]] = {
         rule=st.sampled_from((None, "r")),
         text=st.sampled_from(("", "quota")),
         frozen=st.booleans(),
-    ),
-    e.LabelRead: st.builds(
-        e.LabelRead,
-        at=AT,
-        label=st.builds(ScreenLabel, thread=st.sampled_from(THREADS), text=st.just("sandbox: read-only")),
     ),
     e.StatusPushed: st.builds(
         e.StatusPushed,
@@ -247,7 +242,6 @@ REQUIRED: dict[str, Any] = {
     "memory": RECALLED,
     "paths": (),
     "requested": Requested(),
-    "label": ScreenLabel(thread="t", text="sandbox: read-only"),
     "workers": (),
     "how": "completed",
     "origin": "turn_context",

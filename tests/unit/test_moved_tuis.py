@@ -95,6 +95,25 @@ def test_a_fork_and_the_thread_that_it_was_forked_from(
     assert shown(found) == ([wanted] if wanted else [])
 
 
+@pytest.mark.parametrize(
+    ("title", "more", "wanted"),
+    [
+        ("fix the tests", other(), T),
+        ("write the docs of all modules, and ...", other("write the docs of all modules, and tests"), OTHER),
+        ("fix the tests", other("fix the tests"), None),
+        ("fix the tests", forked("add a test"), None),  # a fork keeps the name of its origin
+        ("my own title", other(), None),
+        ("", other(), None),
+    ],
+)
+def test_the_title_names_the_thread_where_the_screen_is_scrolled(
+    title: str, more: list[e.Event], wanted: str | None
+) -> None:
+    titled = e.ScreenRead(at=109.5, key=PANE, agent="codex", state=None, front=title)
+    found = link_fleet(seen(SCROLLED, begun(), more, loaded=(T, OTHER, FORK), pushed=(titled,)))
+    assert shown(found) == ([wanted] if wanted else [])
+
+
 def test_two_forks_without_prompts_are_not_distinguished() -> None:
     both = (begun(), forked(), forked(thread=OTHER))
     assert not shown(link_fleet(seen(FORKED, *both, loaded=(T, FORK, OTHER))))

@@ -51,6 +51,7 @@ def test_targets_are_those_that_exist_and_those_that_could_be_created(
     assert (ReachKind.SECRET, "write", "/.ssh/id_ed25519") in found
     assert (ReachKind.TAKEOVER, "write", "/.ssh/authorized_keys") in found
     assert (ReachKind.TAKEOVER, "write", "/c/config.toml") in found
+    assert (ReachKind.TAKEOVER, "write", "/.local/state/agentdash") in found
     paths = [target.path for target in targets]
     assert not any(path.endswith(".pub") or ".aws" in path for path in paths)
     assert not any("$" in path or "*" in path for path in paths)

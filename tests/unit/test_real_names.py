@@ -55,6 +55,8 @@ def claude_prompt(*texts: str) -> str | None:
         (_INPUT.format("add\na page").replace("```text", "~~~").replace("```", "~~~"), "add\na page"),
         (_OLD_INPUT.format("add a login page"), "add a login page"),
         (f"{_FILES}a: /w/a\n\n{_REQUEST}{_INPUT.format('do')}", "do"),
+        (_INPUT.format("") + _OUTLINE, _OUTLINE.strip()),
+        (_OLD_INPUT.format(""), "Given the description, do this:"),
         # controls: what people write themselves stays
         ("why does it print ## My request for Codex: twice", None),
         (f"# Plan\n\nfirst this\n\n{_REQUEST}no header of an IDE", None),

@@ -160,10 +160,6 @@ def test_pane_size_bounds_the_screen() -> None:
 # ---------------------------------------------------------------- lookalikes
 
 
-def test_number_of_lookalikes() -> None:
-    assert len(captures("negative")) >= 60
-
-
 @pytest.mark.parametrize("name", sorted(captures("negative")))
 def test_lookalikes_do_not_need_attention(name: str) -> None:
     own = captures("negative")[name].facts["agent"]
@@ -312,17 +308,10 @@ def test_reading_as_json() -> None:
     [
         (
             ScreenReading("running", "codex.working", "• Working (3s"),
-            ("running", "codex.working", "• Working (3s", "1.2, 1.3"),
+            ("running", "codex.working", "1.2, 1.3"),
         ),
         (ScreenReading(None, "any.pager", ":", frozen=True), ("a view hides the prompt", "any.pager")),
-        (
-            ScreenReading(None, "codex.approval", "options without the question: x", partial=True),
-            ("half of a menu", "options without"),
-        ),
-        (
-            ScreenReading("waiting-approval", "codex.title-action", "x", partial=True),
-            ("waiting-approval", "half of a menu"),
-        ),
+        (ScreenReading(None, "codex.approval", "x", partial=True), ("half of a menu", "x")),
         (NO_READING, ("not decided by this screen", "none matches")),
     ],
 )

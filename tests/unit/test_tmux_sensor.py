@@ -123,22 +123,6 @@ async def test_tmux_is_not_started_without_a_socket(fake_tmux: FakeTmux, tmp_pat
     assert (await sensor.poll(7.0))[-1] == SourceSeen(at=7.0, name="tmux", ok=True, detail="1 pane")
 
 
-@pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "after-a-while"])
-async def test_socket_that_a_server_has_left(
-    fake_tmux: FakeTmux, tmp_path: Path, *, is_replaced: bool
-) -> None:
-    sensor = fake_tmux(error="no server running")
-    await sensor.poll(7.0)
-    fake_tmux(PANE)  # from now on tmux would list a pane
-    absent = [SourceSeen(at=9.0, name="tmux", ok=False, detail="no server running")]
-    assert await sensor.poll(9.0) == absent
-    if is_replaced:
-        (tmp_path / "new").touch()
-        (tmp_path / "new").rename(tmp_path / "socket")
-    at = 10.0 if is_replaced else 38.0
-    assert (await sensor.poll(at))[-1] == SourceSeen(at=at, name="tmux", ok=True, detail="1 pane")
-
-
 async def test_malformed_rows_are_skipped(fake_tmux: FakeTmux) -> None:
     malformed = [
         {"pane_id": "nonsense"},

@@ -49,7 +49,7 @@ def filter_environment(variables: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _masked(value: str) -> str:
-    """Return a value with secrets masked. The path of a file that exists is none, whatever it looks like:
+    """Return a value with secrets masked. The path of a file that exists stays, whatever it looks like:
     logs and settings are looked for in it."""
     masked = mask_secrets(value)
     is_path = masked != value and value.startswith("/") and os.path.lexists(value)

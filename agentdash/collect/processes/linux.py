@@ -155,8 +155,8 @@ def _is_removed(link: str) -> bool:
 
 
 def terminal(pid: int) -> str | None:
-    """Return the controlling terminal, `/dev/pts/3`; an empty text where it has none below `/dev/pts`, None
-    where there is no such process."""
+    """Return the controlling terminal, `/dev/pts/3`; an empty text if it is not below `/dev/pts`, None if the
+    process has ended."""
     try:
         device = int(procfs.stat(pid).fields[4])
     except OSError:

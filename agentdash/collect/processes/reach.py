@@ -70,7 +70,7 @@ def _reached(
 
 def _is_part(pid: int, path: str, place: frozenset[tuple[int, int]]) -> bool:
     """Return whether a path of the process is a part of a place of this machine: what is written to a tmpfs
-    over a home changes no home, and what is read from an empty file over a key is no key."""
+    over a home does not change the home, and an empty file over a key does not give the key away."""
     try:
         theirs = os.stat(f"/proc/{pid}/root{path}", follow_symlinks=False)
     except OSError:
@@ -216,7 +216,7 @@ def with_fleet(
     Args:
         targets: of this machine.
         servers: tmux servers, as `PaneKey.server` names them; those named by a path are added.
-        own: the directory of the worker: those above and below it are none of others.
+        own: the directory of the worker; those above and below it are left out.
         trees: directories of workers, and their names.
     """
     sockets = (

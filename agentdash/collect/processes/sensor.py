@@ -104,7 +104,7 @@ class ProcessSensor:
         Args:
             at: now, unix seconds; the time of all events.
             pane_pids: first processes of tmux panes, as their servers number them.
-            server_pids: the tmux servers, likewise.
+            server_pids: the tmux servers, numbered alike.
         """
         problem = system.problem()
         events: list[Event] = [] if self._polls else [self._host_seen(at, is_readable=problem is None)]

@@ -113,7 +113,7 @@ class Carrier(NamedTuple):
     def check_command(self) -> str:
         """Return the agentdash command that shows what this host lacks."""
         settings, named = self.settings, [self.name]
-        if settings.command == HostSettings().command:  # else it is of the configuration
+        if settings.command == HostSettings().command:  # else the configuration has it
             named = ["--container", settings.container] if settings.container else named
             named = ["--carrier", f"{self.name}={settings.carrier}"] if settings.carrier else named
         return shlex.join(["agentdash", "remote", "check", *named])
@@ -125,7 +125,7 @@ class Carrier(NamedTuple):
 
     def _line(self, script: str) -> str:
         line = f"{_PATH}; {script}"
-        # ssh passes the line to the login shell, which may be none of POSIX
+        # ssh passes the line to the login shell, which may not be a POSIX shell
         return f"sh -c {shlex.quote(line)}" if self.settings.kind == "ssh" else line
 
 
@@ -152,7 +152,7 @@ def destination(text: str) -> Destination:
     """
     found = _DESTINATION.fullmatch(text)
     if found is None or text.startswith("-") or found["host"].startswith("-"):
-        raise CarrierError(f"{text!r} is no host: expected [USER@]HOST[:PORT]")
+        raise CarrierError(f"{text!r} is not a host: expected [USER@]HOST[:PORT]")
     if found["port"] and not 0 < int(found["port"]) < 1 << 16:
         raise CarrierError(f"{text!r}: no port has the number {found['port']}")
     return Destination(found["host"].strip("[]"), found["user"], found["port"])
@@ -175,7 +175,7 @@ def _in_container(name: str, settings: HostSettings, container: str) -> Carrier:
     is_named = bool(colon) and engine in ENGINES
     rest = rest if is_named else container
     if not rest or rest.startswith("-"):
-        raise CarrierError(f"{container!r} is no container")
+        raise CarrierError(f"{container!r} is not a container")
     engine = engine if is_named else engine_of(rest)
     return Carrier(
         name=name,

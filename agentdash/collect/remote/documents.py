@@ -20,7 +20,7 @@ MAX_LINE_BYTES: Final = 1 << 20
 _MAX_ITEMS: Final = 2_000
 """Entries of one list of a change that are kept."""
 _MAX_NUMBER: Final = 1 << 53
-"""Larger integers are no counts."""
+"""Counts are smaller."""
 _MAX_BLOCK_CHARS: Final = 8_000
 """Characters kept of a text of several lines."""
 _BLOCKS: Final = frozenset(("remedy", "quote", "object", "text"))

@@ -164,7 +164,7 @@ class SessionLogSource:
             await asyncio.sleep(_NAMES_INTERVAL_S)
 
     def _restore(self, paths: Sequence[Path]) -> Collection[Path]:
-        """Return the logs of which it is known what they contain."""
+        """Return the logs whose contents are known."""
         threads = {path: thread for path in paths if (thread := self._thread_id(path)) is not None}
         names = {thread: named.name for thread, named in self._names.items()}
         self._restored = self._known.restore(threads, names) if self._known is not None else {}

@@ -13,9 +13,9 @@ import msgspec
 from agentdash.agents.adapter import SessionFiles, UnreadableSessionError
 from agentdash.agents.registry import adapters
 from agentdash.agents.screen_reader import ScreenReading, read_screen
-from agentdash.model.events import Event, LabelRead, PolicyRequested, ScreenRead, SessionSeen, SourceSeen
+from agentdash.model.events import Event, PolicyRequested, ScreenRead, SessionSeen, SourceSeen
 from agentdash.model.fleet import MAY_START_S, Fleet, asked_process
-from agentdash.model.pane import Pane, PaneKey, ScreenLabel
+from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.process import THREAD_AGENTS, Process, ProcessKey
 from agentdash.model.requested import Requested
 from agentdash.model.sanitize import clean_line
@@ -239,7 +239,6 @@ class ScreenReadingSource:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last: dict[PaneKey, _Last] = {}
-        self._labels: dict[PaneKey, ScreenLabel] = {}
 
     async def poll(self, fleet: Fleet) -> Sequence[Event]:
         """Return the readings that changed."""
@@ -247,7 +246,6 @@ class ScreenReadingSource:
             return []
         now = self._clock.now()
         events: list[Event] = []
-        self._labels = {key: label for key, label in self._labels.items() if key in fleet.panes}
         self._last = {key: last for key, last in self._last.items() if key in fleet.panes}
         for key, occupant in fleet.occupants.items():
             pane, last = fleet.panes.get(key), self._last.get(key)
@@ -260,16 +258,7 @@ class ScreenReadingSource:
             if last is None or (last.agent, last.reading) != (occupant.agent, reading):
                 fields = msgspec.structs.asdict(reading)
                 events.append(ScreenRead(at=now, key=key, agent=occupant.agent, **fields))
-            events += self._labels_of(pane, occupant.agent, now)
         return events
-
-    def _labels_of(self, pane: Pane, agent: str, now: float) -> Iterator[LabelRead]:
-        """Yield what a screen states of a sandbox, if it has not been emitted."""
-        adapter = adapters().get(agent)
-        label = adapter.screen_label(pane.screen) if adapter is not None else None
-        if label is not None and self._labels.get(pane.key) != label:
-            self._labels[pane.key] = label
-            yield LabelRead(at=now, label=label, key=pane.key)
 
     async def stream(self, emit: Emit, channel: FleetChannel) -> None:
         """Emit readings as they change."""

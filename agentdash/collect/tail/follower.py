@@ -63,7 +63,7 @@ _SWEEP_COST_FACTOR: Final = 700
 """Least pause between two sweeps, as a multiple of the time that a sweep takes: bounds the cost of large
 trees to 0.15 % of a core."""
 _URGENT_SWEEP_COST_FACTOR: Final = 10
-"""Likewise when the tree is known to have changed."""
+"""The same when the tree is known to have changed."""
 _MAX_SWEEP_INTERVAL_S: Final = 20.0
 """Longest pause between two sweeps, however large the tree."""
 _MAX_RECENT_LOGS: Final = 100

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _STEP_MS: Final = 50
 """Between two looks for changes; one is delivered after a step in which no other has come."""
 _SILENT_STEP_MS: Final = 100
-"""Likewise after some silence: each look costs 40 µs of CPU."""
+"""After some silence: each look costs 40 µs of CPU."""
 _SILENCE_MS: Final = 30_000
 _DEBOUNCE_MS: Final = 250
 """Changes that keep coming are delivered together after so long: a person cannot read faster."""

@@ -380,7 +380,7 @@ def lines_in_force(fd: int, low: int, high: int, marks: LineMarks, max_line: int
 
 
 def find_last(fd: int, mark: bytes, low: int, high: int) -> int:
-    """Return the offset of the last occurrence between two offsets; -1 where there is none."""
+    """Return the offset of the last occurrence between two offsets, or -1."""
     end, size = high, _FIRST_BLOCK_BYTES
     while end > low:
         start = max(low, end - size)

@@ -26,7 +26,7 @@ from agentdash.collect.tmux.command import NoAnswerError, connect, failure_reaso
 from agentdash.collect.tmux.servers import TmuxServer
 from agentdash.model.events import Event, PaneDrawn, PaneGone, PaneSeen, SourceSeen
 from agentdash.model.fleet import Fleet
-from agentdash.model.pane import NO_SERVER, REFUSED, Pane, PaneKey
+from agentdash.model.pane import NO_SERVER, Pane, PaneKey
 from agentdash.model.sanitize import clean_block, clean_line
 from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.times import possible_time
@@ -57,8 +57,6 @@ seconds."""
 _PARTING_S: Final = 0.005
 """Until a server is done with a client that has ended. What is drawn meanwhile is found by the next poll but
 one."""
-_DEAD_SOCKET_S: Final = 30.0
-"""Between two attempts to connect to a socket that a server has left."""
 _MAX_CAPTURES: Final = 500
 """Of one call, whose output is limited."""
 _MAX_SCREEN_CHARS: Final = 1 << 20
@@ -112,7 +110,7 @@ _SocketId = tuple[int, int, int]
 
 def _socket_id(path: Path) -> _SocketId | None:
     """Return what identifies a socket: a server that starts makes a new one, also in place of one that a
-    server has left. None: there is none."""
+    server has left. None: not there."""
     try:
         found = path.lstat()
     except OSError:
@@ -137,9 +135,6 @@ class _ServerView:
         """What was connected to last, or was to be."""
         self._proven: ProvenSocket | None = None
         """The same socket, since it was proven to be a server's."""
-        self._failure: str | None = None
-        """Why no server could be used; None: the last attempt found one, or failed otherwise."""
-        self._failed_at = 0.0
         self._ran: int | None = None
         """How long the server had run when it had answered last."""
 
@@ -148,25 +143,22 @@ class _ServerView:
         so a server that has not run has nothing new. True also where that cannot be known."""
         if _socket_id(self._server.socket) != self._socket:
             return True
-        if self._proven is None or self._failure is not None:
+        if self._proven is None:
             return False
         return self._ran is None or run_time(self._proven.pid) != self._ran
 
     async def poll(self, at: float) -> list[Event]:
-        socket = _socket_id(self._server.socket)
-        if self._failure is not None and self._fails_still(socket, at):
-            return [self._failed(self._failure, at)]
         try:
-            self._connect(socket)
+            self._connect(_socket_id(self._server.socket))
             rows, malformed, drawn = await self._list(self._drawing[:_MAX_CAPTURES])
             begun = [
                 key for key, row in rows.items() if key not in drawn and self._may_have_drawn(key, row, at)
             ]
             newer, captured = await self._capture(begun)
         except NoAnswerError as error:
-            self._failure = str(error) if str(error).startswith((NO_SERVER, REFUSED)) else None
-            self._failed_at = at
-            return [self._failed(str(error), at)]
+            if str(error).startswith(NO_SERVER):
+                self.close()
+            return [SourceSeen(at=at, name=self._server.source, ok=False, detail=str(error))]
         rows |= newer
         drawn |= captured
         events: list[Event] = [
@@ -181,7 +173,6 @@ class _ServerView:
                 screen = _parse_screen(drawn[key])
                 events.append(PaneDrawn(at=at, key=row.pane.key, screen=screen, since=since))
         self.rows = rows
-        self._failure = None
         await asyncio.sleep(_PARTING_S)
         self._ran = run_time(self._proven.pid) if self._proven else None
         self._drawing = [
@@ -191,15 +182,6 @@ class _ServerView:
         detail = f"{len(rows)} pane{'s' * (len(rows) != 1)}"
         detail += f", {malformed} not understood" if malformed else ""
         return [*events, SourceSeen(at=at, name=self._server.source, ok=True, detail=detail)]
-
-    def _failed(self, reason: str, at: float) -> SourceSeen:
-        return SourceSeen(at=at, name=self._server.source, ok=False, detail=reason)
-
-    def _fails_still(self, socket: _SocketId | None, at: float) -> bool:
-        """Return whether no server could be used and none has started since: then nothing is connected to."""
-        if socket is None:
-            return self._socket is None
-        return socket == self._socket and 0 <= at - self._failed_at < _DEAD_SOCKET_S
 
     def _connect(self, socket: _SocketId | None) -> None:
         """Connect, unless that was done and nothing is in the place of this socket.

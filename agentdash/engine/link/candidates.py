@@ -211,14 +211,18 @@ class _Linker:
 
     def link_by_titles(self) -> None:
         """Link TUIs to the only thread that the title of their pane, and of no other, names; where that is a
-        side chat, to the one that it was opened from."""
+        side chat, to the one that it was opened from.
+
+        A fork keeps the name of its origin (0.171): where both are loaded, it may be either.
+        """
         by_start: dict[str, list[Thread]] = {}
         for thread in (*self._threads.values(), *self._side_chats):
             by_start.setdefault(_start_of(thread.name or thread.prompt or ""), []).append(thread)
         numbers = Counter(tui.front for tui in self._tuis.values())
+        forked = {thread.forked_from for thread in self._threads.values()}
         for tui in list(self._tuis.values()):
             named = [each for each in by_start.get(_start_of(tui.front), ()) if each.is_titled(tui.front)]
-            if len(named) != 1 or numbers[tui.front] != 1:
+            if len(named) != 1 or numbers[tui.front] != 1 or named[0].id in forked:
                 continue
             shown = named[0].forked_from if named[0].side_chat else named[0].id
             if shown in self._threads and self._may_have(tui, self._threads[shown]):

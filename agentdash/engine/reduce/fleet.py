@@ -94,7 +94,7 @@ def _reduce_event(draft: Fleet, event: e.Event) -> None:
         case e.PaneGone():
             recall.keep_pane_worker(draft, event.key, event.at)
             _remove_pane(draft, event.key)
-        case e.ScreenRead() | e.LabelRead():
+        case e.ScreenRead():
             _reduce_reading(draft, event)
         case e.StatusPushed():
             draft.pushed[event.thread] = recall.with_known_since(draft, event)
@@ -317,12 +317,9 @@ def _remove_pane(draft: Fleet, key: PaneKey) -> None:
     draft.troubles.pop(str(key), None)
 
 
-def _reduce_reading(draft: Fleet, event: e.ScreenRead | e.LabelRead) -> None:
-    """Update what a screen states of a sandbox, or its reading, and the provider trouble that it shows for
-    the pane and the threads in it."""
-    if isinstance(event, e.LabelRead):
-        draft.labels[event.label.thread] = event
-        return
+def _reduce_reading(draft: Fleet, event: e.ScreenRead) -> None:
+    """Update the reading of a screen, and the provider trouble that it shows for the pane and the threads in
+    it."""
     before = draft.readings.get(event.key)
     if before is None:
         event = replace(event, at=_shown_since(draft, event))

@@ -19,12 +19,16 @@ UNCOVERED = lacks("╭")
 ON_WORKER = shows("d dismiss  y copy id")
 WHY = shows("[Evidence]", " since ")
 HELP = shows("agentdash is read-only: no key")
-SANDBOXES = shows("  x shows ")
 PALETTE = shows("An action, or the name of a worker")
 COMPLETED = "turn: completed"
 """The newest line of a timeline."""
 STATE = "blocked sandbox  since "
 """The first line of the evidence."""
+
+
+def in_sandboxes(hands: Hands) -> bool:
+    """Return whether the screen of sandboxes is open."""
+    return "x shows all" in hands.text or "x shows those" in hands.text
 
 
 def in_list(hands: Hands) -> bool:
@@ -64,7 +68,7 @@ def tab(name: str) -> Seen:
 
 def on_sandbox(name: str) -> Seen:
     """Return whether the cursor of the screen of sandboxes is on this worker."""
-    return lambda hands: SANDBOXES(hands) and f"\n›{name}" in hands.text
+    return lambda hands: in_sandboxes(hands) and f"\n›{name}" in hands.text
 
 
 def went_to(name: str) -> Seen:
@@ -158,13 +162,13 @@ MOVES: Walk = (
     ("g", at(0)),
 )
 OPENS: Walk = (
-    *opened("m", SANDBOXES, in_list),
+    *opened("m", in_sandboxes, in_list),
     *opened("?", HELP, in_list),
     *opened("f1", HELP, in_list),
     *opened("ctrl+p", PALETTE, in_list),
     (":", PALETTE),
     ('"sandboxes"', shows("The workers whose sandboxes differ")),
-    ("enter", SANDBOXES),
+    ("enter", in_sandboxes),
     ("escape", in_list),
     *ON_DENIED,
     *opened("w", WHY, in_list),
@@ -212,12 +216,9 @@ WORKER: Walk = (
     ("enter", ON_WORKER),
     *opened("?", HELP, UNCOVERED),
     ("d", shows("Dismissed [[denied]] go")),
-    ("q", in_list),  # when the message has gone
-    ("d", shows("[[denied]] go needs you again")),
-    ("enter", ON_WORKER),
     ("a", shows("[[ask]] go ⋅ codex")),
-    ("a", shows("[[denied]] go ⋅ codex")),
     ("q", in_list),
+    *ON_DENIED,
     ("enter", ON_WORKER),
     ("click esc back", in_list),
     ("enter", ON_WORKER),
@@ -234,13 +235,15 @@ IN_SANDBOXES: Walk = (
     ("k", on_sandbox("[[denied]] go")),
     ("x", shows("x shows those that differ", "as configured")),
     ("x", shows("x shows all")),
-    *opened("enter", WHY, SANDBOXES),
-    *opened("w", WHY, SANDBOXES),
+    *opened("enter", WHY, in_sandboxes),
+    *opened("w", WHY, in_sandboxes),
     *opened("?", HELP, UNCOVERED),
     ("click esc back", in_list),
     ("m", on_sandbox("[[denied]] go")),
     *COPY,
     *JUMP,
+    ("G", on_sandbox("[[work]] go")),
+    ("K", shows("Known: ")),
 )
 IN_BOXES: Walk = (
     *ON_DENIED,
@@ -276,7 +279,7 @@ CLICKS: Walk = (
     ("click  Talk ", tab("Talk")),
     ("click  Overview ", tab("Overview")),
     ("click a next", at(0)),
-    ("click m sandboxes", SANDBOXES),
+    ("click m sandboxes", in_sandboxes),
     ("escape", in_list),
     ("click w why", WHY),
     ("escape", in_list),

@@ -1,4 +1,4 @@
-"""Compare what was asked for, and what the screen states, with what the agent was told that it has.
+"""Compare what was asked for with what the agent was told that it has.
 
 A request counts from the start of its process to the start of the next one that ran the thread. It is
 compared with the first policy that the thread states in that time: what nothing asked for is not compared,
@@ -24,12 +24,11 @@ from agentdash.engine.judge.findings.wording import (
     policy_in_words,
 )
 from agentdash.model.denials import Remedy
-from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import FINDING_KINDS, Direction, Finding, FindingKind
 from agentdash.model.layers import DifferingField, LayerField, Reference
 from agentdash.model.observation import NETWORK_FLAG, SANDBOX_FLAG
-from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
+from agentdash.model.policy import Filesystem, Network, Policy
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.thread import PolicyPeriod, Thread
@@ -386,41 +385,6 @@ def _source(origin: RequestOrigin) -> EvidenceSource:
     if origin.file is not None:
         return EvidenceSource.CONFIG
     return EvidenceSource.ROLLOUT if origin.layer is RequestLayer.THREAD else EvidenceSource.PROCESS
-
-
-# ---------------------------------------------------------------- what the screen states
-
-
-def label_findings(thread: Thread, read: LabelRead | None) -> Iterator[Finding]:
-    """Yield a finding where the screen of a thread states another sandbox than the thread has.
-
-    A label is wrong only if no policy of the thread was ever as it says: it may be of an earlier turn. One
-    that can change without a line in the log (`/status` of a TUI) is compared once a later turn has stated a
-    policy.
-    """
-    if read is None or not thread.policies:
-        return
-    if not read.label.is_fixed and not any(at > read.at for at in thread.policy_lines):
-        return
-    rules = tuple(PolicyRule(root, "write") for root in read.label.roots)
-    stated = Policy(read.label.filesystem, read.label.network, rules)
-    differences = [next(differing_parts(stated, period.policy), None) for period in thread.policies]
-    index = max(thread.policy_index_at(read.at), 0)
-    part, period = differences[index], thread.policies[index]
-    if part is None or None in differences:
-        return
-    yield make_finding(
-        FindingKind.LABEL_WRONG,
-        f"The screen states {part.in_words} {part.asked}, and the thread has {part.got}.",
-        configured=f"{policy_in_words(period.policy)} ({period.place})",
-        got=f"the screen states: {read.label.text}",
-        since=read.at,
-        evidence=(
-            Evidence(EvidenceSource.SCREEN, read.at, "screen-label", read.label.text),
-            policy_evidence(period),
-        ),
-        fields=[part.cell("screen", read.at, period.since)],
-    )
 
 
 # ---------------------------------------------------------------- run by a server

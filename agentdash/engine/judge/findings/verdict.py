@@ -20,7 +20,6 @@ from agentdash.engine.judge.findings.remedies import (
     startup_remedy,
 )
 from agentdash.engine.judge.findings.requests import (
-    label_findings,
     newest_request,
     request_findings,
     with_environment,
@@ -36,7 +35,6 @@ from agentdash.engine.judge.findings.wording import (
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
 from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy
-from agentdash.model.events import LabelRead
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
@@ -60,7 +58,6 @@ def judge_sandbox(
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
-    label: LabelRead | None = None,
 ) -> Sandbox:
     """Return the layers of a thread's sandbox, compared.
 
@@ -72,7 +69,6 @@ def judge_sandbox(
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
-        label: what its screen states.
     """
     policy = thread.policy
     if thread.helper:
@@ -84,7 +80,6 @@ def judge_sandbox(
     different += escape_findings(thread, places)
     if thread.agent == "codex":
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
-        different += label_findings(thread, label)
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
     differences = _merge(with_environment(finding, requests) for finding in different)

@@ -79,7 +79,21 @@ def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> A
     if server is not None and is_unrecorded:
         return _assess_unrecorded(fleet, pane, server.at)
     reading, session = fleet.readings.get(pane.key), pane_session(fleet, pane, occupant)
-    return _assess_alive(fleet, pane, occupant, reading, session)
+    found = _assess_alive(fleet, pane, occupant, reading, session)
+    return _asks_in_text(found, occupant, session) or found
+
+
+def _asks_in_text(
+    found: Assessment, occupant: PaneOccupant | None, session: SessionSeen | None
+) -> Assessment | None:
+    """Return `waiting-input` where a worker at rest has ended its last message with a question."""
+    question = session.chat.asks if session is not None and session.chat is not None else ""
+    runs_once = occupant is not None and occupant.process is not None and occupant.process.once
+    if not question or runs_once or found.state is not State.COMPLETED:
+        return None
+    source, fact = EvidenceSource.SESSION_LOG, facts.asks(question)
+    why = f"asks: {fact.object}"
+    return conclude(State.WAITING_INPUT, found.since, "asks-in-text", why, source=source, fact=fact)
 
 
 def _assess_unrecorded(fleet: FleetView, pane: Pane, at: float) -> Assessment:

@@ -6,7 +6,6 @@ should be observable is not, `unreachable`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -34,6 +33,7 @@ from agentdash.engine.judge.states.thread_open import (
 from agentdash.model.denials import Denial
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.fact import Fact, FactKind
+from agentdash.model.prompts import question_of
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import Liveness, State
 from agentdash.model.thread import Call, Thread, Turn, without_record
@@ -46,8 +46,6 @@ _CLOCKS_DIFFER_S: Final = 1.0
 """Between the clock of a session file and the start times of processes."""
 _ERRORS_RECORDED_SINCE: Final = (0, 145)
 """First Codex with `error` in `task_complete` of its rollout schema; seen in files from 0.150."""
-_QUESTION: Final = re.compile(r"[?\uff1f][\s*_\"'\u201d\u2019\u300d\u300f)\uff09\]]*\Z")
-"""A question mark, also the wide one, with what closes emphasis, quotation marks or brackets behind it."""
 _REFUSERS: Final[dict[str, str]] = {
     "refused-by-user": "the user",
     "refused-by-policy": "a rule",
@@ -229,12 +227,6 @@ def asks_in_text(case: ThreadFacts) -> Assessment | None:
     since, fact = turn.ended_at or thread.last_at, facts.asks(question)
     why = f"asks: {fact.object}"
     return conclude(State.WAITING_INPUT, since, "asks-in-text", why, text=question, fact=fact)
-
-
-def question_of(message: str) -> str:
-    """Return the last paragraph of a message that ends with a question mark, else nothing."""
-    paragraph = message.rstrip().rpartition("\n\n")[2]
-    return paragraph if _QUESTION.search(paragraph) else ""
 
 
 def turn_complete(case: ThreadFacts) -> Assessment | None:
