@@ -30,6 +30,8 @@ _LEFT_OUT: Final = ("cost", "done", "unclear", "mismatch", "running")
 _ERROR_CELLS: Final = 60
 """The most of the error of a source."""
 _LEAST_ERROR_CELLS: Final = 16
+_CAPTION_FROM_LINES: Final = 20
+"""On a lower screen the rows go before what is to be looked at."""
 
 
 def _count(name: str, number: int) -> str:
@@ -135,7 +137,7 @@ class Header(Lines):
                 view.snapshot, view.look, cells, numbers=self._numbers, banner=view.banner, spent=self._spent
             )
         ]
-        if view.caption:
+        if view.caption and self.app.size.height >= _CAPTION_FROM_LINES:
             lines += paragraph(view.caption, cells - 1, "strong", indent=1, cap=3)
         if view.feed_error:
             lines += paragraph(view.feed_error, cells - 1, "stuck", indent=1, cap=2)
