@@ -331,9 +331,6 @@ def known_of(fleet: Fleet, at: float) -> FleetKnown:
     return FleetKnown(at=at, logged=tuple(logged), **fields)
 
 
-FleetView = Fleet
-
-
 # ------------------------------------------------------------
 # The process that was asked to run a thread, and whether what it was asked for is still to be read
 

@@ -39,7 +39,7 @@ from agentdash.engine.link.process_tree import (
     thread_of,
 )
 from agentdash.model.evidence import EvidenceSource
-from agentdash.model.fleet import FleetLinks, FleetView, ThreadOwner, ThreadPane
+from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner, ThreadPane
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, Process, ProcessKey
 from agentdash.model.thread import Thread
@@ -50,7 +50,7 @@ SESSION_LINE_RULE: Final = "session-line"
 """The rule by which a past worker is known that this line shows."""
 
 
-def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
+def link_fleet(fleet: Fleet, tree: ProcessTree | None = None) -> FleetLinks:
     """Return the links of a fleet.
 
     Args:
@@ -75,7 +75,7 @@ def link_fleet(fleet: FleetView, tree: ProcessTree | None = None) -> FleetLinks:
     )
 
 
-def _find_servers(fleet: FleetView, tree: ProcessTree) -> dict[ProcessKey, Process]:
+def _find_servers(fleet: Fleet, tree: ProcessTree) -> dict[ProcessKey, Process]:
     above = ((key, tree.server_above(each)) for key, each in fleet.processes.items() if each.agent)
     return {key: server for key, server in above if server is not None}
 
@@ -94,7 +94,7 @@ def parents_of(threads: Iterable[Thread]) -> dict[str, str]:
 # ---------------------------------------------------------------- owners and commands
 
 
-def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
+def _link_owners(fleet: Fleet, tree: ProcessTree) -> dict[str, ThreadOwner]:
     owners: dict[str, ThreadOwner] = {}
     threads_by_path = {thread.file.path: thread.id for thread in fleet.threads.values() if thread.file}
     for process in fleet.processes.values():
@@ -117,7 +117,7 @@ def _link_owners(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
     return owners | _owners_by_session_file(fleet, tree)
 
 
-def _owners_by_session_file(fleet: FleetView, tree: ProcessTree) -> dict[str, ThreadOwner]:
+def _owners_by_session_file(fleet: Fleet, tree: ProcessTree) -> dict[str, ThreadOwner]:
     """Return the processes whose session files name a thread, also as the owners of its sub-agents."""
     found: dict[str, ThreadOwner] = {}
     for key, seen in fleet.sessions.items():
@@ -149,7 +149,7 @@ def _may_keep(process: Process, thread: Thread) -> bool:
     return thread.file.path.startswith(posixpath.normpath(home) + "/")
 
 
-def _find_orphans(fleet: FleetView, owners: dict[str, ThreadOwner]) -> dict[str, float]:
+def _find_orphans(fleet: Fleet, owners: dict[str, ThreadOwner]) -> dict[str, float]:
     """Return the threads whose owner has ended, and since when.
 
     The end of an owner is known at once. The absence of one takes several passes, since open files are not
@@ -165,13 +165,13 @@ def _find_orphans(fleet: FleetView, owners: dict[str, ThreadOwner]) -> dict[str,
     return {thread: since for thread, since in orphans.items() if thread not in owners}
 
 
-def _has_ended(fleet: FleetView, key: ProcessKey) -> bool:
+def _has_ended(fleet: Fleet, key: ProcessKey) -> bool:
     process = fleet.processes.get(key)
     return process is None or process.zombie
 
 
 def _link_commands(
-    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
+    fleet: Fleet, tree: ProcessTree, owners: dict[str, ThreadOwner]
 ) -> tuple[dict[str, tuple[Process, ...]], dict[str, tuple[Process, ...]]]:
     """Return the commands of threads, and the processes that merely name one."""
     commands: dict[str, list[Process]] = {}
@@ -190,7 +190,7 @@ def _link_commands(
     )
 
 
-def _group_by_pane(fleet: FleetView, tree: ProcessTree) -> dict[PaneKey, tuple[Process, ...]]:
+def _group_by_pane(fleet: Fleet, tree: ProcessTree) -> dict[PaneKey, tuple[Process, ...]]:
     found: dict[PaneKey, list[Process]] = {}
     for process in fleet.processes.values():
         if (key := tree.pane(process)) is not None:
@@ -205,7 +205,7 @@ def _sorted(processes: Iterable[Process]) -> tuple[Process, ...]:
 # ---------------------------------------------------------------- thread and pane
 
 
-def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
+def _link_panes(fleet: Fleet, owners: dict[str, ThreadOwner], tree: ProcessTree) -> dict[str, ThreadPane]:
     """Link root threads to panes, by the strongest evidence first: each to one, and side chats to that of the
     thread which they were opened from."""
     roots = [thread for thread in fleet.threads.values() if not thread.parent and not thread.helper]
@@ -230,7 +230,7 @@ def _link_panes(fleet: FleetView, owners: dict[str, ThreadOwner], tree: ProcessT
     return linked | _link_by_claim(fleet, unplaced, linked, earlier)
 
 
-def _loaded_by_daemon(fleet: FleetView, tree: ProcessTree) -> Loaded | None:
+def _loaded_by_daemon(fleet: Fleet, tree: ProcessTree) -> Loaded | None:
     """Return what Codex's daemon has loaded, or None."""
     holders = fleet.locks.holders if fleet.locks else {}
     loaded = [id_ for id_, pid in holders.items() if (owner := tree.get(pid)) and is_daemon(owner)]
@@ -268,7 +268,7 @@ def _link_side_chats(
 
 
 def _link_by_history(
-    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane], earlier: dict[str, ThreadPane]
+    fleet: Fleet, threads: Iterable[Thread], linked: dict[str, ThreadPane], earlier: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
     """Keep the panes that threads' own Codex processes ran in and have left: the rest there is no other
     worker."""
@@ -284,7 +284,7 @@ def _link_by_history(
     return kept
 
 
-def _is_leaving(fleet: FleetView, key: PaneKey, thread: Thread) -> bool:
+def _is_leaving(fleet: Fleet, key: PaneKey, thread: Thread) -> bool:
     """Return whether a thread's Codex in a pane has ended, or ends with its one task (`codex exec`)."""
     occupant = fleet.occupants.get(key)
     if occupant is None:
@@ -294,7 +294,7 @@ def _is_leaving(fleet: FleetView, key: PaneKey, thread: Thread) -> bool:
     return occupant.gone_at is not None or (occupant.process is not None and occupant.process.once)
 
 
-def _earlier_panes(fleet: FleetView) -> dict[str, ThreadPane]:
+def _earlier_panes(fleet: Fleet) -> dict[str, ThreadPane]:
     """Return the panes of threads at the last look, or at that of an earlier agentdash if they live on: it
     saw a process of theirs, or else a claim."""
     found: dict[str, ThreadPane] = {}
@@ -308,7 +308,7 @@ def _earlier_panes(fleet: FleetView) -> dict[str, ThreadPane]:
     return found | fleet.links.panes
 
 
-def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
+def _may_run_out_of_sight(fleet: Fleet, owner: ThreadOwner | None) -> bool:
     """Return whether a thread may run in a pane that its process is not below: it has none now, or one in a
     container (`podman exec BOX codex exec`)."""
     process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
@@ -319,7 +319,7 @@ def _may_run_out_of_sight(fleet: FleetView, owner: ThreadOwner | None) -> bool:
 
 
 def _link_by_claim(
-    fleet: FleetView, threads: Iterable[Thread], linked: dict[str, ThreadPane], earlier: dict[str, ThreadPane]
+    fleet: Fleet, threads: Iterable[Thread], linked: dict[str, ThreadPane], earlier: dict[str, ThreadPane]
 ) -> dict[str, ThreadPane]:
     """Link threads to the only pane without a worker that shows the line which `codex exec` prints, or has
     shown it and no other since: so one in a container is found, or one that had ended when it was seen."""
@@ -346,13 +346,13 @@ def _claim(how: str, thread: str) -> str:
     return f"claimed, not proven: {how} `{SESSION_LINE}{thread}`, which anything may print"
 
 
-def _is_left(fleet: FleetView, key: PaneKey) -> bool:
+def _is_left(fleet: Fleet, key: PaneKey) -> bool:
     """Return whether no worker lives in a pane."""
     occupant = fleet.occupants.get(key)
     return occupant is None or occupant.gone_at is not None
 
 
-def _living_tuis(fleet: FleetView) -> list[Tui]:
+def _living_tuis(fleet: Fleet) -> list[Tui]:
     """Return the Codex processes that are the workers of panes."""
     tuis: list[Tui] = []
     for key, occupant in fleet.occupants.items():

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentdash.model.fleet import Fleet, FleetLinks, FleetView, ThreadOwner
+from agentdash.model.fleet import Fleet, FleetLinks, ThreadOwner
 from agentdash.model.observation import Applied
 from agentdash.model.pane import Pane, PaneKey
 from agentdash.model.policy import TMPDIR, Policy
@@ -162,7 +162,7 @@ _CODEX_HOME = "/.codex/"
 """The usual place of Codex's own files in a home directory."""
 
 
-def home_directory(fleet: FleetView, thread: Thread) -> str | None:
+def home_directory(fleet: Fleet, thread: Thread) -> str | None:
     """Return the home directory of a thread's commands, by the best evidence, or None.
 
     That is `HOME` of its processes; else the home that its working directory lies in by custom; else the
@@ -184,7 +184,7 @@ def home_directory(fleet: FleetView, thread: Thread) -> str | None:
     return own if own and rollout.startswith(own.rstrip("/") + "/") else None
 
 
-def _processes(fleet: FleetView, thread: str) -> Iterator[Process]:
+def _processes(fleet: Fleet, thread: str) -> Iterator[Process]:
     yield from fleet.links.commands.get(thread, ())
     owner = fleet.links.owners.get(thread)
     if owner is not None and owner.key is not None and owner.key in fleet.processes:
@@ -238,7 +238,7 @@ def with_tmpdir(applied: Applied | None, policy: Policy, temporary: Sequence[str
 
 
 def link_nested(
-    fleet: FleetView, tree: ProcessTree, owners: dict[str, ThreadOwner]
+    fleet: Fleet, tree: ProcessTree, owners: dict[str, ThreadOwner]
 ) -> tuple[dict[ProcessKey, str], dict[str, str]]:
     """Return the thread whose command started each worker CLI that runs no thread of its own and has no pane,
     and the one whose command started the Codex of each thread.

@@ -30,7 +30,7 @@ from agentdash.engine.judge.states.pane_state import (
 from agentdash.model.denials import Denial, PathKind, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
-from agentdash.model.fleet import FleetView, PaneOccupant
+from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG, UNSET
 from agentdash.model.pane import Pane
@@ -82,7 +82,7 @@ class _Author(NamedTuple):
         return f"{self.name}{by}{policy}"
 
 
-def _author(fleet: FleetView, process: Process) -> _Author | None:
+def _author(fleet: Fleet, process: Process) -> _Author | None:
     """Return what built the sandbox around a process, or None if nothing shows it."""
     ancestors = list(_ancestors(fleet, process))
     for number, ancestor in enumerate(ancestors):
@@ -96,7 +96,7 @@ def _author(fleet: FleetView, process: Process) -> _Author | None:
     return _author_by_marks(process)
 
 
-def _ancestors(fleet: FleetView, process: Process) -> Iterator[Process]:
+def _ancestors(fleet: Fleet, process: Process) -> Iterator[Process]:
     """Yield the ancestors of a process, nearest first. Linear in the number of processes."""
     by_pid = {each.pid: each for each in fleet.processes.values()}
     visited = {process.pid}
@@ -162,7 +162,7 @@ class _Container(NamedTuple):
     one."""
 
 
-def _own_container(fleet: FleetView, process: Process, below: Iterable[Process]) -> _Container | None:
+def _own_container(fleet: Fleet, process: Process, below: Iterable[Process]) -> _Container | None:
     """Return the container that a worker has started itself in, or None.
 
     Gemini CLI and Qwen Code start themselves again in one (`docker run`, `podman run`, `lxc exec`): its
@@ -184,7 +184,7 @@ def _own_container(fleet: FleetView, process: Process, below: Iterable[Process])
     return None
 
 
-def _inside(fleet: FleetView, process: Process, client: Process, name: str) -> Process | None:
+def _inside(fleet: Fleet, process: Process, client: Process, name: str) -> Process | None:
     """Return the worker's outermost process in a container, if there is one alone."""
     found = {
         each.pid: each
@@ -201,7 +201,7 @@ def _inside(fleet: FleetView, process: Process, client: Process, name: str) -> P
 # ---------------------------------------------------------------- the layers
 
 
-def _judge_layers(fleet: FleetView, process: Process, worker: str, below: Sequence[Process] = ()) -> Sandbox:
+def _judge_layers(fleet: Fleet, process: Process, worker: str, below: Sequence[Process] = ()) -> Sandbox:
     """Return the layers of a worker that is known by its process.
 
     Args:
@@ -252,7 +252,7 @@ def _commands(process: Process, below: Iterable[Process]) -> list[Process]:
 
 
 def _is_match(
-    fleet: FleetView,
+    fleet: Fleet,
     process: Process | None,
     request: Requested | None,
     commands: Sequence[Process],
@@ -317,7 +317,7 @@ def _unread(request: Requested | None, container: _Container | None) -> Iterator
 
 
 def _layer_findings(
-    fleet: FleetView, process: Process, request: Requested | None, commands: Sequence[Process]
+    fleet: Fleet, process: Process, request: Requested | None, commands: Sequence[Process]
 ) -> Iterator[Finding]:
     """Yield a finding where the worker, or a command of it, runs without the sandbox that was asked for."""
     if request is None or not request.policy.restricts_files or process.kernel is None:
@@ -346,7 +346,7 @@ def _is_typed(origin: RequestOrigin) -> bool:
     return origin.layer is RequestLayer.ARGV or is_variable
 
 
-def _is_dropped(fleet: FleetView, process: Process, request: Requested, mark: RequestOrigin) -> bool:
+def _is_dropped(fleet: Fleet, process: Process, request: Requested, mark: RequestOrigin) -> bool:
     """Return whether an inherited mark is the reason that no sandbox is there.
 
     A mark that the CLI may have set itself, in a container that agentdash runs in as well, is not.
@@ -423,9 +423,7 @@ def _without_mark(mark: RequestOrigin) -> Remedy:
 # ---------------------------------------------------------------- what a sandbox denied
 
 
-def judge_pane_sandbox(
-    fleet: FleetView, pane: Pane, occupant: PaneOccupant, assessment: Assessment
-) -> Sandbox:
+def judge_pane_sandbox(fleet: Fleet, pane: Pane, occupant: PaneOccupant, assessment: Assessment) -> Sandbox:
     """Return the layers of a pane's worker, with the denial that its state rests on."""
     if occupant.process is None:
         return Sandbox()
@@ -444,7 +442,7 @@ def judge_pane_sandbox(
     return replace(layers, findings=(*layers.findings, finding))
 
 
-def judge_nested_sandbox(fleet: FleetView, nested: PaneOccupant, assessment: Assessment) -> Sandbox:
+def judge_nested_sandbox(fleet: Fleet, nested: PaneOccupant, assessment: Assessment) -> Sandbox:
     """Return the layers of a worker CLI that a command of a thread has started, and the path that it needs
     and may not write: also while it runs."""
     if nested.process is None:
@@ -462,7 +460,7 @@ def judge_nested_sandbox(fleet: FleetView, nested: PaneOccupant, assessment: Ass
 
 
 def _denied(
-    fleet: FleetView,
+    fleet: Fleet,
     occupant: PaneOccupant,
     found: SandboxDenial,
     at: float,
@@ -483,7 +481,7 @@ def _denied(
     )
 
 
-def _remedy(fleet: FleetView, occupant: PaneOccupant, denial: Denial, process: Process) -> Remedy | None:
+def _remedy(fleet: Fleet, occupant: PaneOccupant, denial: Denial, process: Process) -> Remedy | None:
     """Return the settings of the Codex whose sandbox it is; words if it may be another program's."""
     env = process.env or {}
     places = facts_of(fleet, None, [process])

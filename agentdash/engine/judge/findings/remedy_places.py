@@ -11,7 +11,7 @@ from agentdash.engine.judge.findings.requests import newest_request
 from agentdash.engine.link.process_tree import home_directory
 from agentdash.model.command_rules import codex_home_of
 from agentdash.model.denials import Operation, PathFacts, PathKind
-from agentdash.model.fleet import FleetView
+from agentdash.model.fleet import Fleet
 from agentdash.model.process import Process
 from agentdash.model.requested import Requested
 from agentdash.model.thread import Thread
@@ -52,7 +52,7 @@ _BELOW_HOME: Final = re.compile(r"(?<![\w/.])(?:~|\$HOME|\$\{HOME\})/([\w./@+-]+
 _NOTHING: Final[Mapping[str, PathKind]] = {}
 
 
-def facts_of(fleet: FleetView, thread: Thread | None, processes: Iterable[Process] = ()) -> PathFacts:
+def facts_of(fleet: Fleet, thread: Thread | None, processes: Iterable[Process] = ()) -> PathFacts:
     """Return what is known of the places that the remedies of one worker may name.
 
     Args:
@@ -86,7 +86,7 @@ def _absolute_homes(homes: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(home.rstrip("/") for home in homes if home and home.startswith("/")))
 
 
-def request_of(fleet: FleetView, thread: Thread | None) -> Requested | None:
+def request_of(fleet: Fleet, thread: Thread | None) -> Requested | None:
     """Return what a thread was asked for last, or None if its arguments are not known."""
     found = newest_request(thread, fleet.requests.get(thread.id, ())) if thread is not None else None
     return found if found is not None and found.are_arguments_known else None

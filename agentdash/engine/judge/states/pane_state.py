@@ -26,7 +26,7 @@ from agentdash.engine.judge.states.assessments import (
 from agentdash.model.denials import Denial
 from agentdash.model.events import ScreenRead, SessionSeen
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import NOT_RECORDED, FleetView, PaneOccupant, ProviderTrouble
+from agentdash.model.fleet import NOT_RECORDED, Fleet, PaneOccupant, ProviderTrouble
 from agentdash.model.memory import PastWorker
 from agentdash.model.observation import NETWORK_FLAG
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, tmux_source
@@ -67,7 +67,7 @@ _MAX_PAST_PANES: Final = 200
 """Past panes in a snapshot, which is written as a file for sandboxed agents: 100 KB."""
 
 
-def judge_pane(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
+def judge_pane(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     """Return the state of a worker CLI that is known by its pane only."""
     server = fleet.sources.get(tmux_source(pane.key.server))
     is_unrecorded = server is not None and server.detail == NOT_RECORDED
@@ -96,7 +96,7 @@ def _asks_in_text(
     return conclude(State.WAITING_INPUT, found.since, "asks-in-text", why, source=source, fact=fact)
 
 
-def _assess_unrecorded(fleet: FleetView, pane: Pane, at: float) -> Assessment:
+def _assess_unrecorded(fleet: Fleet, pane: Pane, at: float) -> Assessment:
     """Return the state after the end of a recording: of a worker that had not ended, it is not known."""
     history = fleet.histories.get(str(pane.key))
     periods = history.periods if history else ()
@@ -109,7 +109,7 @@ def _assess_unrecorded(fleet: FleetView, pane: Pane, at: float) -> Assessment:
 # ---------------------------------------------------------------- its process has ended
 
 
-def _assess_ended(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
+def _assess_ended(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> Assessment:
     at, how, evidence = _ending(pane, occupant)
     is_finished = pane.dead and pane.dead_status == 0
     has_error = bool(pane.dead_status or pane.dead_signal)
@@ -144,7 +144,7 @@ def _ending(pane: Pane, occupant: PaneOccupant | None) -> tuple[float, str, Evid
     return at, how, Evidence(EvidenceSource.PROCESS, at, "worker-gone", how)
 
 
-def _with_exit_code(fleet: FleetView, pane: Pane) -> Pane:
+def _with_exit_code(fleet: Fleet, pane: Pane) -> Pane:
     """Return a dead pane with the exit code of its zombie, which tmux 3.3 may not have collected."""
     if not pane.dead or pane.dead_status is not None or pane.dead_signal is not None:
         return pane
@@ -162,7 +162,7 @@ def _cause_of_death(pane: Pane) -> str:
 
 
 def _assess_alive(
-    fleet: FleetView,
+    fleet: Fleet,
     pane: Pane,
     occupant: PaneOccupant | None,
     reading: ScreenRead | None,
@@ -207,7 +207,7 @@ def _assess_alive(
     return Assessment(State.UNKNOWN, None, why, fact=fact)
 
 
-def _awaiting_input(fleet: FleetView, key: ProcessKey) -> Assessment | None:
+def _awaiting_input(fleet: Fleet, key: ProcessKey) -> Assessment | None:
     """Return `waiting-input` where a worker, or the program that it runs, waits for the end of its standard
     input: before that it begins nothing."""
     candidates = (each for each in fleet.processes.values() if each.key == key or each.ppid == key.pid)
@@ -268,7 +268,7 @@ def _assess_session(session: SessionSeen, status: Literal["busy", "idle", "waiti
 
 
 def _sandbox_block(
-    fleet: FleetView,
+    fleet: Fleet,
     pane: Pane,
     occupant: PaneOccupant | None,
     reading: ScreenRead | None,
@@ -289,7 +289,7 @@ def _is_over(trouble: ProviderTrouble, reading: ScreenRead | None) -> bool:
     return trouble.over is not None and reading is not None and reading.at - trouble.over > RECOVERY_S
 
 
-def pane_session(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
+def pane_session(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> SessionSeen | None:
     """Return the session of a pane's worker: of its process, or of one that it started itself again as."""
     if occupant is None:
         return None
@@ -300,7 +300,7 @@ def pane_session(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) ->
 # ---------------------------------------------------------------- started by a command of a thread
 
 
-def judge_nested(fleet: FleetView, nested: PaneOccupant) -> Assessment:
+def judge_nested(fleet: Fleet, nested: PaneOccupant) -> Assessment:
     """Return the state of a nested worker CLI: blocked where it sits still and may not write a path that it
     needs, else running."""
     if (found := _awaiting_input(fleet, nested.key)) is not None:
@@ -317,7 +317,7 @@ def judge_nested(fleet: FleetView, nested: PaneOccupant) -> Assessment:
 # ---------------------------------------------------------------- whose pane is gone, or was left
 
 
-def past_panes(fleet: FleetView, occupied: Container[PaneKey]) -> tuple[PastPane, ...]:
+def past_panes(fleet: Fleet, occupied: Container[PaneKey]) -> tuple[PastPane, ...]:
     """Return the panes whose worker is gone, the newest last.
 
     Panes that belong to another tmux server now, and those of servers that are not watched, are left out.
@@ -345,7 +345,7 @@ def past_panes(fleet: FleetView, occupied: Container[PaneKey]) -> tuple[PastPane
     return tuple(found)
 
 
-def _is_watched(fleet: FleetView, server: str) -> bool:
+def _is_watched(fleet: Fleet, server: str) -> bool:
     """Return whether a tmux server is read; the default one is always, and may be absent silently."""
     source = tmux_source(server)
     if server == "default":
@@ -353,7 +353,7 @@ def _is_watched(fleet: FleetView, server: str) -> bool:
     return source in fleet.sources
 
 
-def _judge_past(fleet: FleetView, past: PastWorker, process: Process | None) -> Assessment:
+def _judge_past(fleet: Fleet, past: PastWorker, process: Process | None) -> Assessment:
     """Return the state of a worker that is not in its pane any more.
 
     Args:
@@ -381,7 +381,7 @@ def _is_same(process: Process, past: PastWorker) -> bool:
     return process.agent == past.agent and not process.zombie and process.key.started <= past.seen
 
 
-def _past_worker(fleet: FleetView, past: PastWorker, process: Process | None) -> Worker:
+def _past_worker(fleet: Fleet, past: PastWorker, process: Process | None) -> Worker:
     return Worker(
         id=past.worker,
         kind="pane",
@@ -447,7 +447,7 @@ def enclosing_sandbox(process: Process | None, host: Kernel | None) -> SandboxIn
 # ---------------------------------------------------------------- what was denied
 
 
-def screen_denial(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> SandboxDenial | None:
+def screen_denial(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> SandboxDenial | None:
     """Return the denial at the end of a sandboxed worker's screen."""
     sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     if sandbox is None:
@@ -464,7 +464,7 @@ def screen_denial(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -
     return SandboxDenial(sandbox, best) if best else None
 
 
-def state_path_denial(fleet: FleetView, occupant: PaneOccupant | None) -> SandboxDenial | None:
+def state_path_denial(fleet: Fleet, occupant: PaneOccupant | None) -> SandboxDenial | None:
     """Return the state path that a sandboxed worker needs and may not write, printed or not."""
     sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     path = next((p for p in occupant.paths if p.needed and p.denied), None) if occupant else None
@@ -475,7 +475,7 @@ def state_path_denial(fleet: FleetView, occupant: PaneOccupant | None) -> Sandbo
     return SandboxDenial(sandbox, denial)
 
 
-def network_cut_denial(fleet: FleetView, occupant: PaneOccupant | None, text: str) -> SandboxDenial | None:
+def network_cut_denial(fleet: Fleet, occupant: PaneOccupant | None, text: str) -> SandboxDenial | None:
     """Return the denial behind a failed connection in `text`, if the sandbox has no network."""
     sandbox = enclosing_sandbox(occupant.process if occupant else None, fleet.kernel)
     if sandbox is None or not sandbox.offline or not _CONNECTION_FAILURE.search(text):
@@ -483,7 +483,7 @@ def network_cut_denial(fleet: FleetView, occupant: PaneOccupant | None, text: st
     return SandboxDenial(sandbox, Denial("network", "connect", "likely", text))
 
 
-def _has_no_activity(fleet: FleetView, pane: Pane, occupant: PaneOccupant | None) -> bool:
+def _has_no_activity(fleet: Fleet, pane: Pane, occupant: PaneOccupant | None) -> bool:
     """Return whether a pane's worker has shown no activity for a while."""
     if fleet.processes_at is None or occupant is None or (pane.moved_at is None and pane.drawn_at is None):
         return False

@@ -10,7 +10,7 @@ import msgspec
 from agentdash.model.denials import Denial
 from agentdash.model.events import CallKind, ScreenRead, SessionSeen, StatusPushed
 from agentdash.model.evidence import Evidence, EvidenceSource
-from agentdash.model.fleet import FleetLinks, FleetView, ProviderTrouble, ThreadOwner
+from agentdash.model.fleet import Fleet, FleetLinks, ProviderTrouble, ThreadOwner
 from agentdash.model.pane import PaneKey
 from agentdash.model.process import AGENT_NAMES, Process
 from agentdash.model.sanitize import clean_line
@@ -113,7 +113,7 @@ class ThreadFacts(msgspec.Struct, frozen=True):
         return pushed is not None and pushed.status == "active" and not pushed.flags and pushed.at >= at
 
 
-def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadFacts:
+def thread_facts(fleet: Fleet, thread: Thread, links: FleetLinks) -> ThreadFacts:
     """Collect the facts about a thread from the fleet."""
     placed = links.panes.get(thread.id)
     pane = fleet.panes.get(placed.key) if placed else None
@@ -140,7 +140,7 @@ def thread_facts(fleet: FleetView, thread: Thread, links: FleetLinks) -> ThreadF
     )
 
 
-def threads_in_front(fleet: FleetView, links: FleetLinks, pane: PaneKey) -> Sequence[str]:
+def threads_in_front(fleet: Fleet, links: FleetLinks, pane: PaneKey) -> Sequence[str]:
     """Return the threads of a pane that the reading of its screen is of: of several, those with the name in
     its title, or with a sub-agent of that name."""
     shown, reading = links.threads_in(pane), fleet.readings.get(pane)
@@ -149,11 +149,11 @@ def threads_in_front(fleet: FleetView, links: FleetLinks, pane: PaneKey) -> Sequ
     return [each for each in shown if _has_name(fleet, each, reading.front)]
 
 
-def _has_side_chat(fleet: FleetView, threads: Sequence[str]) -> bool:
+def _has_side_chat(fleet: Fleet, threads: Sequence[str]) -> bool:
     return any(each in fleet.threads and fleet.threads[each].side_chat for each in threads)
 
 
-def _has_name(fleet: FleetView, thread: str, name: str) -> bool:
+def _has_name(fleet: Fleet, thread: str, name: str) -> bool:
     known = fleet.threads.get(thread)
     if known is None or not name:
         return False
@@ -161,12 +161,12 @@ def _has_name(fleet: FleetView, thread: str, name: str) -> bool:
     return any(each.is_titled(name) for each in family)
 
 
-def _runs_once(fleet: FleetView, owner: ThreadOwner | None) -> bool:
+def _runs_once(fleet: Fleet, owner: ThreadOwner | None) -> bool:
     process = fleet.processes.get(owner.key) if owner is not None and owner.key is not None else None
     return process is not None and process.once
 
 
-def _asking(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
+def _asking(fleet: Fleet, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
     for child in thread.children:
         if child in above or (found := fleet.threads.get(child)) is None:
             continue
@@ -175,7 +175,7 @@ def _asking(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator
         yield from _asking(fleet, found, above | {child})
 
 
-def _askers(fleet: FleetView, links: FleetLinks, session: Thread) -> list[Thread]:
+def _askers(fleet: Fleet, links: FleetLinks, session: Thread) -> list[Thread]:
     """Return the threads of a Claude Code session that wait for an approval: first the one whose call the
     dialog on the screen quotes, then those that stand in line, whose commands have no process."""
     if session.agent != "claude":
@@ -195,7 +195,7 @@ def _askers(fleet: FleetView, links: FleetLinks, session: Thread) -> list[Thread
     return [*quoted, *(each for each in in_line if each not in quoted)]
 
 
-def _family(fleet: FleetView, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
+def _family(fleet: Fleet, thread: Thread, above: frozenset[str]) -> Iterator[Thread]:
     yield thread
     for child in thread.children:
         if child not in above and (found := fleet.threads.get(child)) is not None:
@@ -211,7 +211,7 @@ def _quotes(reading: ScreenRead, call: Call) -> bool:
     return bool(reading.object) and clean_line(call.text).startswith(clean_line(reading.object))
 
 
-def _dialog(fleet: FleetView, links: FleetLinks, thread: Thread) -> Evidence | None:
+def _dialog(fleet: Fleet, links: FleetLinks, thread: Thread) -> Evidence | None:
     """Return the evidence for a dialog by which a sub-agent of Claude Code asks, or None if it does not."""
     session, visited = thread, {thread.id}
     while (parent := fleet.threads.get(session.parent or "")) is not None and parent.id not in visited:
@@ -228,19 +228,19 @@ def _dialog(fleet: FleetView, links: FleetLinks, thread: Thread) -> Evidence | N
     return Evidence(EvidenceSource.SESSION_FILE, since, "session-status", text)
 
 
-def _working_agents(fleet: FleetView, thread: Thread) -> int:
+def _working_agents(fleet: Fleet, thread: Thread) -> int:
     if thread.agent != "claude":
         return 0
     children = (fleet.threads.get(child) for child in thread.children)
     return sum(child is not None and child.is_in_turn for child in children)
 
 
-def _session(fleet: FleetView, thread: Thread, owner: ThreadOwner | None) -> SessionSeen | None:
+def _session(fleet: Fleet, thread: Thread, owner: ThreadOwner | None) -> SessionSeen | None:
     seen = fleet.sessions.get(owner.key) if owner is not None and owner.key is not None else None
     return seen if seen is not None and seen.session == thread.id else None
 
 
-def _troubles(fleet: FleetView, thread: Thread) -> Iterator[ProviderTrouble]:
+def _troubles(fleet: Fleet, thread: Thread) -> Iterator[ProviderTrouble]:
     if (on_screen := fleet.troubles.get(thread.id)) is not None:
         yield on_screen
     if (logged := thread.trouble) is not None:
