@@ -238,7 +238,6 @@ IN_SANDBOXES: Walk = (
     ("j", on_sandbox("[[denied]] go")),
     ("K", lacks("1 known")),
     ("x", shows("x shows all")),
-    ("g", on_sandbox("[[denied]] go")),
     *opened("enter", WHY, in_sandboxes),
     *opened("w", WHY, in_sandboxes),
     *opened("?", HELP, UNCOVERED),
