@@ -327,20 +327,6 @@ def test_explain_screen_reads_a_pane_as_it_was_read_live(tmp_path: Path) -> None
     assert (wrong.returncode, wrong.stderr.count("\n"), "0 panes" in wrong.stderr) == (2, 1, True)
 
 
-def test_explain_screen_with_user_rules(tmp_path: Path) -> None:
-    folder = tmp_path / "agentdash" / "agents"
-    folder.mkdir(parents=True)
-    (tmp_path / "screen.txt").write_text("knock knock\n")
-    command = ("explain", "--screen", str(tmp_path / "screen.txt"), "--agent", "goose", "--json")
-    rule = '[[rules]]\nid = "mine"\nstate = "waiting-input"\nregion = "tail"\nwords = ["knock knock"]\n'
-    (folder / "goose.toml").write_text(rule)
-    assert json.loads(agentdash(*command, XDG_CONFIG_HOME=str(tmp_path)).stdout)["rule"] == "goose.mine"
-    (folder / "goose.toml").write_text(rule.replace("waiting-input", "bored"))
-    broken = agentdash(*command, XDG_CONFIG_HOME=str(tmp_path))
-    assert (broken.returncode, broken.stderr.count("\n")) == (2, 1)
-    assert "goose.toml" in broken.stderr
-
-
 def test_sessions(home: Path) -> None:
     done = agentdash("sessions", "--json", "--codex-home", str(home))
     document = json.loads(done.stdout)

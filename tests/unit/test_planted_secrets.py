@@ -197,7 +197,7 @@ def screen_of(secret: str) -> tuple[str, ...]:
 
 def arguments(text: str) -> list[str]:
     """Return the words of a command as a shell passes them; a text that is none is one argument."""
-    is_command = not {*"|({\n"} & {*text} and not text.startswith(('"', "h:"))
+    is_command = not ({*"|({\n"} & {*text} or text.startswith(('"', "h:")) or '"] = ' in text)
     try:
         return shlex.split(text) if is_command else [text]
     except ValueError:

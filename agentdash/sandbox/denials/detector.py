@@ -58,7 +58,7 @@ def _read(call: Call, number: int) -> Finding | None:
         return executions.judge_execution(call, about_program, number)
     if _INNER_SANDBOX.search(call.lines[number]):
         return _inner_sandbox(call, number)
-    about_file = file_messages.read_message(call.lines, number)
+    about_file = file_messages.read_message(call.lines, number, call.source)
     return None if about_file is None else judge_file(call, about_file)
 
 
@@ -68,7 +68,7 @@ def _nameless(call: Call, number: int) -> Finding | None:
     line = call.lines[number]
     if not call.denied or call.unsandboxed or not _REASON_ALONE.fullmatch(line) or not call.is_alone(line):
         return None
-    about_file = file_messages.read_message(call.lines, number)
+    about_file = file_messages.read_message(call.lines, number, call.source)
     if about_file is not None and (found := judge_nameless(call, number, about_file)) is not None:
         return found
     commands = call.script.visible

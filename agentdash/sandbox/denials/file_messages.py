@@ -82,6 +82,7 @@ _TROUBLE: Final = Pattern(
 )
 _CHAIN_LINES: Final = 10
 """Lines between the path and the error number in the longest chains of causes (cargo's)."""
+_MAX_PATH: Final = 1_000
 _BLOCK_LINES: Final = 10
 """Lines of npm's account of one error."""
 _NPM: Final = Pattern(
@@ -107,11 +108,12 @@ _HERE: Final = Pattern(r" \./: $")
 """The working directory: gcc's `Cannot create temporary file in ./: `."""
 
 
-def read_message(lines: Lines, number: int) -> Message | None:
+def read_message(lines: Lines, number: int, script: str) -> Message | None:
     """Return what the line reports about a file, with what the lines around it add; None for nothing.
 
     Args:
         number: of the line.
+        script: what ran: it shows where a path with blanks begins and ends.
     """
     line = lines[number]
     found = reason_in(line)
@@ -124,7 +126,7 @@ def read_message(lines: Lines, number: int) -> Message | None:
     if place := _PLACE.match(line):
         line = line[place.end() :]
         reason, match = reason_in(line) or (reason, match)
-    paths = _paths(line[: match.start()], _behind(line, match), match[0])
+    paths = _paths(line[: match.start()], _behind(line, match), match[0], script)
     text = line
     complete = any("/" in path for path in paths) or (paths and (is_shells(lines[number]) or prefix_of(line)))
     if complete and _CHAIN.match(line) and (above := _directory_above(lines, number, paths)):
@@ -154,7 +156,7 @@ def _behind(line: str, match: re.Match[str]) -> str:
     return rest[repeated.end() :] if repeated else rest
 
 
-def _paths(before: str, behind: str, reason: str) -> tuple[str, ...]:
+def _paths(before: str, behind: str, reason: str, script: str) -> tuple[str, ...]:
     if ruby := _RUBY_PATH.match(behind):
         return (ruby["path"],)
     inner = paths_in(reason)  # `Access to the path '/x' is denied`
@@ -171,7 +173,8 @@ def _paths(before: str, behind: str, reason: str) -> tuple[str, ...]:
     if bare_after := re.match(r":\s+([\w.@+~-]+)$", behind):
         ordered.append(bare_after[1])
     ordered.sort(key=lambda path: "/" not in path)
-    return tuple(dict.fromkeys(ordered))
+    line = f"{before}{reason}{behind}"
+    return tuple(dict.fromkeys(_extended(path, line, script) for path in ordered))
 
 
 def _bare_path(before: str) -> str | None:
@@ -185,6 +188,24 @@ def _bare_path(before: str) -> str | None:
     text = re.sub(r"[:\s(\[]+(?:\[?errno -?\d+\]?|\d+:)?\s*$", "", before, flags=re.IGNORECASE)
     bare = _BARE.search(text)
     return bare[1] if bare and bare[1] not in _FUNCTIONS else None
+
+
+def _extended(path: str, line: str, script: str) -> str:
+    """Return a path with the rest of it behind its blanks, as far as the script has that rest as well."""
+    at = line.find(f"{path} ")
+    if at < 0 or f"{path} " not in script:
+        return path
+    longest = path
+    for end in range(at + len(path) + 1, min(len(line), at + _MAX_PATH)):
+        if line[at : end + 1] not in script:
+            break
+        if line[end] not in " '\"`,:;()":
+            longest = line[at : end + 1]
+    return (
+        longest
+        if "/" in longest[len(path) :].lstrip(" /") and not longest[len(path) :].startswith(" /")
+        else path
+    )
 
 
 def _around(lines: Lines, number: int) -> tuple[tuple[str, ...], int, int, str]:
