@@ -12,6 +12,7 @@ from agentdash.agents.gemini import GeminiFacts
 from agentdash.engine.reduce.fleet import reduce
 from agentdash.engine.thread_worker import TERMINAL_ANSWER
 from agentdash.model.fleet import Fleet
+from agentdash.model.thread import Thread
 
 _INPUT = "## User Input\n\n```text\n{}\n```\n\nYou **MUST** consider the user input before proceeding.\n"
 _OLD_INPUT = (
@@ -93,6 +94,21 @@ _SELECTED = "<ide_selection>The user selected the lines 1 to 2:\na\nb\n</ide_sel
 )  # fmt: skip
 def test_prompt_of_claude(texts: tuple[str, ...], name: str | None) -> None:
     assert claude_prompt(*texts) == name
+
+
+@pytest.mark.parametrize(
+    ("parent", "name"), [("a", None), ("b", "Unknown skill: usage"), (None, "Unknown skill: usage")]
+)
+def test_what_claude_code_answers_to_a_command_of_its_own(parent: str | None, name: str | None) -> None:
+    caveat = "<local-command-caveat>Caveat: These messages are of local commands.</local-command-caveat>"
+    records = [
+        {"uuid": "a", "isMeta": True, "message": {"role": "user", "content": caveat}},
+        {"uuid": "b", "parentUuid": parent, "message": {"role": "user", "content": "Unknown skill: usage"}},
+    ]
+    common = {"type": "user", "timestamp": "2026-04-10T10:00:04.000Z", "sessionId": "t", "version": "2.1.90"}
+    lines = [json.dumps(common | record).encode() for record in records]
+    thread = reduce(Fleet(threads={"t": Thread("t")}), TranscriptReader("t").read(lines)).threads["t"]
+    assert (thread.prompt, thread.turn is None) == (name, name is None)
 
 
 def test_chats_have_the_same_names() -> None:

@@ -57,6 +57,9 @@ _COMMAND: Final = re.compile(
 (`/clear`) the name comes first."""
 _OWN_TEXT: Final = re.compile(r"<(?:command-(?:name|message|args|contents)|local-command-\w+)>")
 """Begins what Claude Code itself writes as a message of the user."""
+_CAVEAT: Final = "<local-command-caveat>"
+"""Begins the message that comes before what Claude Code did by itself: a command of its own, or none of that
+name (`Unknown skill: usage`)."""
 _SHELL_INPUT: Final = re.compile(r"<bash-input>(.*)</bash-input>", re.DOTALL)
 _SHELL_OUTPUT: Final = re.compile(
     r"<bash-stdout>(.*?)</bash-stdout>(?:<bash-stderr>(.*?)</bash-stderr>)?", re.DOTALL
@@ -100,6 +103,8 @@ class TranscriptReader(LineEvents):
         """Whether a policy has been emitted."""
         self._kinds: dict[str, CallKind] = {}
         """The kinds of open calls."""
+        self._caveat: str | None = None
+        """The message whose successor is no prompt."""
         self._shell: str | None = None
         """The user's own command whose output is expected."""
         self._usage = UsageOfAnswers()
@@ -190,7 +195,7 @@ class TranscriptReader(LineEvents):
         if _INTERRUPTED.fullmatch(text):
             self._end_turn("aborted", reason="interrupted")
         elif record.is_meta or record.is_compact_summary:
-            return
+            self._caveat = record.uuid if text.startswith(_CAVEAT) else self._caveat
         elif isinstance(record.origin, dict) and record.origin.get("kind") not in (None, "human"):
             self._start_turn(record)  # it goes on by itself: a sub-agent has ended, a task was scheduled
         elif shell := _SHELL_INPUT.match(text):
@@ -201,7 +206,7 @@ class TranscriptReader(LineEvents):
             self._start_turn(record)
             typed = f"/{command[1]} {command[2] or ''}".strip()
             self._emit(MessageLogged, role="user", text=clean_block(typed))
-        elif not _OWN_TEXT.match(text):
+        elif not _OWN_TEXT.match(text) and (record.parent_uuid is None or record.parent_uuid != self._caveat):
             self._start_turn(record)
             self._emit(MessageLogged, role="user", text=clean_block(text))
 

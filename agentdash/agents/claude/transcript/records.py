@@ -16,6 +16,8 @@ class Record(msgspec.Struct, rename="camel", gc=False):
     type: str = ""
     subtype: str | None = None
     timestamp: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
     session_id: str | None = None
     agent_id: str | None = None
     prompt_id: str | None = None
