@@ -93,7 +93,7 @@ def wait(
     A worker that is not listed yet may take 10 s to appear.
 
     \b
-    agentdash wait %4 --until completed,blocked-sandbox --timeout 600
+    agentdash wait %4 --until completed,blocked-sandbox --timeout 10m
     agentdash wait %4 --json       until it is no longer running
     """
     wanted = until or tuple(state for state in State if state not in WORKING_STATES)

@@ -21,11 +21,15 @@ from tests.live.patience import scaled, wait_until
 from tests.live.tmux import TmuxServer
 
 ROOT: Final = Path(__file__).parents[2]
+TRANSCRIPT: Final = next((ROOT / "tests/data/claude/2.1.197/off/projects").glob("*/*.jsonl"))
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").glob("*.md"))]
 ELSEWHERE: Final = {
     (
         "python3 -m venv .venv && .venv/bin/pip install --quiet --editable . && .venv/bin/agentdash demo"
     ): "test_package",
+    "python3 -m venv .venv": "test_package",
+    ".venv/bin/pip install --quiet --editable .": "test_package",
+    ".venv/bin/agentdash demo": "test_package",
     "tests/run": "CI",
     "pipx install .": "test_package: pip, with the same build",
     "uvx --from . agentdash demo": "test_package: pip, with the same build",
@@ -53,7 +57,7 @@ ENDLESS: Final = {
 """Commands that run until they are ended, and a text that they print at first."""
 CODES: Final = {
     "agentdash doctor": {0, 1},  # as the machine is
-    "agentdash wait %4 --until completed,blocked-sandbox --timeout 600": {1},  # with a shorter timeout
+    "agentdash wait %4 --until completed,blocked-sandbox --timeout 10m": {1},  # with a shorter timeout
     "agentdash remote check --container devbox": {1},  # there is none of this name
     "agentdash check": {1},  # the recordings have findings
     "agentdash preflight --worker claude --policy workspace-write": {1},
@@ -89,6 +93,9 @@ class Machine(TmuxServer):
         day.mkdir(parents=True)
         for path in sorted((ROOT / "tests" / "data" / "recordings" / "0.169.0").glob("*/*.jsonl")):
             shutil.copy(path, day)
+        project = self.home / ".claude" / "projects" / "-home-dev"
+        project.mkdir(parents=True)
+        shutil.copy(TRANSCRIPT, project / f"{TRANSCRIPT.stem}.jsonl")
         for name in ("session.jsonl", "session (1).jsonl"):
             shutil.copy(path, self.home / name)
         for name, text in (
@@ -139,7 +146,7 @@ def test_every_command_is_run() -> None:
 
 @pytest.mark.parametrize("line", HEADLESS)
 def test_headless(machine: Machine, line: str) -> None:
-    done = machine.run(line.replace("--timeout 600", "--timeout 1"))
+    done = machine.run(line.replace("--timeout 10m", "--timeout 1"))
     assert done.returncode in CODES.get(line, {0}), (done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
 

@@ -248,7 +248,6 @@ def is_running(pid: int) -> bool:
         ((), "agentdash status", "both"),
         (("demo",), "not a terminal", "input"),
         (("replay",), "agentdash sessions", "output"),
-        (("replay", THREAD), "--export", "both"),
     ],
 )
 def test_no_terminal(state: Path, command: tuple[str, ...], hint: str, missing: str) -> None:
