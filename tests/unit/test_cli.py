@@ -501,7 +501,9 @@ except IndexError as error:
 
 def test_app_that_fails_raises_its_exception_and_prints_nothing() -> None:
     """Textual's own traceback shows the values of variables, and its exit code, 1, means "findings" here."""
-    done = subprocess.run([sys.executable, "-c", _FAILING_APP], capture_output=True, text=True, check=False)
+    size = {"COLUMNS": "80", "LINES": "24"}  # without a terminal Textual takes two sizes in turn, for ever
+    command = [sys.executable, "-c", _FAILING_APP]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **size})
     assert (done.returncode, done.stdout, done.stderr) == (0, "raised boom\n", "")
 
 
