@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from agentdash.engine.judge.findings.wording import (
 )
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy
+from agentdash.model.denials import Denial, LedgerEntry, Operation, PathFacts, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
@@ -341,13 +341,21 @@ def _has_sandbox_mark(observation: SandboxObservation) -> bool:
     return not observation.by_user and any(marks)
 
 
+_REFUSED_TARGETS: Final[Mapping[Operation, str]] = {
+    "read": "may not be read",
+    "exec": "may not be run",
+    "connect": "cannot be reached",
+    "resolve": "cannot be looked up",
+    "bind": "may not be listened on",
+    "start": "cannot be started",
+}
+"""What is refused of the target of an operation; all others write."""
+
+
 def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
-    target = ""
-    if denial.path:
-        target = f": {denial.path} may not be {'read' if denial.operation == 'read' else 'written'}"
-    elif denial.target:
-        target = f": {denial.target} cannot be reached"
+    refused = _REFUSED_TARGETS.get(denial.operation, "may not be written")
+    target = f": {denial.target} {refused}" if denial.target else ""
     script, policy = call.script or call.text, thread.policy_of(call)
     return _finding(
         thread,
