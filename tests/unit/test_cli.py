@@ -398,6 +398,18 @@ def test_version_help_and_schema() -> None:
     assert json.loads(agentdash("schema", "status").stdout)["$id"] == "agentdash.status/1"
 
 
+def test_a_named_review_is_said_to_be_left_out(home: Path, tmp_path: Path) -> None:
+    log = next(home.rglob("*.jsonl"))
+    review = tmp_path / log.name
+    first, rest = log.read_text().split("\n", 1)
+    record = json.loads(first)
+    record["payload"]["source"] = {"subagent": "review"}
+    review.write_text(f"{json.dumps(record)}\n{rest}")
+    told, silent = agentdash("check", str(review)), agentdash("check", str(log))
+    assert (told.returncode, "left out" in told.stderr) == (0, True)
+    assert "left out" not in silent.stderr
+
+
 def test_a_wrong_replay_is_told_before_a_missing_terminal(home: Path) -> None:
     told = agentdash("replay", "nosuch", "--codex-home", str(home))
     known = agentdash("replay", "01a1fa8b-4086", "--codex-home", str(home))
