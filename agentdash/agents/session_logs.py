@@ -14,6 +14,7 @@ from agentdash.agents.codex import home as codex
 from agentdash.agents.codex.rollout.lineage import uuid_time
 from agentdash.model.decoders import JsonDecoder
 from agentdash.model.events import ThreadEvent
+from agentdash.model.limits import MIN_PREFIX_CHARS
 from agentdash.model.line_marks import LineMarks
 from agentdash.model.sanitize import clean_line
 from agentdash.model.times import parse_iso
@@ -63,6 +64,11 @@ class LogReader(Protocol):
 def thread_of_log(path: PurePath) -> str | None:
     """Return the thread whose log a file is, by its name, or None."""
     return codex.thread_id(path) or claude.thread_id(path)
+
+
+def is_log_of(path: PurePath, prefix: str) -> bool:
+    """Return whether a file is, by its name, the log of a thread whose id begins so."""
+    return len(prefix) >= MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
 
 
 def is_transcript(path: PurePath) -> bool:

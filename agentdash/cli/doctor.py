@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-from pathlib import Path
 from typing import Any
 
 import click
@@ -38,7 +36,7 @@ def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
     config = config_of(given)
     report = diagnose(config, [carrier_named(name, config) for name in config.hosts])
     if for_others:
-        scrubber = Scrubber([str(Path("~").expanduser())], [platform.node(), *config.hosts])
+        scrubber = Scrubber.of_this_machine(config.hosts)
         scrubber.learn(report)
         report = map_texts(report, scrubber.text)
     if as_json:

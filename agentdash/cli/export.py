@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,7 +114,7 @@ class _Session:
 
 def _scrubber(family: Family, replacements: Replacements) -> Scrubber:
     """Return a scrubber of this machine's names and of the homes in which the session's files lie."""
-    scrubber = Scrubber([str(Path("~").expanduser())], [platform.node()], replacements)
+    scrubber = Scrubber.of_this_machine(replacements=replacements)
     for path in family.paths:
         scrubber.learn(clean_line(str(path)))
     return scrubber

@@ -31,6 +31,7 @@ from agentdash.engine.link.candidates import printed_id
 from agentdash.engine.link.linker import SESSION_LINE
 from agentdash.model.engine_failure import EngineFailedError
 from agentdash.model.events import PaneSessionRead, ProcessesCounted, SourceSeen
+from agentdash.model.limits import MIN_PREFIX_CHARS
 from agentdash.model.pane import REFUSED, PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.states import State
@@ -363,8 +364,6 @@ def _unknown_worker(target: str, view: FleetView) -> Worker:
 # `-L NAME %4`) names the server too. Panes keep their answer after they have gone.
 
 
-_MIN_PREFIX_CHARS: Final = 4
-"""Shorter prefixes of a thread id match too many threads, as ids begin with the time."""
 _PANE_ID: Final = re.compile(r"%\d+", re.ASCII)
 _FULL_PANE: Final = re.compile(r"(?:-L )?(?P<server>[^:]+?)(?::| )%\d+", re.ASCII)
 
@@ -388,7 +387,7 @@ def find(snapshot: Snapshot, target: str) -> Found:
     for is_stale in (False, True):
         if (key := _pane_of(snapshot, target, is_stale=is_stale)) is not None:
             return _workers_in(snapshot, key)
-    is_prefix = len(target) >= _MIN_PREFIX_CHARS
+    is_prefix = len(target) >= MIN_PREFIX_CHARS
     for match in (
         [w for w in snapshot.workers if target in (w.id, w.name)],
         [w for w in snapshot.workers if is_prefix and w.id.startswith(target)],

@@ -35,9 +35,9 @@ _UNRELATED: Final = word_set("echo printf env printenv uname id pwd whoami date 
 _SECCOMP: Final = re.compile(r"^\s*Seccomp:\s+([012])\s*$", re.MULTILINE)
 _NO_NEW_PRIVS: Final = re.compile(r"^\s*NoNewPrivs:\s+([01])\s*$", re.MULTILINE)
 _TMUX: Final = "tmux"
-_CONNECTS: Final = re.compile(r"\bgit\b.*\b(?:fetch|pull|push|clone|ls-remote)\b|\b(?:curl|wget)\b")
-_CONNECTING: Final = ("fetch", "pull", "push", "clone", "ls-remote", "curl", "wget")
-HINTS: Final = (*WORDS, *_CONNECTING, "/status", _TMUX)
+_GIT_CONNECTS: Final = ("fetch", "pull", "push", "clone", "ls-remote")
+_CONNECTS: Final = re.compile(rf"\bgit\b.*\b(?:{'|'.join(_GIT_CONNECTS)})\b|\b(?:curl|wget)\b")
+HINTS: Final = (*WORDS, *_GIT_CONNECTS, "curl", "wget", "/status", _TMUX)
 """Every script for which `may_show_sandbox` is true has one of these."""
 
 # ---------------------------------------------------------------- what a call was allowed
@@ -183,12 +183,7 @@ def may_show_sandbox(script: str, text: str) -> bool:
         script: as written.
         text: the same on one line.
     """
-    return (
-        is_about_environment(script)
-        or is_about_status(script)
-        or _TMUX in text
-        or bool(_CONNECTS.search(text))
-    )
+    return is_about_environment(script) or is_about_status(script) or _TMUX in text or may_connect(text)
 
 
 def may_show_denial(printed: str) -> bool:

@@ -29,3 +29,6 @@ MAX_MOMENTS: Final = 200
 """Timeline entries kept of a thread."""
 MAX_INDENT: Final = 12
 """Levels by which the rows of a tree are indented: files may name chains of thousands of parents."""
+MIN_PREFIX_CHARS: Final = 4
+"""Of the shortest beginning of a thread's id that names it: ids begin with the time, so shorter ones match by
+accident."""

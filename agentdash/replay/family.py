@@ -12,7 +12,14 @@ from typing import Final, NamedTuple
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome, begun_at, read_names, thread_id
-from agentdash.agents.session_logs import SessionLog, is_transcript, log_begun_at, log_of, thread_of_log
+from agentdash.agents.session_logs import (
+    SessionLog,
+    is_log_of,
+    is_transcript,
+    log_begun_at,
+    log_of,
+    thread_of_log,
+)
 from agentdash.files import file_size, open_stream, unpacked
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
@@ -22,8 +29,6 @@ _HEAD_BYTES: Final = 1 << 14
 """Bytes of a file searched for links: in `session_meta` the ids come before its long texts."""
 _LINK: Final = re.compile(rb'"(?:parent_thread_id|forked_from_id)":"([0-9a-f-]{36})"')
 """A link to another thread. Within a quoted text the quotes of the key would be escaped."""
-_MIN_PREFIX_CHARS: Final = 4
-"""Shortest accepted prefix of a thread id: a shorter one matches by accident."""
 _LOG_SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 _MAX_SIBLINGS: Final = 200
 """Neighbours that are opened in search of relatives: those were attached or downloaded together."""
@@ -80,19 +85,15 @@ def _path_of_thread(home: CodexHome, prefix: str) -> Path:
     """Return the log of the only thread whose id begins so."""
     problems: dict[str, None] = {}
     rollouts = home.rollouts(lambda error: _note(error, problems))
-    found = [path for path in rollouts if _matches(path, prefix)]
+    found = [path for path in rollouts if is_log_of(path, prefix)]
     if not found:
-        found = [path for path in ClaudeHome().transcripts() if _matches(path, prefix)]
+        found = [path for path in ClaudeHome().transcripts() if is_log_of(path, prefix)]
     if not found:
         where = "; ".join([clean_line(str(home.root)), *problems])
         raise LookupError(f"{clean_line(prefix)!r} is neither a session log nor a thread in {where}")
     if len(found) > 1:
         raise LookupError(f"{clean_line(prefix)!r} is ambiguous: {len(found)} thread ids begin with it")
     return found[0].absolute()
-
-
-def _matches(path: Path, prefix: str) -> bool:
-    return len(prefix) >= _MIN_PREFIX_CHARS and (thread_of_log(path) or "").startswith(prefix)
 
 
 def _readable_log(path: Path, target: str) -> SessionLog:

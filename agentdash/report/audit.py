@@ -23,11 +23,12 @@ from msgspec.structs import replace
 
 from agentdash.agents.claude.home import ClaudeHome
 from agentdash.agents.codex.home import CodexHome
-from agentdash.agents.session_logs import log_of, thread_of_log
+from agentdash.agents.session_logs import is_log_of, log_of, thread_of_log
 from agentdash.collect.sources.denied_paths import path_kinds
 from agentdash.files import file_size
 from agentdash.model.command_rules import CommandRules
 from agentdash.model.denials import PathKind
+from agentdash.model.limits import MIN_PREFIX_CHARS
 from agentdash.model.memory import ThreadMemory
 from agentdash.model.sanitize import clean_line
 from agentdash.model.secrets import Masked, mask_fields
@@ -50,8 +51,6 @@ _MAX_PROCESSES: Final = 8
 _LOG_SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 _COMPANIONS: Final = ("session_index.jsonl", "history.jsonl")
 """Files that Codex and Claude Code keep beside session logs."""
-_MIN_PREFIX_CHARS: Final = 4
-"""Shortest accepted prefix of a thread id: a shorter one matches by accident."""
 
 
 class FoundLogs(NamedTuple):
@@ -102,12 +101,10 @@ def _at_path(path: Path, on_error: Callable[[OSError], None]) -> list[Path]:
 def _of_thread(
     home: CodexHome, claude: ClaudeHome, thread: str, on_error: Callable[[OSError], None]
 ) -> list[Path]:
-    if len(thread) < _MIN_PREFIX_CHARS:
+    if len(thread) < MIN_PREFIX_CHARS:
         return []
-    rollouts = [file for file in home.rollouts(on_error) if (thread_of_log(file) or "").startswith(thread)]
-    return rollouts or [
-        file for file in claude.transcripts(on_error) if (thread_of_log(file) or "").startswith(thread)
-    ]
+    rollouts = [file for file in home.rollouts(on_error) if is_log_of(file, thread)]
+    return rollouts or [file for file in claude.transcripts(on_error) if is_log_of(file, thread)]
 
 
 def _may_be_log(file: Path) -> bool:

@@ -6,8 +6,10 @@ of findings, and numbers. In all of it homes, their owners and host names are re
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -160,6 +162,11 @@ class Scrubber:
         for host in hosts:
             for name in {host, host.partition(".")[0]}:
                 self._add_name(name, _HOST)
+
+    @classmethod
+    def of_this_machine(cls, hosts: Iterable[str] = (), replacements: Replacements = ()) -> Scrubber:
+        """Return one that knows the home of the user, this machine, and further hosts."""
+        return cls([str(Path("~").expanduser())], [platform.node(), *hosts], replacements)
 
     def add_home(self, home: str) -> None:
         """Replace this directory by `~` from now on, and its owner's name wherever it is a word."""

@@ -74,7 +74,7 @@ def test_forms(script: str, output: str, more: dict[str, Any], expected: Found) 
 
 CACHE = "/Users/u/Library/Caches/Yarn"
 WARNING = f'warning Skipping preferred cache folder "{CACHE}" because it is not writable.\n'
-OFFLINE = "npm http fetch GET https://registry.npmjs.org/left-pad attempt 1 failed with EAI_AGAIN\n"
+OFFLINE = "npm http fetch GET https://packages.example.org/left-pad attempt 1 failed with EAI_AGAIN\n"
 
 
 def chunk(text: str, *, code: int | None = None, command: str = "") -> str:

@@ -43,9 +43,9 @@ _PROXY: Final = Pattern(
     r"|Domain not in allowlist|blocked-by-allowlist",
     re.IGNORECASE,
 )
+"""Answers of Codex's own proxy."""
 _REFUSED_HOST: Final = Pattern(r'"host": ?"(?P<host>[\w.-]+)"')
 """In the answer of Codex's proxy (0.133+)."""
-"""Answers of Codex's own proxy."""
 _NOT_PERMITTED: Final = Pattern(r"operation not permitted|\beperm\b|failedtoopensocket|\bsocket, errno: 1$")
 _NET_WORD: Final = Pattern(
     r"\bsockets?\b|\bsocket\w*exception\b|\bconnect(?:ing|ion)?\b|\bbind(?:ing)?\b|\blisten(?:ing)?\b"
