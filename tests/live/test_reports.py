@@ -140,7 +140,8 @@ async def test_reports(codex: OpenLab, version: str) -> None:
     threads = audit(lab)
     for report in reports:
         worker, thread = ended[report.name], threads[ended[report.name].id]
-        assert {str(finding.kind) for finding in worker.sandbox.findings} == report.kinds, report.name
+        stated = {str(finding.kind): finding for finding in worker.sandbox.findings}
+        assert stated.keys() == report.kinds, f"{report.name}: {stated}"
         assert {finding["kind"] for finding in thread["findings"]} == report.kinds, report.name
         if report.verdict is not None:
             assert thread["verdict"] == report.verdict, report.name

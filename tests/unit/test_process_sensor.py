@@ -327,6 +327,10 @@ def test_mounts_are_reported_once_per_namespace(machine: Machine) -> None:
         watcher.poll()
     machine.start(35, 30, "make").kernel = SANDBOXED  # the inode is reused
     assert watcher.poll() == ["/7", "+35"]
+    del machine.tables[7]
+    machine.start(36, 35, "cc").kernel = SANDBOXED  # has ended before its mounts were read
+    assert watcher.poll() == ["/7", "+36"]
+    assert watcher.poll() == []
 
 
 def test_state_paths_of_a_sandboxed_worker(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

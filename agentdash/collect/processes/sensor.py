@@ -304,14 +304,18 @@ class ProcessSensor:
 
     def _new_mounts(self, process: Process, fresh: set[int], at: float) -> list[Event]:
         """Return the mounts of a process's namespace where they changed: while a sandbox is built, more are
-        added."""
+        added.
+
+        Of a process that has just ended none are known: those read before may be half of them, or those of an
+        earlier sandbox whose namespace had the same number.
+        """
         namespace = process.kernel.mnt if process.kernel else None
         if namespace is None or namespace == self._own.mnt or namespace in fresh:
             return []
-        if (mounts := system.mounts(process.pid)) is None:
-            return []
-        fresh.add(namespace)
-        if mounts == self._mounts.get(namespace):
+        mounts = system.mounts(process.pid) or ()
+        if mounts:
+            fresh.add(namespace)
+        if mounts == self._mounts.get(namespace, ()):
             return []
         self._mounts[namespace] = mounts
         return [MountsSeen(at=at, namespace=namespace, mounts=mounts)]
