@@ -336,7 +336,7 @@ class ProcessSensor:
         if process.agent is None or not (kernel.seccomp or "mnt" in kernel.apart_from(self._own)):
             paths = ()
         elif not process.zombie:
-            rights = PathRights(process.pid, self._mounts.get(kernel.mnt or 0))
+            rights = PathRights(process.pid, self._mounts.get(kernel.mnt or 0) or None)
             paths = paths_of(process, rights.can_write)
         if paths == tracked.state:
             return []
