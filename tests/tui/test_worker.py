@@ -264,14 +264,11 @@ def test_predicted_denials_of_worker_clis():
 
 
 def test_repository_in_few_cells_and_in_words():
-    level = Repository(
-        "/srv", branch="main", commit="0" * 40, dirty=False, upstream="origin/main", ahead=0, behind=0
-    )
-    assert (level.short(), level.in_words()) == ("main", "main, unchanged, level with origin/main")
-    busy = replace(level, dirty=True, ahead=2, behind=1, worktree="fix")
-    assert busy.short() == "main*+2-1"
-    assert busy.in_words() == "main, worktree fix, changed, 2 ahead of and 1 behind origin/main"
-    detached = replace(level, branch=None, upstream=None, ahead=None, behind=None, dirty=None)
+    level = Repository("/srv", branch="main", commit="0" * 40, dirty=False)
+    assert (level.short(), level.in_words()) == ("main", "main, unchanged")
+    busy = replace(level, dirty=True, worktree="fix")
+    assert (busy.short(), busy.in_words()) == ("main*", "main, worktree fix, changed")
+    detached = replace(level, branch=None, dirty=None)
     assert (detached.short(), detached.in_words()) == ("00000000", "detached at 000000000000")
 
 
