@@ -14,7 +14,7 @@ import pytest
 
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.remote import link as link_module
-from agentdash.collect.remote.carrier import CarrierError, carrier, destination, engine_of
+from agentdash.collect.remote.carrier import CarrierError, carrier, destination
 from agentdash.collect.remote.link import Link, RemoteSource
 from agentdash.config import HostSettings
 from agentdash.model.events import SourceSeen
@@ -331,44 +331,15 @@ def test_containers(container: str, begin: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("docker", "podman", "chosen"),
-    [
-        ("exit 0", "exit 0", "docker"),
-        ("echo Error: No such container: dev >&2; exit 1", "exit 0", "podman"),
-        ("echo Cannot connect to the Docker daemon >&2; exit 1", "exit 0", "podman"),
-        (
-            "echo Cannot connect to the Docker daemon >&2; exit 1",
-            "echo no such container >&2; exit 125",
-            "podman",
-        ),
-        ("echo permission denied >&2; exit 1", "exit 125", "docker"),
-        (None, "exit 125", "podman"),
-        (None, None, "docker"),
-    ],
+    ("installed", "chosen"), [(("docker", "podman"), "docker"), (("podman",), "podman"), ((), "docker")]
 )
-def test_engine_is_the_one_that_has_the_container(
-    program_folder: Path, monkeypatch: pytest.MonkeyPatch, docker: str | None, podman: str | None, chosen: str
+def test_docker_is_preferred(
+    program_folder: Path, monkeypatch: pytest.MonkeyPatch, installed: tuple[str, ...], chosen: str
 ) -> None:
-    for engine, script in (("docker", docker), ("podman", podman)):
-        if script is not None:
-            (program_folder / engine).write_text(f"#!/bin/sh\n{script}\n")
-            (program_folder / engine).chmod(0o755)
+    for engine in installed:
+        (program_folder / engine).touch(0o755)
     monkeypatch.setenv("PATH", str(program_folder))
-    engine_of.cache_clear()
     assert carrier("x", HostSettings(container="dev")).before[:4] == (chosen, "exec", "-i", "dev")
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "command"),
-    [
-        ("me@h:22", HostSettings(), "agentdash remote check me@h:22"),
-        ("dev", HostSettings(container="podman:dev"), "agentdash remote check --container podman:dev"),
-        ("box", HostSettings(carrier="in box"), "agentdash remote check --carrier 'box=in box'"),
-        ("box", HostSettings(carrier="in box", command="/opt/agentdash"), "agentdash remote check box"),
-    ],
-)
-def test_command_that_says_what_is_missing(name: str, settings: HostSettings, command: str) -> None:
-    assert carrier(name, settings).check_command == command
 
 
 @pytest.mark.parametrize(

@@ -304,11 +304,10 @@ def _time(text: str | None) -> float | None:
 
 def _end_detail(carrier: Carrier, code: int, error: str, invalid: str | None) -> str:
     """Return why the command there has ended."""
-    check = f"see `{carrier.check_command}`"
     if "No such option" in error and ("--heartbeat" in error or "--no-hosts" in error):
         return "the agentdash there is too old for this one: update it there"
     if code == 127 or "not found" in error:
-        return f"no agentdash there ({error or 'exit code 127'}): {check}"
+        return f"no agentdash there ({error or 'exit code 127'}): install it there"
     said = error or (f"it wrote {invalid!r}" if invalid else "no message")
     return f"{carrier.before[0]} ended with exit code {code}: {said}" if code else f"it ended: {said}"
 
