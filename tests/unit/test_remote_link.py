@@ -150,7 +150,9 @@ async def test_nothing_is_shown_before_the_host_has_stated_all(fake: FakeHost) -
         assert [set(host.workers) for host in shown] == [{"a", "b"}]
 
 
-async def test_a_silent_host_is_lost_and_comes_back(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_host_is_lost_and_connected_again(
+    fake: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(link_module, "SILENCE_S", 0.3)
     async with linked(fake) as (link, shown):
         await until(lambda: is_lost(link, "nothing received for 0.3 s"))
@@ -158,21 +160,8 @@ async def test_a_silent_host_is_lost_and_comes_back(fake: FakeHost, monkeypatch:
         assert news_at is not None
         assert set(link.host.workers) == {"a"}
         assert CLOCK.now() - news_at >= 0.3
-        fake.add(alive())
         await until(lambda: any(host.link.state is LinkState.CONNECTED for host in shown[2:]))
-    assert fake.starts == 1
-
-
-async def test_a_host_that_stays_silent_is_connected_again(
-    fake: FakeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link_module, "SILENCE_S", 0.2)
-    monkeypatch.setattr(link_module, "_GIVE_UP_S", 0.5)
-    async with linked(fake) as (link, shown):
-        await until(lambda: fake.starts >= 3)
-        states = [host.link.state for host in shown[:4]]
-        assert states[:2] == [LinkState.CONNECTED, LinkState.LOST]
-        assert not link.host.link.detail or set(link.host.workers) == {"a"}
+    assert fake.starts > 1
 
 
 @pytest.mark.parametrize(
@@ -234,19 +223,6 @@ async def test_workers_of_one_host_are_bounded(fake: FakeHost, monkeypatch: pyte
     async with linked(fake) as (link, _):
         await until(lambda: is_connected(link))
         assert (len(link.host.workers), link.host.link.detail) == (3, "6 workers left out")
-
-
-@pytest.mark.parametrize(("ahead", "offset"), [(3600.0, -3600.0), (-3600.0, 3600.0), (0.4, 0.0)])
-async def test_the_offset_of_a_clock_is_measured(fake: FakeHost, ahead: float, offset: float) -> None:
-    fake.script("tail -n 0 -f lines")
-    async with linked(fake) as (link, _):
-        await until(lambda: fake.starts == 1)
-
-        def is_measured() -> bool:
-            fake.add(alive(CLOCK.now() + ahead))  # on a slow machine the first one may be late
-            return is_connected(link) and abs(link.host.link.clock_offset - offset) < 0.9
-
-        await until(is_measured, f"an offset of {offset}")
 
 
 async def test_no_process_is_left(fake: FakeHost, tmp_path: Path) -> None:
