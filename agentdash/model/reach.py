@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -77,7 +77,8 @@ class Reach(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, targets=kept, refused=len(self.targets) - len(kept))
 
 
-_STRENGTH: tuple[Certainty, ...] = ("can", "may", "unknown", "cannot")
+STRENGTH: Final[tuple[Certainty, ...]] = ("can", "may", "unknown", "cannot")
+"""The most first."""
 
 
 def union(several: tuple[Reach, ...]) -> Reach:
@@ -86,7 +87,7 @@ def union(several: tuple[Reach, ...]) -> Reach:
     for reach in several:
         for each in reach.targets:
             known = best.get(each.target)
-            if known is None or _STRENGTH.index(each.certainty) < _STRENGTH.index(known.certainty):
+            if known is None or STRENGTH.index(each.certainty) < STRENGTH.index(known.certainty):
                 best[each.target] = each
     limits = dict.fromkeys(limit for reach in several for limit in reach.limits)
     by = several[0].by if several else "processes"
