@@ -59,8 +59,6 @@ class Reach(msgspec.Struct, frozen=True):
     """What could refuse more than is known: `a seccomp filter`, `no_new_privs, as with Landlock`."""
     by: Literal["processes", "policy"] = "processes"
     """`policy`: none of its commands runs, so that it follows from the policy and this user's rights."""
-    refused: int = 0
-    """Number of further targets, which it cannot reach."""
 
     def reached(self) -> tuple[Reached, ...]:
         """Return the targets that it can or may reach, the worst first, those it can before the others."""
@@ -70,11 +68,6 @@ class Reach(msgspec.Struct, frozen=True):
             key=lambda each: (order.index(each.target.kind), each.certainty, each.target.action != "write")
         )
         return tuple(found)
-
-    def compact(self) -> Reach:
-        """Return it with the targets that it cannot reach as a number."""
-        kept = tuple(each for each in self.targets if each.certainty != "cannot")
-        return msgspec.structs.replace(self, targets=kept, refused=len(self.targets) - len(kept))
 
 
 STRENGTH: Final[tuple[Certainty, ...]] = ("can", "may", "unknown", "cannot")

@@ -9,7 +9,6 @@ from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import ScreenUsage
-from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.state_paths import PathAccess, PredictedDenials, WriteAccess
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
@@ -239,21 +238,6 @@ def test_findings_have_both_sides_and_the_remedy_whole(cells):
         remedy.once,
     ):
         assert "".join(part.split()) in shown
-
-
-def test_reach_has_the_worst_first_and_what_is_unknown_last():
-    docker = ReachTarget(ReachKind.ESCAPE, "/run/docker.sock", "Docker: root", "connect")
-    bashrc = ReachTarget(ReachKind.TAKEOVER, "/home/me/.bashrc", "each shell runs it", "write")
-    key = ReachTarget(ReachKind.SECRET, "/home/me/.ssh/id", "private key", "read")
-    targets = Reached(key, "unknown"), Reached(bashrc, "may", "replace"), Reached(docker, "can")
-    reach = Reach(targets, ("a seccomp filter",), refused=4)
-    shown = text(evidence_tab(replace(BY_NAME["main"], reach=reach), 100, LOOK))
-    assert "Its commands can reach 1 and may reach 1 of 7 targets.\nmay block more: a seccomp filter" in shown
-    at = [shown.index(part) for part in ("can     connect to", "may     write", "unknown read")]
-    assert at == sorted(at)
-    nothing = Reach((), by="policy", refused=9)
-    shown = text(evidence_tab(replace(BY_NAME["main"], reach=nothing), 100, LOOK))
-    assert "By its policy, its commands reach none of 9 targets." in shown
 
 
 def test_predicted_denials_of_worker_clis():

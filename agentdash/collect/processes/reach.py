@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from agentdash.collect.git import working_directories
 from agentdash.collect.processes import linux
 from agentdash.collect.processes.path_rights import PathRights
-from agentdash.collect.scheduler import look_repeatedly
-from agentdash.model.events import Event, ReachSeen
-from agentdash.model.fleet import Fleet
-from agentdash.model.process import Kernel, Process, ProcessKey
-from agentdash.model.reach import STRENGTH, Action, Reach, Reached, ReachKind, ReachTarget, union
+from agentdash.model.process import Kernel
+from agentdash.model.reach import STRENGTH, Action, Reach, Reached, ReachKind, ReachTarget
 from agentdash.model.sanitize import clean_line
-from agentdash.model.source import Clock, Emit, FleetChannel
 from agentdash.model.state_paths import Mount
 
 # ruff: noqa: PTH111, PTH116, PTH207 - paths are strings here, as processes see them
@@ -256,62 +250,3 @@ def _filled(pattern: str, names: Mapping[str, str]) -> str | None:
 
 def _target(kind: ReachKind, path: str, what: str, action: Action) -> ReachTarget:
     return ReachTarget(kind=kind, path=clean_line(path), what=what, action=action)
-
-
-_COST_FACTOR: Final = 100
-"""At most 1 % of a core."""
-_MAX_PROCESSES: Final = 4
-"""Newest processes of one worker that are looked at; `agentdash reach` looks at more."""
-
-
-class ReachSource:
-    """Emits what workers could reach, while it streams: single looks have no need of it. Linux only."""
-
-    name = "reach"
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._known: dict[str, Reach] = {}
-
-    async def poll(self, fleet: Fleet) -> Sequence[Event]:
-        """Return nothing."""
-        del fleet
-        return ()
-
-    async def stream(self, emit: Emit, channel: FleetChannel) -> None:
-        """Emit what changes."""
-        if sys.platform == "linux":
-            await look_repeatedly(self._look, _processes, emit, channel, cost_factor=_COST_FACTOR)
-
-    def _look(self, fleet: Fleet) -> list[Event]:
-        machine = with_fleet(reach_targets(), {key.server for key in fleet.panes}, None, {})
-        trees = dict(working_directories(fleet))
-        found = {"": reach_of(os.getpid(), with_fleet(machine, (), None, trees))}
-        for worker, cwd, processes in _workers(fleet):
-            targets: list[ReachTarget] = with_fleet(machine, (), cwd, trees)
-            looks = [reach_of(process.pid, targets) for process in processes[-_MAX_PROCESSES:]]
-            several = tuple(look for look in looks if look is not None)
-            found[worker] = union(several).compact() if several else None
-        events: list[Event] = []
-        for worker in self._known.keys() | found.keys():
-            reach = found.get(worker)
-            if reach != self._known.get(worker):
-                events.append(ReachSeen(at=self._clock.now(), worker=worker, reach=reach))
-        self._known = {worker: reach for worker, reach in found.items() if reach is not None}
-        return events
-
-
-def _workers(fleet: Fleet) -> Iterator[tuple[str, str | None, tuple[Process, ...]]]:
-    """Yield workers with live processes: thread id or pane, directory, processes."""
-    for thread, processes in fleet.links.commands.items():
-        known = fleet.threads.get(thread)
-        yield thread, known.cwd if known else None, processes
-    linked = {link.key for link in fleet.links.panes.values()}
-    for key, occupant in fleet.occupants.items():
-        process = fleet.processes.get(occupant.key)
-        if key not in linked and process is not None:
-            yield str(key), process.cwd, (process, *fleet.links.below.get(key, ()))
-
-
-def _processes(fleet: Fleet) -> set[ProcessKey]:
-    return {process.key for _, _, several in _workers(fleet) for process in several}
