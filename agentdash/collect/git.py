@@ -332,16 +332,9 @@ class GitSource:
 
 
 def _directories(fleet: Fleet) -> dict[str, None]:
-    return dict.fromkeys(directory for directory, _ in working_directories(fleet))
-
-
-def working_directories(fleet: Fleet) -> Iterator[tuple[str, str]]:
-    """Yield the directories of live workers of this machine, and the names of the workers."""
-    for thread in (*fleet.links.owners, *fleet.links.panes):
-        known = fleet.threads.get(thread)
-        if known is not None and known.cwd:
-            yield known.cwd, known.nickname or known.name or known.agent
-    for occupant in fleet.occupants.values():
-        process = fleet.processes.get(occupant.key)
-        if process is not None and process.cwd:
-            yield process.cwd, occupant.agent
+    """Return the directories of live workers of this machine."""
+    threads = (fleet.threads.get(thread) for thread in (*fleet.links.owners, *fleet.links.panes))
+    processes = (fleet.processes.get(occupant.key) for occupant in fleet.occupants.values())
+    return dict.fromkeys(
+        each.cwd for several in (threads, processes) for each in several if each is not None and each.cwd
+    )
