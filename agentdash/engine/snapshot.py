@@ -23,7 +23,6 @@ from agentdash.engine.judge.states.state_history import settle, startup_grace_un
 from agentdash.engine.judge.states.thread_facts import thread_facts, threads_in_front
 from agentdash.engine.judge.states.thread_state import judge_thread
 from agentdash.engine.link.linker import link_fleet, parents_of
-from agentdash.engine.link.process_tree import SshSessions
 from agentdash.engine.reduce.observations import with_provisional
 from agentdash.engine.thread_worker import (
     RowInputs,
@@ -157,7 +156,6 @@ class _SnapshotBuilder:
         )
         self._attention = fleet.attention or Attention()
         self._acknowledged = {each.worker: each for each in self._attention.acknowledged}
-        self._sessions = SshSessions(fleet, self._links)
         self._threads = with_provisional(fleet)
         self._workers: dict[str, Worker] = {}
         self._dues: list[float] = []
@@ -188,8 +186,7 @@ class _SnapshotBuilder:
                 worker = self._cache.mask(
                     pane_worker(self._fleet, pane, occupant, below, self._server_findings(occupant.key))
                 )
-                session = self._sessions.of_pane(pane)
-                self._add(worker, last_sign, pane, is_held=is_held, session=session)
+                self._add(worker, last_sign, pane, is_held=is_held)
 
     def add_nested(self) -> None:
         """Add the worker CLIs that commands of threads have started."""
@@ -212,10 +209,6 @@ class _SnapshotBuilder:
         if here is not None and (same := self._link_to_same(row, here)) is not None:
             self._workers[here.id] = replace(here, links=(*here.links, same))
             return
-        key = self._sessions.pane(row.ssh_connection)
-        if (pane := self._fleet.panes.get(key) if key else None) is not None:
-            row = self._cache.value("tied", row.id, (row, pane), partial(tie_to_pane, row, pane))
-            self._occupied.add(pane.key)
         acknowledgement, looked_at = self._acknowledged.get(row.id), self._attention.looked_at
         # without any look, what is new depends on the time: that may be a minute late
         basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
@@ -262,11 +255,7 @@ class _SnapshotBuilder:
         if not is_waiting:
             last_sign = thread_last_sign(thread, inputs.case.commands, inputs.pane, self._fleet.busy)
         is_held = inputs.case.liveness is not Liveness.GONE
-        is_proven = inputs.link is not None and not inputs.link.claimed
-        session = self._sessions.of_pane(inputs.pane) if inputs.pane and is_proven else None
-        if inputs.pane is None and (owner := inputs.case.owner) is not None and owner.key is not None:
-            session = self._sessions.of_process(self._fleet.processes.get(owner.key))
-        self._add(worker, last_sign, inputs.pane, is_held=is_held, session=session)
+        self._add(worker, last_sign, inputs.pane, is_held=is_held)
 
     def _judge_thread(self, inputs: RowInputs) -> Worker:
         assessment = judge_thread(inputs.case)
@@ -314,22 +303,13 @@ class _SnapshotBuilder:
         server = self._links.servers.get(worker) if worker else None
         return sandboxed_server_finding(server, self._fleet.kernel)
 
-    def _add(
-        self,
-        worker: Worker,
-        last_sign: float,
-        pane: Pane | None,
-        *,
-        is_held: bool,
-        session: str | None = None,
-    ) -> None:
+    def _add(self, worker: Worker, last_sign: float, pane: Pane | None, *, is_held: bool) -> None:
         """Add a worker with its settled state and its history.
 
         Args:
             worker: as judged.
             last_sign: when it last gave a sign of life (unix seconds); 0 where that does not matter.
             is_held: whether a process, a lock or a pane holds it, or may.
-            session: the ssh session that shows it.
         """
         history = self._fleet.histories.get(worker.id, _EMPTY_HISTORY)
         settled = settle(history, worker.assessment, self._now if self._settles else math.inf)
@@ -359,7 +339,6 @@ class _SnapshotBuilder:
             "standing": standing.group,
             "is_new": standing.is_new,
             "known": known_kinds(worker, self._attention.known),
-            "ssh_connection": session,
             # of the directory of a past worker: others have changed it since
             "git": self._fleet.repositories.get(worker.cwd or "") if is_held else None,
         }
@@ -444,7 +423,7 @@ def _most_urgent(workers: Iterable[Worker]) -> list[Worker]:
 
 
 # ------------------------------------------------------------
-# The rows of workers of other hosts: with their standing here, and the panes that show them
+# The rows of workers of other hosts, with their standing here
 
 
 def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
@@ -453,12 +432,6 @@ def rows_of(host: RemoteHost) -> tuple[Worker, ...]:
     if host.link.state is LinkState.CONNECTED:
         return tuple(rows)
     return tuple(unreachable(row, host.link) for row in rows)
-
-
-def tie_to_pane(row: Worker, pane: Pane) -> Worker:
-    """Return a row with the pane here that shows it, by the connection of the client in it."""
-    by = f"the connection of its client is that of the session there: {row.ssh_connection}"
-    return replace(row, pane=pane, links=(*row.links, Link(f"pane {pane.key}", by)))
 
 
 def judge_standing(

@@ -183,8 +183,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a worker of another host: its pane there."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost; None: nothing."""
-    ssh_connection: str | None = None
-    """The ssh session that shows it, by the `SSH_CONNECTION` of its host; None: none is known."""
 
     @property
     def state(self) -> State:
