@@ -17,7 +17,6 @@ from agentdash.report.check_results import BaselineReport
 from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
-from agentdash.report.reach import ReachReport
 from agentdash.report.sessions import SessionsReport
 from agentdash.report.since import SinceReport
 from agentdash.report.status import StatusFieldsReport, StatusReport, WaitReport
@@ -35,7 +34,6 @@ _DOCUMENTS: Final = (
     PreflightReport,
     SessionsReport,
     SinceReport,
-    ReachReport,
     ScreenReport,
     DoctorReport,
 )
