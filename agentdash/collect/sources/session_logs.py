@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path, PurePath
-from typing import Final, Protocol
+from typing import Final
 
 from agentdash.agents.claude import home as claude
 from agentdash.agents.codex.home import LINE_MARKS, CodexHome, locks, problem, read_names, thread_id
 from agentdash.agents.line_events import oversized_lines
 from agentdash.agents.session_logs import LogReader, reader_of_log
 from agentdash.collect.scheduler import PollScheduler
-from agentdash.collect.tail.follower import Change, FileKnown, FileMoved, FileVanished, LogFollower
+from agentdash.collect.tail.follower import Change, FileMoved, FileVanished, LogFollower
 from agentdash.collect.tail.log_file import FileGrown, FileUnreadable
 from agentdash.model.events import (
     CallStarted,
@@ -27,7 +27,7 @@ from agentdash.model.events import (
     SourceSeen,
     ThreadNamed,
 )
-from agentdash.model.fleet import Fleet, ThreadRestored
+from agentdash.model.fleet import Fleet
 from agentdash.model.limits import SKIM_ABOVE_BYTES
 from agentdash.model.line_marks import NO_MARKS
 from agentdash.model.sanitize import clean_line
@@ -42,21 +42,12 @@ _NAMES_INTERVAL_S: Final = 10.0
 """Between two readings of the session index: names change seldom, and by hand."""
 
 
-class KnownThreads(Protocol):
-    """What an earlier agentdash read."""
-
-    def restore(self, threads: Mapping[Path, str], names: Mapping[str, str]) -> Mapping[Path, ThreadRestored]:
-        """Return what is known of logs that have not changed, given their threads and the names of these."""
-        ...
-
-
 class SessionLogSource:
     """Reads session logs as they are found, grow, move and vanish. Subclasses know one CLI.
 
     Args:
         newest: how many of the newest sessions are read at first; None: all.
         scheduler: notified of activity, and of commands that start.
-        known: of earlier, for a single pass; None: all logs are read.
         whole: threads whose logs are read whole at first.
     """
 
@@ -72,13 +63,10 @@ class SessionLogSource:
         newest: int | None,
         clock: Clock,
         scheduler: PollScheduler,
-        known: KnownThreads | None = None,
         whole: Container[str] = (),
     ) -> None:
         self._clock = clock
         self._scheduler = scheduler
-        self._known = known
-        self._restored: Mapping[Path, ThreadRestored] = {}
         self._follower = LogFollower(
             roots,
             self._thread_id,
@@ -88,7 +76,6 @@ class SessionLogSource:
             since=clock.now() - _RECENT_S,
             age_key=self._age_key,
             is_open=self._is_open,
-            known=self._restore,
             whole=whole,
             batch=_BATCH_BYTES,
         )
@@ -163,13 +150,6 @@ class SessionLogSource:
             emit([*(n for n in changed.values() if n.thread in self._readers), self._health()])
             await asyncio.sleep(_NAMES_INTERVAL_S)
 
-    def _restore(self, paths: Sequence[Path]) -> Collection[Path]:
-        """Return the logs whose contents are known."""
-        threads = {path: thread for path in paths if (thread := self._thread_id(path)) is not None}
-        names = {thread: named.name for thread, named in self._names.items()}
-        self._restored = self._known.restore(threads, names) if self._known is not None else {}
-        return self._restored.keys()
-
     def _events(self, change: Change) -> list[Event]:
         now = self._clock.now()
         path = change.path
@@ -177,8 +157,6 @@ class SessionLogSource:
         if thread is None:  # a directory that cannot be listed
             return [self._health()]
         match change:
-            case FileKnown():
-                return [self._restored[path]]
             case FileGrown():
                 return self._grown(change, thread, now)
             case FileVanished():
@@ -249,9 +227,7 @@ class SessionLogSource:
     def _health(self) -> SourceSeen:
         trouble = self._problem() or self._unlisted() or self._names_problem
         detail = (
-            trouble
-            or f"{len(self._readers) + len(self._restored)} sessions of {clean_line(str(self._where()))}"
-            f"{self._unread()}"
+            trouble or f"{len(self._readers)} sessions of {clean_line(str(self._where()))}{self._unread()}"
         )
         return SourceSeen(at=self._clock.now(), name=self.name, ok=trouble is None, detail=detail)
 
@@ -262,7 +238,6 @@ class RolloutSource(SessionLogSource):
     Args:
         newest: how many of the newest sessions are read at first; None: all.
         scheduler: notified of activity, and of commands that start.
-        known: of earlier, for a single pass; None: all rollouts are read.
         whole: threads whose rollouts are read whole at first.
     """
 
@@ -275,10 +250,9 @@ class RolloutSource(SessionLogSource):
         newest: int | None,
         clock: Clock,
         scheduler: PollScheduler,
-        known: KnownThreads | None = None,
         whole: Container[str] = (),
     ) -> None:
-        super().__init__([home.sessions, home.archived], newest, clock, scheduler, known, whole)
+        super().__init__([home.sessions, home.archived], newest, clock, scheduler, whole)
         self._home = home
         self._locked: frozenset[str] | None = None
         """Threads whose writer locks were held at the start."""
@@ -337,7 +311,7 @@ class TranscriptSource(SessionLogSource):
         scheduler: PollScheduler,
         whole: Container[str] = (),
     ) -> None:
-        super().__init__([home.projects], newest, clock, scheduler, whole=whole)
+        super().__init__([home.projects], newest, clock, scheduler, whole)
         self._home = home
 
     def _age_key(self, path: str) -> float:

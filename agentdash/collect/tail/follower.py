@@ -15,7 +15,6 @@ import time
 from collections.abc import (
     AsyncIterator,
     Callable,
-    Collection,
     Container,
     Iterable,
     Iterator,
@@ -84,13 +83,7 @@ class FileVanished(msgspec.Struct, frozen=True):
     path: Path
 
 
-class FileKnown(msgspec.Struct, frozen=True):
-    """The file is not read: what it contains is known. Emitted by the first sweep alone."""
-
-    path: Path
-
-
-Change = FileGrown | FileKnown | FileMoved | FileVanished | FileUnreadable
+Change = FileGrown | FileMoved | FileVanished | FileUnreadable
 
 
 class LogFollower:
@@ -111,7 +104,6 @@ class LogFollower:
         age_key: returns a sort key for a path: newer logs sort higher, whatever their times of change, since
             copied files have others. By default its name, since names of rollouts begin with their time.
         is_open: whether a program has a log open: such logs are read at first in any case.
-        known: returns those of the files to read at first that need not be read.
         whole: logs that are read at first, and whole, whatever their size.
         marks: what lines contain that are read in the gap of a skimmed file, too: see `lines_in_force`.
         max_line: bytes of the longest line that is kept.
@@ -128,7 +120,6 @@ class LogFollower:
         since: float = math.inf,
         age_key: Callable[[str], str | float] = os.path.basename,
         is_open: Callable[[str], bool] = lambda _: False,
-        known: Callable[[Sequence[Path]], Collection[Path]] = lambda _: (),
         whole: Container[str] = (),
         marks: LineMarks = NO_MARKS,
         max_line: int = MAX_LINE_BYTES,
@@ -141,7 +132,6 @@ class LogFollower:
         self._since = since
         self._age_key: Callable[[str], Any] = age_key
         self._is_open = is_open
-        self._known = known
         self._whole = whole
         self._has_swept = False
         self.unread_recent: dict[str, int] = {}
@@ -184,19 +174,13 @@ class LogFollower:
         yield from self._match_logs(found)
         changed = [key for key, file in found.items() if self._logs[key].read_state != file_state(file.stat)]
         changed.sort(key=lambda key: found[key].stat.st_mtime_ns, reverse=True)
-        chosen, known = set(changed), set[Path]()
-        if not self._has_swept:
-            self._has_swept = True
-            chosen = self._chosen(changed, found)
-            known = set(self._known([Path(found[key].path) for key in changed if key in chosen]))
+        chosen = set(changed) if self._has_swept else self._chosen(changed, found)
+        self._has_swept = True
         for key in changed:
-            path, stat = found[key]
-            if key in chosen and Path(path) not in known:
-                yield from self._read(key)
-                continue
-            self._logs[key].read_state = file_state(stat)  # it is read when it changes
             if key in chosen:
-                yield FileKnown(Path(path))
+                yield from self._read(key)
+            else:  # it is read when it changes
+                self._logs[key].read_state = file_state(found[key].stat)
 
     def _match_logs(self, found: Mapping[str, FoundFile]) -> Iterator[Change]:
         """Match the known logs with the files that were found: vanished, new, moved."""
