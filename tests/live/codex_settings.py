@@ -200,24 +200,6 @@ MANAGED = (
         requirements='allowed_sandbox_modes = ["read-only", "workspace-write"]\n'
         'allowed_approval_policies = ["on-request"]\n',
     ),
-    Settings(
-        "allowed modes of this host",
-        (_E, "-s", WORKSPACE),
-        requirements='[[remote_sandbox_config]]\nhostname_patterns = ["*"]\n'
-        'allowed_sandbox_modes = ["read-only"]\n',
-    ),
-    Settings(
-        "required proxy",
-        (_E, "-s", WORKSPACE),
-        tables=NETWORK,
-        requirements="[features]\nnetwork_proxy = true\n",
-    ),
-    Settings(
-        "required network",
-        (_E, "-s", WORKSPACE),
-        tables=NETWORK,
-        requirements="[experimental_network]\nenabled = true\n",
-    ),
     Settings("managed mode above -c", (_E, "-c", f"sandbox_mode={READ_ONLY}"), managed=mode(FULL)),
     Settings("managed mode, yolo", (_E, "--yolo"), managed=mode(READ_ONLY)),
     Settings("managed permissions", top=permissions(":workspace"), managed=permissions(":read-only")),

@@ -17,9 +17,9 @@ layer `default_permissions`. `[sandbox_workspace_write]` counts for `workspace-w
 trust is decided either way, else `read-only`.
 
 Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 6, and allows `sandbox_mode`s
-beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandboxes and approvals that
-are allowed. `codex exec` never asks, whatever `approval_policy` is set (except by `--approve-for-me`, an
-automatic reviewer, and managed settings).
+beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandbox modes and approvals
+that are allowed; the rules of its other keys are not known here (`files.UNREAD`). `codex exec` never asks,
+whatever `approval_policy` is set (except by `--approve-for-me`, an automatic reviewer, and managed settings).
 
 A permission profile (`default_permissions`, `[permissions.NAME]`) has `extends`,
 `[permissions.NAME.network]`, and `[permissions.NAME.filesystem]` with paths and special paths, each `read`,
@@ -28,11 +28,8 @@ A permission profile (`default_permissions`, `[permissions.NAME]`) has `extends`
 
 from __future__ import annotations
 
-import json
 import posixpath
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import msgspec
@@ -42,12 +39,10 @@ from agentdash.agents.codex.config.argv import Arguments
 from agentdash.agents.codex.config.files import (
     ConfigFile,
     ConfigLayers,
-    Keys,
     Setting,
     Stack,
     cap,
     setting_of,
-    statement,
 )
 from agentdash.agents.codex.policy_formats import classify, from_sandbox_policy
 from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
@@ -357,9 +352,9 @@ def _constrain(asked: Asked, stack: Stack, managed: Sequence[ConfigFile], cwd: s
         if file.get("allowed_permission_profiles") is not None:
             asked = _force_profile(asked, stack, file, cwd)
     for file in managed:  # with approvals on, an unlisted mode is replaced; with approvals off, it is refused
-        asked = _restrict_approval(_restrict_reviewer(asked, stack, file), file)
+        asked = _restrict_approval(asked, file)
     for file in managed:
-        asked = _restrict_network(_restrict_modes(asked, stack, file, cwd), file)
+        asked = _restrict_modes(asked, stack, file, cwd)
     return asked
 
 
@@ -383,9 +378,7 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
 
     `sandbox_mode` in `managed_config.toml` is such a list, with `read-only` beside it.
     """
-    allowed, keys = _of_this_host(file), ("remote_sandbox_config",)
-    if allowed is None:
-        allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
+    allowed, keys = file.get("allowed_sandbox_modes"), ("allowed_sandbox_modes",)
     own = file.get("sandbox_mode")
     if allowed is None and own is not None and _MODE in stack.typed:
         allowed, keys = ["read-only", own], ("sandbox_mode",)
@@ -397,43 +390,6 @@ def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> A
         return replace(asked, refusal=refusal)
     origins = (setting.origin(RequestField.FILESYSTEM), setting.origin(RequestField.NETWORK))
     return Asked(from_sandbox_policy({"type": "read-only"}, cwd), origins).with_approvals_of(asked)
-
-
-def _of_this_host(file: ConfigFile) -> Any:
-    """Return the sandbox modes of the first `[[remote_sandbox_config]]` whose patterns match the name of this
-    machine, or None."""
-    tables = file.get("remote_sandbox_config")
-    for table in tables if isinstance(tables, list) else ():
-        patterns = table.get("hostname_patterns") if isinstance(table, Mapping) else None
-        names = [each.lower() for each in patterns or () if isinstance(each, str)]
-        if any(fnmatchcase(socket.gethostname().lower(), name) for name in names):
-            return table.get("allowed_sandbox_modes")
-    return None
-
-
-def _restrict_network(asked: Asked, file: ConfigFile) -> Asked:
-    """Return the policy where an administrator has the network behind Codex's proxy (0.171)."""
-    if asked.policy.network is not Network.ON or asked.policy.enforced_by != "codex":
-        return asked
-    for keys in (_PROXY, ("experimental_network", "enabled")):
-        setting = setting_of(file, keys)
-        if setting is not None and setting.value is True:
-            return asked.decided(setting.origin(RequestField.NETWORK), network=Network.MEDIATED)
-    return asked
-
-
-def _restrict_reviewer(asked: Asked, stack: Stack, file: ConfigFile) -> Asked:
-    """Return the policy where an administrator lists what may answer approval requests (0.171): the first one
-    takes the place of another, and of the user, who answers where nothing is set. `codex exec` then never
-    asks."""
-    setting = setting_of(file, ("allowed_approvals_reviewers",))
-    allowed = setting.value if setting is not None and isinstance(setting.value, list) else []
-    if setting is None or not allowed or (asked.policy.reviewer or "user") in allowed:
-        return asked
-    asked = asked.decided(setting.origin(RequestField.REVIEWER), reviewer=str(allowed[0]))
-    if stack.arguments.mode == "exec":
-        asked = asked.decided(_NEVER.origin(RequestField.APPROVAL), approval=str(_NEVER.value))
-    return asked
 
 
 def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
@@ -448,81 +404,3 @@ def _restrict_approval(asked: Asked, file: ConfigFile) -> Asked:
     if asked.policy.approval in (None, *allowed):
         return asked
     return asked.decided(setting.origin(RequestField.APPROVAL), approval=_approval_word(allowed[0]))
-
-
-# ------------------------------------------------------------
-# Find the settings in Codex's configuration files that have no effect, and why
-
-
-_TABLE: Final = "sandbox_workspace_write"
-_POLICY_KEYS: Final = ("sandbox_mode", "default_permissions", _TABLE, "approval_policy", "approvals_reviewer")
-
-
-class Ineffective(msgspec.Struct, frozen=True):
-    """A setting without effect."""
-
-    file: str
-    line: int | None
-    text: str
-    why: str
-
-
-def ineffective(layers: ConfigLayers, given: Asked) -> list[Ineffective]:
-    """Return the settings of the files that change nothing of the policy that Codex gets, by file."""
-    found: list[Ineffective] = []
-    is_decided = layers.trust is not None
-    why = "the project is not trusted" if is_decided else "it is not decided whether the project is trusted"
-    for file in layers.disabled:
-        found += [_ineffective(file, (key,), why) for key in _POLICY_KEYS if file.get(key) is not None]
-    for file in (*layers.files, *layers.managed):
-        found += [
-            Ineffective(file.path, file.line(key), key, "no such setting is known") for key in file.unknown
-        ]
-    for file in layers.files:
-        found += _overruled(file, given)
-        found += _of_other_versions(file, given)
-    return found
-
-
-def _overruled(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
-    """Yield the settings of a file that another one overrules."""
-    decisive = given.origin(RequestField.FILESYSTEM) or given.origin(RequestField.PROFILE)
-    deciding: dict[Keys, RequestOrigin | None] = {
-        ("sandbox_mode",): decisive,
-        ("default_permissions",): decisive,
-        ("approval_policy",): given.origin(RequestField.APPROVAL),
-        ("approvals_reviewer",): given.origin(RequestField.REVIEWER),
-    }
-    if given.policy.filesystem is Filesystem.WORKSPACE and given.policy.profile is None:
-        deciding[_TABLE, "network_access"] = given.origin(RequestField.NETWORK)
-        deciding[_TABLE, "writable_roots"] = given.origin(RequestField.WRITABLE_ROOTS)
-    else:
-        deciding[_TABLE,] = decisive
-    for keys, origin in deciding.items():
-        if file.get(*keys) and not (origin is not None and _is_here(origin, file, keys)):
-            yield _ineffective(file, keys, _decides(origin))
-
-
-def _of_other_versions(file: ConfigFile, given: Asked) -> Iterator[Ineffective]:
-    tables = file.get("profiles")
-    for name in tables if isinstance(tables, Mapping) else ():
-        yield _ineffective(file, ("profiles", str(name)), "profiles are files of their own since 0.134")
-    for key in ("domains", "transparent_tcp"):
-        keys = ("permissions", given.policy.profile or "", "network", key)
-        if given.policy.network is Network.ON and file.get(*keys):
-            yield _ineffective(file, keys, "it needs features.network_proxy")
-
-
-def _is_here(origin: RequestOrigin, file: ConfigFile, keys: Keys) -> bool:
-    """Return whether an origin is this setting, or has it beside `--add-dir`."""
-    return (origin.file == file.path and origin.line == file.line(*keys)) or file.path in origin.text
-
-
-def _decides(origin: RequestOrigin | None) -> str:
-    if origin is None:
-        return "another setting decides"
-    return f"{origin.where} decides ({json.dumps(origin.text) if ' ' not in origin.text else origin.text})"
-
-
-def _ineffective(file: ConfigFile, keys: Keys, why: str) -> Ineffective:
-    return Ineffective(file.path, file.line(*keys), statement(keys, file.get(*keys)), why)
