@@ -285,19 +285,6 @@ def test_old_version_has_the_oldest_measured_rules_unless_it_may_differ(tmp_path
 # ---------------------------------------------------------------- before a run
 
 
-def test_prediction_of_what_is_not_given(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text(
-        'default_permissions = "mine"\n[permissions.mine.filesystem]\n":root" = "read"\n'
-        '[permissions.mine.network]\nenabled = true\n[permissions.mine.network.domains]\n"a.io" = "allow"\n',
-        "utf-8",
-    )
-    report = predict_policy(("exec",), home=tmp_path, cwd=tmp_path, version=("0.171.0", "named by the test"))
-    assert report.refusal is None
-    (part,) = [each for each in report.parts if each.part == "network"]
-    assert (part.value, part.asked, report.exit_code) == ("on", "mediated", 1)
-    assert "has no effect without features.network_proxy" in part.by
-
-
 @pytest.mark.parametrize(
     ("version", "args", "why"),
     [

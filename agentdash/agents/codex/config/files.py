@@ -36,7 +36,7 @@ from agentdash.model.sanitize import clean_line
 KEPT: Final = frozenset(
     (
         *("sandbox_mode", "sandbox_workspace_write", "approval_policy", "approvals_reviewer"),
-        *("default_permissions", "permissions", "profile", "profiles", "projects", "project_root_markers"),
+        *("default_permissions", "profile", "profiles", "projects", "project_root_markers"),
         *("agents", "features", "allowed_sandbox_modes", "allowed_permission_profiles"),
         "allowed_approval_policies",
     )

@@ -20,16 +20,12 @@ Managed settings stand above: `/etc/codex/managed_config.toml` outranks 2 to 6, 
 beyond its own only if they are read-only; `/etc/codex/requirements.toml` has the sandbox modes and approvals
 that are allowed; the rules of its other keys are not known here (`files.UNREAD`). `codex exec` never asks,
 whatever `approval_policy` is set (except by `--approve-for-me`, an automatic reviewer, and managed settings).
-
-A permission profile (`default_permissions`, `[permissions.NAME]`) has `extends`,
-`[permissions.NAME.network]`, and `[permissions.NAME.filesystem]` with paths and special paths, each `read`,
-`write`, `deny`, or a table of paths below it.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -44,8 +40,8 @@ from agentdash.agents.codex.config.files import (
     cap,
     setting_of,
 )
-from agentdash.agents.codex.policy_formats import classify, from_sandbox_policy
-from agentdash.model.policy import TMPDIR, AccessMode, Filesystem, Network, Policy, PolicyRule
+from agentdash.agents.codex.policy_formats import from_sandbox_policy
+from agentdash.model.policy import Filesystem, Network, Policy, PolicyRule
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.versions import is_before, stand_in
 
@@ -60,18 +56,6 @@ _MODES: Final = {
     _FULL_ACCESS: "danger-full-access",
 }
 """The built-in profiles, and the `sandbox_mode` that does the same."""
-_ROOTS: Final = {":root": "/", "/": "/", ":tmpdir": TMPDIR, ":slash_tmp": "/tmp"}  # noqa: S108
-_WORKSPACES: Final = (":workspace_roots", ":project_roots", ":cwd")
-"""`:project_roots` until 0.131, `:workspace_roots` since."""
-_MINIMAL: Final = ":minimal"
-_SCAN_DEPTH: Final = "glob_scan_max_depth"
-_ACCESS: Final[dict[str, AccessMode]] = {"read": "read", "write": "write", "deny": "deny", "none": "deny"}
-_MAX_EXTENDS: Final = 10
-
-_Look = Callable[..., Any]
-"""Looks a path of keys up in all layers: the highest that has it."""
-
-
 _FULL_ACCESS_MODE: Final = _MODES[_FULL_ACCESS]
 _AUTO_REVIEW: Final = "auto_review"
 _DEFAULT: Final = RequestLayer.DEFAULT
@@ -125,7 +109,7 @@ def request(layers: ConfigLayers, arguments: Arguments, *, cwd: str) -> tuple[As
     decided = layers.trust is not None
     wanted = ask(Stack(arguments, layers.files), cwd=cwd, decided=decided)
     stack = Stack(arguments, layers.files, layers.managed_config)
-    given = ask(stack, cwd=cwd, decided=decided, honoured=True)
+    given = ask(stack, cwd=cwd, decided=decided)
     return wanted, _constrain(given, stack, layers.managed, cwd)
 
 
@@ -141,12 +125,11 @@ def requested(wanted: Asked, given: Asked | None) -> Requested:
     )
 
 
-def ask(stack: Stack, *, cwd: str, decided: bool, honoured: bool = False) -> Asked:
+def ask(stack: Stack, *, cwd: str, decided: bool) -> Asked:
     """Return the policy that the settings of a stack ask for.
 
     Args:
         decided: whether the project is marked as trusted or untrusted.
-        honoured: whether settings are left out that Codex drops without a word.
     """
     found = stack.find_any(_PERMISSIONS, _MODE)
     if found is None:
@@ -155,10 +138,10 @@ def ask(stack: Stack, *, cwd: str, decided: bool, honoured: bool = False) -> Ask
     elif found[0] == _MODE:
         asked = _legacy(stack, found[1], cwd)
     else:
-        asked = _ask_profile(stack, found[1], cwd)
+        asked = _ask_profile(found[1], cwd)
     if (refusal := stack.refusal()) is not None:
         asked = replace(asked, refusal=refusal)
-    return _with_approval(stack, _with_proxy(stack, _with_directories(stack, asked, cwd), honoured=honoured))
+    return _with_approval(stack, _with_proxy(stack, _with_directories(stack, asked, cwd)))
 
 
 # ---------------------------------------------------------------- files and network
@@ -181,22 +164,15 @@ def _legacy(stack: Stack, mode: Setting, cwd: str) -> Asked:
     return Asked(from_sandbox_policy(table, cwd), tuple(origins))
 
 
-def _ask_profile(stack: Stack, name: Setting, cwd: str) -> Asked:
-    """Return the policy of a permission profile; one that is not understood asks for nothing that could be
-    compared."""
+def _ask_profile(name: Setting, cwd: str) -> Asked:
+    """Return the policy of a permission profile; one of a configuration file is named, and asks for nothing
+    that could be compared."""
     wanted = str(name.value)
-    policy = _profile_policy(wanted, stack.look, cwd)
-    if policy is None:
+    if (mode := _MODES.get(wanted)) is None:
         return Asked(Policy(profile=wanted), (name.origin(RequestField.PROFILE),))
-    network = stack.find("permissions", wanted, "network", "enabled") or name
-    return Asked(
-        replace(policy, profile=wanted),
-        (
-            name.origin(RequestField.FILESYSTEM),
-            network.origin(RequestField.NETWORK),
-            name.origin(RequestField.PROFILE),
-        ),
-    )
+    fields = (RequestField.FILESYSTEM, RequestField.NETWORK, RequestField.PROFILE)
+    policy = replace(from_sandbox_policy({"type": mode}, cwd), profile=wanted)
+    return Asked(policy, tuple(map(name.origin, fields)))
 
 
 def _with_directories(stack: Stack, asked: Asked, cwd: str) -> Asked:
@@ -213,33 +189,15 @@ def _with_directories(stack: Stack, asked: Asked, cwd: str) -> Asked:
     return asked.decided(origin, rules=(*asked.policy.rules, *rules))
 
 
-def _with_proxy(stack: Stack, asked: Asked, *, honoured: bool) -> Asked:
-    """Return a policy with its network behind Codex's proxy, where that is asked for or started.
-
-    Listed domains and `transparent_tcp` (0.169+) of a permission profile ask for it. Codex starts it for any
-    open network of a sandbox by `features.network_proxy`, `true` or a table with `enabled = true`; without
-    that they have no effect, and every host can be reached (0.171).
-    """
+def _with_proxy(stack: Stack, asked: Asked) -> Asked:
+    """Return a policy with its network behind Codex's proxy, which `features.network_proxy` starts for any
+    open network of a sandbox: `true`, or a table with `enabled = true` (0.171)."""
     policy, found = asked.policy, stack.find_any((*_PROXY, "enabled"), _PROXY)
     if policy.network is not Network.ON or policy.enforced_by != "codex":
         return asked
-    by_feature = found[1] if found is not None and found[1].value is True else None
-    by_profile = _of_profile(stack, policy.profile, "domains", "transparent_tcp")
-    decisive = by_feature if honoured else by_profile or by_feature
-    if decisive is not None:
-        return asked.decided(decisive.origin(RequestField.NETWORK), network=Network.MEDIATED)
-    if by_profile is not None:
-        why = f"{by_profile.text} has no effect without features.network_proxy"
-        return asked.decided(RequestOrigin(RequestField.NETWORK, _DEFAULT, why))
-    return asked
-
-
-def _of_profile(stack: Stack, profile: str | None, *keys: str) -> Setting | None:
-    """Return the first of these settings of the network of a permission profile, or of one that it
-    extends."""
-    chain = [] if profile is None else _profile_chain(profile, stack.look)
-    found = (stack.find("permissions", name, "network", key) for key in keys for name in chain)
-    return next((each for each in found if each is not None and each.value), None)
+    if found is None or found[1].value is not True:
+        return asked
+    return asked.decided(found[1].origin(RequestField.NETWORK), network=Network.MEDIATED)
 
 
 # ---------------------------------------------------------------- approval
@@ -271,78 +229,6 @@ def _approval_word(value: Any) -> str:
     return "granular" if isinstance(value, Mapping) else cap(str(value))
 
 
-# ---------------------------------------------------------------- permission profiles
-
-
-def _profile_policy(name: str, look: _Look, cwd: str) -> Policy | None:
-    """Return the policy of a built-in profile, or of one of a configuration file; None if it is not wholly
-    understood."""
-    if name == _FULL_ACCESS:
-        return from_sandbox_policy({"type": _FULL_ACCESS_MODE}, cwd)
-    rules: list[PolicyRule] = []
-    network = Network.OFF
-    for each in reversed(_profile_chain(name, look)):
-        if each in (_READ_ONLY, _WORKSPACE):
-            rules += _builtin_rules(each, cwd)
-            continue
-        found = None if look("permissions", each) is None else _own_rules(each, look, cwd)
-        if each.startswith(":") or found is None:
-            return None
-        named = {rule.path for rule in found}
-        rules = [*(rule for rule in rules if rule.path not in named), *found]
-        enabled = look("permissions", each, "network", "enabled")
-        if isinstance(enabled, bool):
-            network = Network.ON if enabled else Network.OFF
-    return Policy(filesystem=classify(rules), network=network, rules=tuple(rules), profile=name)
-
-
-def _profile_chain(name: str, look: _Look) -> list[str]:
-    """Return a profile and those that it extends, the nearest first; a circle ends in a name without a
-    profile."""
-    chain = [name]
-    while isinstance(parent := look("permissions", chain[-1], "extends"), str):
-        chain.append(parent if parent not in chain and len(chain) <= _MAX_EXTENDS else "")
-    return chain
-
-
-def _builtin_rules(name: str, cwd: str) -> Iterator[PolicyRule]:
-    yield PolicyRule("/", "read")
-    if name == _WORKSPACE:
-        yield from (PolicyRule(root, "write") for root in (cwd, "/tmp", TMPDIR))  # noqa: S108
-
-
-def _own_rules(name: str, look: _Look, cwd: str) -> list[PolicyRule] | None:
-    """Return the rules of the `filesystem` table of a profile, or None if an entry is not understood."""
-    table = look("permissions", name, "filesystem")
-    if table is None:
-        return []
-    if not isinstance(table, Mapping):
-        return None
-    found: list[PolicyRule | None] = []
-    path: str
-    for path, access in table.items():
-        if path in (_MINIMAL, _SCAN_DEPTH):
-            continue
-        root: str = cwd if path in _WORKSPACES else _ROOTS.get(path, path)
-        below = access if isinstance(access, Mapping) else {".": access}
-        found += [_rule(root, sub, mode) for sub, mode in below.items()]
-    known = [rule for rule in found if rule is not None]
-    return known if len(known) == len(found) else None
-
-
-def _rule(root: str, sub: str, mode: Any) -> PolicyRule | None:
-    """Return the rule of a path, or None if it is not understood. Patterns can only be denied; a `/**` at the
-    end means the directory (0.169)."""
-    access = _ACCESS.get(mode) if isinstance(mode, str) else None
-    path = root if sub == "." else posixpath.normpath(posixpath.join(root, sub))
-    if access is None or not path.startswith(("/", "$")):
-        return None
-    if access == "deny":
-        return PolicyRule(path, access, glob="*" in path)
-    path = path.removesuffix("/**")
-    return None if "*" in path else PolicyRule(path, access)
-
-
 # ---------------------------------------------------------------- managed settings
 
 
@@ -368,8 +254,8 @@ def _force_profile(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> As
     if name is None or not isinstance(listed.value, Mapping) or listed.value.get(name.value) is not True:
         default = setting_of(file, ("default_permissions",))
         name = default or replace(listed, value=_WORKSPACE)
-    forced = _with_directories(stack, _ask_profile(stack, name, cwd), cwd)
-    return _with_proxy(stack, forced, honoured=True).with_approvals_of(asked)
+    forced = _with_directories(stack, _ask_profile(name, cwd), cwd)
+    return _with_proxy(stack, forced).with_approvals_of(asked)
 
 
 def _restrict_modes(asked: Asked, stack: Stack, file: ConfigFile, cwd: str) -> Asked:
