@@ -365,7 +365,7 @@ def _version(path: Path) -> str | None:
 
 
 def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
-    """Yield the configuration of a Codex that would be started here, and what in it has no effect."""
+    """Yield the configuration of a Codex that would be started here."""
     installed = installed_codex()
     version = (installed, "on PATH") if installed else default_version()
     root = home.root.expanduser().absolute()
@@ -384,9 +384,6 @@ def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
         yield warn("codex config", detail, f"Codex will not start: {report.refusal}")
     else:
         yield ok("codex config", detail)
-    for setting in report.no_effect:
-        where = setting.file if setting.line is None else f"{setting.file}:{setting.line}"
-        yield warn("codex config", f"{where}: {setting.text} has no effect: {setting.why}")
 
 
 # ------------------------------------------------------------

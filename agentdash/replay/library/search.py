@@ -12,10 +12,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agentdash.agents.claude.transcript.tools import line_texts as transcript_texts
 from agentdash.agents.codex.home import blocks
 from agentdash.agents.codex.rollout.lineage import line_time
-from agentdash.agents.codex.rollout.texts import line_texts as rollout_texts
+from agentdash.agents.log_texts import line_texts
 from agentdash.agents.session_logs import LogReader, SessionLog, log_of
 from agentdash.model.events import CallEnded, CallStarted, Event, MessageLogged, TurnEnded
 from agentdash.model.limits import MAX_LINE_BYTES
@@ -185,8 +184,7 @@ def _hits_in_line(
     call = _CALL_ID.search(line)
     if found or reader.is_copied(line):
         return
-    texts = transcript_texts if log.agent == "claude" else rollout_texts
-    matching = ((what, text) for what, text in texts(line) if terms.matches(text))
+    matching = ((what, text) for what, text in line_texts(line) if terms.matches(text))
     if call is not None:
         repeated = clean_line(call[1].decode("utf-8", "replace"))
         matching = ((what, text) for what, text in matching if (what, repeated) not in found_calls)

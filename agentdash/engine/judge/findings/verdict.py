@@ -22,7 +22,6 @@ from agentdash.engine.judge.findings.remedies import (
 from agentdash.engine.judge.findings.requests import (
     newest_request,
     request_findings,
-    with_environment,
 )
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
@@ -82,7 +81,7 @@ def judge_sandbox(
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
-    differences = _merge(with_environment(finding, requests) for finding in different)
+    differences = _merge(different)
     is_mismatch = _is_mismatch(differences)
     is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
     verdict: Verdict = "mismatch" if is_mismatch else "match" if is_comparable else "unverified"
