@@ -16,7 +16,6 @@ from agentdash.cli.family import recalled
 from agentdash.cli.options import (
     CODEX_HOME_OPTION,
     NO_CACHE_OPTION,
-    SSH_CONFIG_OPTION,
     config_of,
     json_option,
     not_empty,
@@ -78,22 +77,12 @@ GATE_OPTIONS: Final = (
 @CODEX_HOME_OPTION
 @click.argument("targets", nargs=-1, metavar="[PATH|THREAD]...", callback=not_empty)
 @click.option("--denials", is_flag=True, help="List what was denied, by target, instead of findings.")
-@click.option(
-    "--host",
-    "host_names",
-    multiple=True,
-    metavar="HOST",
-    help="Audit the files of this host there, in place of those here: [USER@]HOST[:PORT], or a name of the "
-    "configuration.",
-)
-@SSH_CONFIG_OPTION
 @options(GATE_OPTIONS)
 @NO_CACHE_OPTION
 @json_option("check/1", "check-denials/2")
 def check(
     targets: tuple[str, ...],
     denials: bool,
-    host_names: tuple[str, ...],
     no_cache: bool,
     as_json: bool,
     **given: Any,
@@ -102,8 +91,6 @@ def check(
 
     Exit code 0: no findings, and a success after each denial. 1: findings, or denials without one. 2: a file
     cannot be read whole: --baseline does not change that. The last line may be torn: it is still written.
-
-    With --host: files are read there, by the agentdash there.
 
     With --baseline: findings that FILE has do not fail. An entry of FILE without a thread is known in all.
 
@@ -119,18 +106,13 @@ def check(
     config = config_of(given)
     home = CodexHome(config.codex_home or default_home())
     gate = _gate_of(given)
-    if host_names:
-        from agentdash.cli.check_hosts import audit_hosts
-
-        report = audit_hosts(host_names, config, targets, no_cache=no_cache)
-    else:
-        digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
-        with without_stdin(targets) as files:
-            report = _audit_here(home, ClaudeHome(config.claude_home), files, digests)
-        _tell_left_out(report, files)
-        copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
-        for thread in report.threads:
-            thread.file = STDIN_NAME if thread.file in copies else thread.file
+    digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
+    with without_stdin(targets) as files:
+        report = _audit_here(home, ClaudeHome(config.claude_home), files, digests)
+    _tell_left_out(report, files)
+    copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
+    for thread in report.threads:
+        thread.file = STDIN_NAME if thread.file in copies else thread.file
     warn_unreadable(report.problems)
     if denials:
         from agentdash.report.check import denials_report, print_denials

@@ -64,8 +64,6 @@ class ThreadReport(msgspec.Struct):
     """What was skipped or could not be parsed."""
     problem: str | None
     """Why the file cannot be read, or not whole."""
-    host: str | None = None
-    """The host that it was audited on; null: this machine."""
     cwd: str | None = None
 
 
@@ -222,7 +220,7 @@ def _print_thread(thread: ThreadReport, console: Console) -> None:
     if thread.problem:
         say(console, f"{thread.file} cannot be read: {thread.problem}")
     if thread.findings or denials:
-        name = f"{thread.host}:{thread.id}" if thread.host else thread.id
+        name = thread.id
         say(console, f"{name}  {thread.agent} {thread.cli_version or '?'}", style="bold")
     for finding in thread.findings:
         print_finding(finding, console, 2)

@@ -409,11 +409,11 @@ async def _check_host(carrier: Carrier) -> DoctorCheck:
     try:
         done = await run_there(carrier.argv("--version"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
     except CommandFailedError as error:
-        return warn(name, str(error), carrier.check_command)
+        return warn(name, str(error))
     version = clean_line(done.output.decode("utf-8", "replace").strip().rpartition(" ")[2], 40)
     if done.code or not version:
         reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
-        return warn(name, reason, carrier.check_command)
+        return warn(name, reason, "install agentdash there")
     own = described_version()
     differs = f", {own} here" if version != own else ""
     return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

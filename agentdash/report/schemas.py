@@ -14,7 +14,7 @@ from msgspec import inspect as types
 from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport, DenialsReport
 from agentdash.report.check_results import BaselineReport
-from agentdash.report.doctor import DoctorReport, RemoteCheckReport
+from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
@@ -38,7 +38,6 @@ _DOCUMENTS: Final = (
     ReachReport,
     ScreenReport,
     DoctorReport,
-    RemoteCheckReport,
 )
 
 

@@ -99,7 +99,7 @@ def test_hosts_of_the_configuration() -> None:
     checks = check_hosts([carrier(name, settings) for name, settings in hosts.items()])
     reached, bare, gone = checks
     assert reached == DoctorCheck("host build1", "ok", f"reached by sh; agentdash {described_version()}")
-    assert (bare.level, bare.advice) == ("warn", "agentdash remote check bare")
+    assert (bare.level, bare.advice) == ("warn", "install agentdash there")
     assert "no-such-program" in bare.detail
     assert gone.detail == "/no/such/carrier: No such file or directory"
     assert check_hosts([]) == []
