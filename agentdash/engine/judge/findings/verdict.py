@@ -145,22 +145,14 @@ def _is_comparable(observation: SandboxObservation, thread: Thread) -> bool:
         return False
     if observation.granted == "rule" and not observation.sandboxed:
         return False
-    if observation.recorded is not None and not _is_told(observation, thread):
-        return False
+    if observation.recorded is not None:
+        return False  # that there was a sandbox is no word of what it allows
     was, now = thread.policies[observation.policy].policy, thread.policies[-1].policy
     if observation.effect == "reached" and was.network is not Network.ON:
         return False
     if (was.filesystem, was.network, set(was.rules)) != (now.filesystem, now.network, set(now.rules)):
         return False
     return thread.agent == "codex" or now.filesystem is not Filesystem.UNKNOWN
-
-
-def _is_told(observation: SandboxObservation, thread: Thread) -> bool:
-    """Return whether Codex states that it ran a command as the policy wants it. (What Claude Code states of
-    itself is compared, and proves nothing.)"""
-    policy = thread.policies[observation.policy].policy
-    is_as_configured = observation.recorded is policy.has_agent_sandbox and observation.granted is None
-    return thread.agent == "codex" and is_as_configured
 
 
 def _awaits_call(observation: SandboxObservation) -> bool:
