@@ -453,7 +453,7 @@ def unlike_others() -> tuple[Worker, ...]:
 
 def ended() -> tuple[Worker, ...]:
     """Return workers that have ended, and odd ones."""
-    complete = "its last turn is complete"
+    complete = "finished"
     return (
         worker(
             "docs",
