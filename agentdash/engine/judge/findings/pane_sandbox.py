@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from agentdash.engine.judge.findings.remedies import filesystem_remedy, network_access_remedy
+from agentdash.engine.judge.findings.remedies import filesystem_remedy, turn_network
 from agentdash.engine.judge.findings.remedy_places import facts_of, place_of, request_of
 from agentdash.engine.judge.findings.wording import DENIAL_KINDS, make_finding
 from agentdash.engine.judge.states.pane_state import (
@@ -34,7 +34,7 @@ from agentdash.model.fleet import Fleet, PaneOccupant
 from agentdash.model.layers import NO_SANDBOX, DifferingField, LayerField
 from agentdash.model.observation import INHERITED, NETWORK_FLAG, RUNTIME_FLAG, SANDBOX_FLAG, UNSET
 from agentdash.model.pane import Pane
-from agentdash.model.policy import Policy
+from agentdash.model.policy import Network, Policy
 from agentdash.model.process import AGENT_NAMES, COMMAND_MARKS, Kernel, Process
 from agentdash.model.requested import Requested, RequestField, RequestLayer, RequestOrigin
 from agentdash.model.state_paths import PredictedDenials
@@ -492,7 +492,7 @@ def _remedy(fleet: Fleet, occupant: PaneOccupant, denial: Denial, process: Proce
     policy = thread.policy if thread else None
     if denial.what == "network":
         outside = "start it from a shell outside its sandbox, or let that sandbox reach the network"
-        return network_access_remedy(policy, places) if is_codex else Remedy(outside)
+        return turn_network(Network.ON, policy, places) if is_codex else Remedy(outside)
     if not denial.path:
         return None
     operation = "mkdir" if places.kinds.get(denial.path) is PathKind.MISSING else denial.operation
