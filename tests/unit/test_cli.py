@@ -125,7 +125,7 @@ def test_status_document(home: Path) -> None:
                     "kind": "denied-filesystem",
                     "direction": "narrower",
                     "severity": "warning",
-                    "message": f"The last thing it tried was denied: {channel} may not be written.",
+                    "message": f"The last thing it tried was denied: it may not write {channel}.",
                     "fields": [],
                     "evidence": [denied],
                     "configured": "files workspace, network off, approval never",

@@ -393,7 +393,7 @@ def _denied(
 ) -> Finding:
     """Return the finding about what the sandbox around a worker denies it."""
     denial, process = found.denial, found.sandbox.process
-    target = f": {denial.path} may not be written" if denial.path else ""
+    target = f": it may not write {denial.path}" if denial.path else ""
     return make_finding(
         DENIAL_KINDS[denial.what],
         f"The worker runs inside a sandbox that stops it{target}.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -19,11 +19,7 @@ from agentdash.engine.judge.findings.remedies import (
     remedy_for,
     startup_remedy,
 )
-from agentdash.engine.judge.findings.requests import (
-    newest_request,
-    request_findings,
-    with_environment,
-)
+from agentdash.engine.judge.findings.requests import newest_request, request_findings
 from agentdash.engine.judge.findings.tmux_boundary import escape_findings
 from agentdash.engine.judge.findings.wording import (
     DENIAL_KINDS,
@@ -34,7 +30,7 @@ from agentdash.engine.judge.findings.wording import (
 )
 from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
-from agentdash.model.denials import Denial, LedgerEntry, Operation, PathFacts, Remedy
+from agentdash.model.denials import Denial, LedgerEntry, PathFacts, Remedy, may_not
 from agentdash.model.evidence import Evidence, EvidenceSource
 from agentdash.model.findings import Finding, FindingKind, Verdict
 from agentdash.model.observation import UNSET, SandboxObservation
@@ -82,7 +78,7 @@ def judge_sandbox(
         different += [*request_findings(thread, requests, parent_policy), *auto_approved(thread)]
     different += sandbox_silently_off(thread, requests)
     different += child_mode_escalated(thread, parent_policy, requests)
-    differences = _merge(with_environment(finding, requests) for finding in different)
+    differences = _merge(different)
     is_mismatch = _is_mismatch(differences)
     is_comparable = not awaits_request and any(_is_comparable(each, thread) for each in own)
     verdict: Verdict = "mismatch" if is_mismatch else "match" if is_comparable else "unverified"
@@ -333,21 +329,9 @@ def _has_sandbox_mark(observation: SandboxObservation) -> bool:
     return not observation.by_user and any(marks)
 
 
-_REFUSED_TARGETS: Final[Mapping[Operation, str]] = {
-    "read": "may not be read",
-    "exec": "may not be run",
-    "connect": "cannot be reached",
-    "resolve": "cannot be looked up",
-    "bind": "may not be listened on",
-    "start": "cannot be started",
-}
-"""What is refused of the target of an operation; all others write."""
-
-
 def _blocked(thread: Thread, call: Call, denial: Denial, places: PathFacts) -> Finding:
     """Return the finding about the denial that a thread did not get past."""
-    refused = _REFUSED_TARGETS.get(denial.operation, "may not be written")
-    target = f": {denial.target} {refused}" if denial.target else ""
+    target = f": it {may_not(denial.operation)} {denial.target}" if denial.target else ""
     script, policy = call.script or call.text, thread.policy_of(call)
     return _finding(
         thread,
