@@ -109,7 +109,7 @@ def check(
     digests = None if no_cache or STDIN in targets else DigestStore(state_folder())
     with without_stdin(targets) as files:
         report = _audit_here(home, ClaudeHome(config.claude_home), files, digests)
-    _tell_left_out(report, files)
+    _tell_left_out(report, targets, files)
     copies = {file for target, file in zip(targets, files, strict=True) if target == STDIN}
     for thread in report.threads:
         thread.file = STDIN_NAME if thread.file in copies else thread.file
@@ -126,14 +126,14 @@ def check(
     return _print_audit(report, format_, gate, given["write_baseline"])
 
 
-def _tell_left_out(report: CheckReport, targets: Sequence[str]) -> None:
+def _tell_left_out(report: CheckReport, targets: Sequence[str], files: Sequence[str]) -> None:
     """Tell of files that were named and are logs of reviews and guardians, which are no workers."""
     audited = {thread.file for thread in report.threads}
-    for target in targets:
-        path = Path(target)
-        if path.is_file() and clean_line(str(path)) not in audited:
+    for target, file in zip(targets, files, strict=True):
+        if Path(file).is_file() and clean_line(file) not in audited:
+            name = STDIN_NAME if target == STDIN else clean_line(target)
             what = "a thread that Codex runs for itself (a review, a guardian): left out"
-            click.echo(f"agentdash: {clean_line(target)}: {what}", err=True)
+            click.echo(f"agentdash: {name}: {what}", err=True)
 
 
 def _chosen_format(given: dict[str, Any], *, as_json: bool, denials: bool) -> str:

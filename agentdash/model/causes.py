@@ -32,8 +32,6 @@ KIND_WORDS: Final[dict[str, str]] = {
     FindingKind.SANDBOX_SILENTLY_OFF: "not applied",
     FindingKind.SANDBOX_OFF_FOR_COMMAND: "command outside",
     FindingKind.CHILD_MODE_ESCALATED: "wider mode",
-    FindingKind.POLICY_CHANGED: "policy changed",
-    FindingKind.REVIEWER_DRIFT: "other reviewer",
     FindingKind.DENIED_UNDER_FULL_ACCESS: "denied anyway",
     FindingKind.SANDBOX_CANNOT_START: "cannot start",
     FindingKind.DENIED_FILESYSTEM: "write denied",
@@ -50,7 +48,6 @@ _LED: Final[dict[FindingKind, tuple[FindingKind, ...]]] = {
     FindingKind.FILESYSTEM_WIDER: (FindingKind.NETWORK_OPEN, FindingKind.MISSING_NETWORK_FLAG),
     FindingKind.NETWORK_CUT: (FindingKind.CHILD_GOT_LESS,),
     FindingKind.STALE_NETWORK_FLAG: (FindingKind.FOREIGN_SANDBOX_FLAG, FindingKind.CHILD_GOT_LESS),
-    FindingKind.CHILD_POLICY_DRIFT: (FindingKind.REVIEWER_DRIFT,),
     FindingKind.NESTED_SANDBOX: (FindingKind.DENIED_UNDER_FULL_ACCESS,),
 }
 """Kinds that one of the first kind explains; without it they have causes of their own."""

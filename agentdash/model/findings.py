@@ -49,8 +49,6 @@ class FindingKind(StrEnum):
     RESUME_DROPPED_POLICY = "resume-dropped-policy"
     ROLE_POLICY_IGNORED = "role-policy-ignored"
     AUTO_APPROVED_OUTSIDE = "auto-approved-outside"
-    POLICY_CHANGED = "policy-changed"
-    REVIEWER_DRIFT = "reviewer-drift"
     DENIED_UNDER_FULL_ACCESS = "denied-under-full-access"
     SANDBOX_CANNOT_START = "sandbox-cannot-start"
     DENIED_FILESYSTEM = "denied-filesystem"
@@ -193,10 +191,6 @@ FINDING_KINDS: Final[dict[FindingKind, KindInfo]] = {
         "warning",
         ("wider",),
         "an automatic reviewer let a command leave a read-only sandbox",
-    ),
-    FindingKind.POLICY_CHANGED: KindInfo("info", ("narrower", "wider"), "the policy is another than before"),
-    FindingKind.REVIEWER_DRIFT: KindInfo(
-        "info", ("label",), "approvals are answered by another reviewer than before, or than the parent's"
     ),
     FindingKind.DENIED_UNDER_FULL_ACCESS: KindInfo(
         "warning",

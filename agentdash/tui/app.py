@@ -18,6 +18,7 @@ from agentdash.model.fact import FactKind
 from agentdash.model.pane import PaneKey
 from agentdash.model.sanitize import clean_line
 from agentdash.model.source import Clock
+from agentdash.model.states import Group
 from agentdash.model.worker import Worker
 from agentdash.replay.clock import VirtualClock
 from agentdash.tui.fleet.filter import Filter, matches
@@ -183,7 +184,7 @@ class AgentDash(SnapshotApp):
             self.let_move()
             problem = self.attention.acknowledge(worker)
             self.show_message(problem or f"Dismissed {worker.name} until it changes; d again undoes it.")
-        elif worker.state.needs_you or worker.fact.kind is FactKind.CRASHED:
+        elif worker.group is Group.DONE and (worker.state.needs_you or worker.fact.kind is FactKind.CRASHED):
             self.let_move()
             problem = self.attention.withdraw(worker)
             self.show_message(problem or f"{worker.name} needs you again.")
