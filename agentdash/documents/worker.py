@@ -319,8 +319,6 @@ class WorkerReport(msgspec.Struct):
     """Whether it needs the user now: it waits, is blocked or has failed, is not acknowledged and not past."""
     group: str
     """`needs-you`, `running`, `unclear`, `done`, `past`."""
-    is_new: bool
-    """Whether it has come to rest, or begun to wait, since the user last looked."""
     fact: FactReport
     """The reason in short, with its object whole."""
     evidence: list[EvidenceReport]
@@ -370,7 +368,6 @@ def worker_report(worker: w.Worker) -> WorkerReport:
         why=worker.assessment.why,
         needs_you=worker.needs_you,
         group=worker.group,
-        is_new=worker.is_new,
         fact=document(FactReport, worker.fact),
         evidence=evidence_report(worker.assessment.evidence),
         sandbox=_sandbox_report(worker.sandbox, worker.notes),

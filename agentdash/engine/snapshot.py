@@ -217,11 +217,9 @@ class _SnapshotBuilder:
         if (pane := self._fleet.panes.get(key) if key else None) is not None:
             row = self._cache.value("tied", row.id, (row, pane), partial(tie_to_pane, row, pane))
             self._occupied.add(pane.key)
-        acknowledgement, looked_at = self._acknowledged.get(row.id), self._attention.looked_at
-        # without any look, what is new depends on the time: that may be a minute late
-        basis = row, acknowledgement, self._now // 60 if looked_at is None else looked_at
-        make = partial(judge_standing, row, acknowledgement, looked_at, self._now)
-        row = self._cache.value("standing", row.id, basis, make)
+        acknowledgement = self._acknowledged.get(row.id)
+        make = partial(judge_standing, row, acknowledgement, self._now)
+        row = self._cache.value("standing", row.id, (row, acknowledgement), make)
         known = known_kinds(row, self._attention.known)
         self._workers[row.id] = replace(row, known=known) if known else row
 
@@ -346,7 +344,6 @@ class _SnapshotBuilder:
         standing = judge_attention(
             settled.assessment,
             is_held=is_held,
-            is_child=worker.parent is not None,
             looked_at=self._attention.looked_at,
             acknowledgement=self._acknowledged.get(worker.id),
             now=self._now,
@@ -358,7 +355,6 @@ class _SnapshotBuilder:
             "history": settled.periods,
             "stalled": stalled,
             "standing": standing.group,
-            "is_new": standing.is_new,
             "known": known_kinds(worker, self._attention.known),
             "ssh_connection": session,
             # of the directory of a past worker: others have changed it since
@@ -473,23 +469,19 @@ def tie_to_pane(row: Worker, pane: Pane) -> Worker:
     return replace(row, pane=pane, links=(*row.links, Link(f"pane {pane.key}", by)))
 
 
-def judge_standing(
-    row: Worker, acknowledgement: Acknowledgement | None, looked_at: float | None, now: float
-) -> Worker:
+def judge_standing(row: Worker, acknowledgement: Acknowledgement | None, now: float) -> Worker:
     """Return a row with its standing here: what was acknowledged there or here needs no one."""
     if row.group not in (Group.NEEDS_YOU, Group.DONE):
         return row
     standing = judge_attention(
         row.assessment,
         is_held=True,
-        is_child=row.parent is not None,
-        looked_at=looked_at,
+        looked_at=None,
         acknowledgement=acknowledgement,
         now=now,
     )
     group = Group.DONE if Group.DONE in (row.group, standing.group) else standing.group
-    is_new = standing.is_new and standing.group is group
-    return replace(row, standing=group, is_new=is_new)
+    return replace(row, standing=group)
 
 
 def unreachable(row: Worker, link: HostLink) -> Worker:

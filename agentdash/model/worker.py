@@ -166,8 +166,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """The states it has been in, oldest first, the present one last."""
     standing: Group | None = None
     """Its group, as judged with what the user has looked at; None: by its state alone."""
-    is_new: bool = False
-    """Whether it has come to rest, or begun to wait, since the user last looked."""
     known: tuple[str, ...] = ()
     """The kinds of its findings that the user has marked as known."""
     started: float | None = None
@@ -284,11 +282,10 @@ class Snapshot(msgspec.Struct, frozen=True):
         )
 
     def counts(self) -> dict[str, int]:
-        """Return the number of workers by group, and, beside these, of mismatches (`mismatch`) and of those
-        that are new since the last look (`new`). Past mismatches do not count."""
-        out = {**{group.value: 0 for group in Group}, "mismatch": 0, "new": 0}
+        """Return the number of workers by group, and, beside these, of mismatches (`mismatch`), without past
+        ones."""
+        out = {**{group.value: 0 for group in Group}, "mismatch": 0}
         for worker in self.workers:
             out[worker.group] += 1
             out["mismatch"] += worker.mismatch and worker.group is not Group.PAST
-            out["new"] += worker.is_new
         return out

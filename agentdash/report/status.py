@@ -232,7 +232,7 @@ def wait_line(report: WaitReport) -> str:
 # `agentdash status --watch`: one line per change of the fleet, as the document `agentdash.change/1`
 
 
-_UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history", "is_new"))
+_UNCOMPARED: Final = frozenset(("evidence", "pids", "tokens", "last_activity", "history"))
 """Fields that are no change by themselves: they follow from others, grow while a worker works, or depend on
 when the user looked."""
 _TICKING: Final = re.compile(

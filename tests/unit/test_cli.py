@@ -80,7 +80,7 @@ def test_status_document(home: Path) -> None:
         "agrees": True,
     }
     # by the clock of this machine, which may be before the recording's
-    standing = {name: worker.pop(name) for name in ("needs_you", "group", "is_new")}
+    standing = {name: worker.pop(name) for name in ("needs_you", "group")}
     assert standing["needs_you"] is (standing["group"] == "needs-you")
     assert worker == {
         "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
