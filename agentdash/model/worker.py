@@ -32,7 +32,6 @@ from agentdash.model.policy import Policy
 from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
-from agentdash.model.state_paths import Installed, PredictedDenials
 from agentdash.model.states import Group, State, group_of_state
 from agentdash.model.thread import Call, Moment, PolicyPeriod, Tokens
 
@@ -100,8 +99,6 @@ class Sandbox(msgspec.Struct, frozen=True, omit_defaults=True):
     """What could not be observed, and limits the verdict."""
     denials: tuple[LedgerEntry, ...] = ()
     """The denial ledger: what the sandbox refused so far, oldest first, got past or not."""
-    predicted_denials: tuple[PredictedDenials, ...] = ()
-    """What the configured policy would deny each worker CLI that it could start, if anything."""
     requested: Requested | None = None
     """What was asked for, and where. None: not known."""
     launcher: str | None = None
@@ -252,9 +249,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     due: float | None = None
     """When the next snapshot differs even without events: a state settles, or a worker has been silent for
     too long."""
-    installed: Installed | None = None
-    """The worker CLIs that could be started here, or None if nobody looked."""
-
     failure: EngineFailure | None = None
     """The engine's own failure, where there was one: `workers` may be old or incomplete."""
     past: tuple[PastPane, ...] = ()
@@ -268,7 +262,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         """Return whether anything but the time differs."""
         if other is None:
             return True
-        return replace(self, at=other.at, due=other.due, installed=other.installed) != other
+        return replace(self, at=other.at, due=other.due) != other
 
     @property
     def failing_sources(self) -> tuple[SourceSeen, ...]:

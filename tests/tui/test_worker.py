@@ -10,7 +10,6 @@ from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import ScreenUsage
 from agentdash.model.reach import Reach, Reached, ReachKind, ReachTarget
-from agentdash.model.state_paths import PathAccess, PredictedDenials, WriteAccess
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Got, Sandbox
@@ -254,13 +253,6 @@ def test_reach_has_the_worst_first_and_what_is_unknown_last():
     nothing = Reach((), by="policy", refused=9)
     shown = text(evidence_tab(replace(BY_NAME["main"], reach=nothing), 100, LOOK))
     assert "By its policy, its commands reach none of 9 targets." in shown
-
-
-def test_predicted_denials_of_worker_clis():
-    path = PathAccess("/home/dev/.local/share/opencode", "sessions", WriteAccess("policy"), needed=True)
-    worker = with_sandbox(BY_NAME["main"], predicted_denials=(PredictedDenials("opencode", (path,)),))
-    shown = text(evidence_tab(worker, 100, LOOK))
-    assert "opencode  /home/dev/.local/share/opencode (sessions, needed)" in shown
 
 
 def test_repository_in_few_cells_and_in_words():
