@@ -176,13 +176,11 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     gives some, or has not been silent for long enough."""
     host: str | None = None
     """The host that it runs on, as it is named here; None: this machine. Paths and pids are those of that
-    host. `id` and `parent` have its name in front of them, and `pane` is a pane here that shows it."""
+    host. `id` and `parent` have its name in front of them, and `pane` is None."""
     pane_there: str | None = None
     """Of a worker of another host: its pane there."""
     on_screen: ScreenUsage | None = None
     """What the screen of its pane states of model, context and cost; None: nothing."""
-    ssh_connection: str | None = None
-    """The ssh session that shows it, by the `SSH_CONNECTION` of its host; None: none is known."""
 
     @property
     def state(self) -> State:

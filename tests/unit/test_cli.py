@@ -151,7 +151,6 @@ def test_status_document(home: Path) -> None:
             "not_known": ["no command of it was seen alive, and its session shows nothing of its sandbox"],
         },
         "pane": None,
-        "ssh_connection": None,
         "on_screen": None,
         "pids": [],
         "cwd": "/home/dev/project",
@@ -174,7 +173,6 @@ def test_status_document(home: Path) -> None:
             },
         ],
         "host": None,
-        "shown_in": None,
     }
 
 

@@ -69,12 +69,6 @@ def cwd(pid: int) -> str | None:
     return _query(pid, lambda p: p.cwd()) or None
 
 
-def terminal(pid: int) -> str | None:
-    """Return None: psutil lists the terminals at its first call only."""
-    del pid
-    return None
-
-
 def open_files(pid: int) -> list[str]:
     """Return the paths of open files, also of those that are only read."""
     return [file.path for file in _query(pid, lambda p: p.open_files()) or []]
