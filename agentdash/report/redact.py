@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.conversation import CallRecord
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
+from agentdash.model.findings import MEANINGS, Finding, FindingKind
 from agentdash.model.layers import LayerField
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.worker import Assessment, Sandbox, Worker
@@ -69,7 +69,7 @@ def _worker(worker: Worker) -> Worker:
 def _finding(finding: Finding) -> Finding:
     return replace(
         finding,
-        message=FINDING_KINDS[finding.kind].meaning,
+        message=MEANINGS[finding.kind],
         configured="",
         got="",
         calls=(),
@@ -101,7 +101,7 @@ def _row(row: TimelineRow) -> TimelineRow:
         case "state":
             return replace(row, text="")
         case "finding":
-            return replace(row, text=FINDING_KINDS[FindingKind(row.note)].meaning)
+            return replace(row, text=MEANINGS[FindingKind(row.note)])
         case _:
             return replace(row, text=row.text and _LEFT_OUT)
 

@@ -12,7 +12,7 @@ from msgspec import inspect
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.findings import FINDING_KINDS, FindingKind
+from agentdash.model.findings import MEANINGS, FindingKind
 from agentdash.model.fleet import FleetKnown
 from agentdash.model.secrets import mask_fields
 from agentdash.model.worker import Snapshot
@@ -100,7 +100,7 @@ def test_every_text_of_a_report_is_left_out_or_meant_to_be_shown() -> None:
         ("command", "asks to leave the sandbox", "the text"),
         ("state", "the note", ""),
         ("policy", "the note", "the text"),
-        ("finding", "network-cut", FINDING_KINDS[FindingKind.NETWORK_CUT].meaning),
+        ("finding", "network-cut", MEANINGS[FindingKind.NETWORK_CUT]),
         ("output", "the note", "[left out]"),
     ],
 )
