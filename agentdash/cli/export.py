@@ -20,7 +20,7 @@ from agentdash.model.sanitize import clean_line
 from agentdash.replay.family import Family
 from agentdash.replay.streams import MergedStream, family_stream
 from agentdash.report.exports import TimelineReport
-from agentdash.report.redact import Replacements, Scrubber, map_texts
+from agentdash.report.redact import Scrubber
 
 _FORMATS = (".html", ".md")
 _TALK_FILES = ("talk.html", "talk.md")
@@ -38,7 +38,6 @@ def export(
     force: bool,
     journal: Path | None,
     talk: bool = False,
-    replacements: Replacements = (),
 ) -> int:
     """Export the session of `target` to `file`, in the format of its suffix; return the exit code, 2 where
     something could not be read.
@@ -46,7 +45,6 @@ def export(
     Args:
         talk: whether the conversation is exported instead of the report; so it is to a file named `talk.md`
             or `talk.html`.
-        replacements: texts and what they are replaced by.
 
     Raises:
         click.UsageError: no thread matches, the suffix is invalid, or the file cannot be written.
@@ -68,14 +66,14 @@ def export(
     if talk and not family.paths:
         raise click.UsageError("a recording without session files has no conversation: export a report")
     if talk:
-        written, problems = _talk(family, file.suffix, replacements)
+        written, problems = _talk(family, file.suffix)
         _write(file, written, force=force)
         warn_unreadable(problems)
         return 2 if problems else 0
     from agentdash.report.session_documents import markdown
 
     session = _Session(found, now)
-    scrubber = _scrubber(family, replacements)
+    scrubber = _scrubber(family)
     with Progress(session.size) as progress:
         report = _report(session, progress, redact=redact, scrubber=scrubber)
         written = _rendered(markdown(report, __version__), file.suffix)
@@ -112,9 +110,9 @@ class _Session:
         return list(dict.fromkeys((*self.family.unreadable, *_unreadable(self.stream))))
 
 
-def _scrubber(family: Family, replacements: Replacements) -> Scrubber:
+def _scrubber(family: Family) -> Scrubber:
     """Return a scrubber of this machine's names and of the homes in which the session's files lie."""
-    scrubber = Scrubber.of_this_machine(replacements=replacements)
+    scrubber = Scrubber.of_this_machine()
     for path in family.paths:
         scrubber.learn(clean_line(str(path)))
     return scrubber
@@ -127,12 +125,12 @@ def _write(file: Path, written: bytes, *, force: bool) -> None:
         raise click.UsageError(f"{clean_line(str(file))}: {error.strerror or error}") from error
 
 
-def _talk(family: Family, suffix: str, replacements: Replacements) -> tuple[bytes, list[str]]:
+def _talk(family: Family, suffix: str) -> tuple[bytes, list[str]]:
     """Return the conversations of a family as a document, and what could not be read."""
     from agentdash.report.exports import read_talk
     from agentdash.report.session_documents import talk_markdown
 
-    report = map_texts(read_talk(family), Scrubber(replacements=replacements).replaced)
+    report = read_talk(family)
     return _rendered(talk_markdown(report, __version__), suffix), [*family.unreadable, *report.problems]
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -107,11 +107,9 @@ def _row(row: TimelineRow) -> TimelineRow:
 
 
 # ------------------------------------------------------------
-# Replace what names a machine and its users in texts: homes, users, hosts, and what the user lists
+# Replace what names a machine and its users in texts: homes, users and hosts
 
 
-Replacements: TypeAlias = Sequence[tuple[str, str]]
-"""Texts and what they are replaced by."""
 _HOST: Final = "[host]"
 _USER: Final = "[user]"
 _SEPARATOR: Final = r"[/\\]+"
@@ -139,23 +137,11 @@ _COMMON_NAMES: Final = frozenset(
 
 
 class Scrubber:
-    """Replaces homes by `~`, their owners and the hosts by placeholders, and what the user lists.
+    """Replaces homes by `~`, their owners and the hosts by placeholders."""
 
-    Args:
-        replacements: texts and what they are replaced by, first.
-    """
-
-    def __init__(
-        self,
-        homes: Iterable[str] = (),
-        hosts: Iterable[str] = (),
-        replacements: Replacements = (),
-    ) -> None:
+    def __init__(self, homes: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
         self._homes: set[str] = set()
         self._names: dict[str, str] = {}
-        self._replacements = [
-            (_replaced(old), new) for old, new in sorted(replacements, key=lambda each: -len(each[0]))
-        ]
         self._pattern: re.Pattern[str] | None = None
         for home in homes:
             self.add_home(home)
@@ -164,9 +150,9 @@ class Scrubber:
                 self._add_name(name, _HOST)
 
     @classmethod
-    def of_this_machine(cls, hosts: Iterable[str] = (), replacements: Replacements = ()) -> Scrubber:
+    def of_this_machine(cls, hosts: Iterable[str] = ()) -> Scrubber:
         """Return one that knows the home of the user, this machine, and further hosts."""
-        return cls([str(Path("~").expanduser())], [platform.node(), *hosts], replacements)
+        return cls([str(Path("~").expanduser())], [platform.node(), *hosts])
 
     def add_home(self, home: str) -> None:
         """Replace this directory by `~` from now on, and its owner's name wherever it is a word."""
@@ -195,17 +181,8 @@ class Scrubber:
     def text(self, text: str) -> str:
         """Return a text without what is known so far."""
         # secrets first: they may be known by what is replaced, as by the user of a URL
-        text = _USUAL_HOME.sub("~", self._replaced(mask_secrets(text)))
+        text = _USUAL_HOME.sub("~", mask_secrets(text))
         return self._compiled().sub(self._placeholder, text)
-
-    def replaced(self, text: str) -> str:
-        """Return a text with only what the user lists replaced."""
-        return self._replaced(mask_secrets(text)) if self._replacements else text
-
-    def _replaced(self, text: str) -> str:
-        for pattern, new in self._replacements:
-            text = pattern.sub(new.replace("\\", r"\\"), text)
-        return text
 
     def _add_name(self, name: str, placeholder: str) -> None:
         if len(name) >= _MIN_NAME_CHARS and name.lower() not in _COMMON_NAMES and name not in self._names:
@@ -225,13 +202,6 @@ class Scrubber:
 
 def _longest_first(texts: Iterable[str]) -> list[str]:
     return sorted(texts, key=lambda text: (-len(text), text))
-
-
-def _replaced(old: str) -> re.Pattern[str]:
-    """Return the pattern of a text to replace: a path with what is below it, else whole words in any case."""
-    if old.startswith(("/", "~")):
-        return re.compile(rf"(?<![\w.~-]){re.escape(old.rstrip('/'))}(?![\w.-])")
-    return re.compile(rf"(?<!\w){re.escape(old)}(?!\w)", re.IGNORECASE)
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

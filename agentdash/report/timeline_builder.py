@@ -86,7 +86,7 @@ def build_report(
         redact: whether prompts, messages and outputs are left out.
         ended: whether no process holds these threads.
         progress: called from time to time with the bytes read so far.
-        scrubber: replaces what the user lists, and with `redact` homes, users and hosts.
+        scrubber: replaces homes, users and hosts, with `redact`.
     """
     scrubber = scrubber or Scrubber()
     builder = _Builder()
@@ -126,7 +126,7 @@ def build_report(
     )
     if redact:
         report = redacted(report)
-    masked: TimelineReport = mask_fields(map_texts(report, scrubber.text if redact else scrubber.replaced))
+    masked: TimelineReport = mask_fields(map_texts(report, scrubber.text) if redact else report)
     return masked
 
 

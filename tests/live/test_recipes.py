@@ -40,7 +40,6 @@ ELSEWHERE: Final = {
     "agentdash status --container devbox --json": "test_hosts",
     "agentdash --carrier 'pod=kubectl exec -i pod -- sh -c {}'": "test_hosts",
     "agentdash remote check build1": "test_hosts",
-    "agentdash replay build1:01a1fa8b-4086": "test_hosts",
 }
 SCREENS: Final = {
     "agentdash": "? help",

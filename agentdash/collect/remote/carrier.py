@@ -28,7 +28,6 @@ _SSH_OPTIONS: Final = (
 """Beside the user's configuration of ssh."""
 _PATH: Final = 'PATH="$PATH:$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"'
 """`uv`, `pipx` and `pip --user` install to the first; shells that are not interactive do not look there."""
-_HEARTBEAT_S: Final = 5
 _PANE: Final = re.compile(
     r"(?:(?:-L (?P<server>[\w.-]{1,100})|(?P<socket>/[\w./-]{1,200})) )?(?P<id>%\d{1,9})", re.ASCII
 )
@@ -59,37 +58,15 @@ class Carrier(NamedTuple):
     before: tuple[str, ...]
     after: tuple[str, ...] = ()
     terminal: tuple[str, ...] | None = None
-    """In place of `before`, where the command line needs a terminal; None: it cannot have one."""
+    """In place of `before`, where a person runs it on a terminal; None: it has none."""
 
     def argv(self, arguments: str) -> list[str]:
         """Return what runs the agentdash there with these arguments, quoted for a shell."""
         return [*self.before, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
 
-    def argv_with_heartbeat(self, arguments: str) -> list[str]:
-        """Return the same for long work: an empty line on stderr every few seconds shows that it is alive.
-
-        Once nobody reads them, as ssh was ended here, the work is ended there.
-        """
-        work = f"{self.settings.command} {arguments} 3>&- & work=$!"
-        # nothing that still sleeps afterwards may hold a stream of the connection
-        beat = f"while kill -0 $work; do echo >&3 || kill $work; sleep {_HEARTBEAT_S} 3>&-; done"
-        beats = f"(trap '' PIPE; {beat}) </dev/null >/dev/null 2>&1 &"
-        script = f"exec 3>&2; {work}; {beats} wait $work; code=$?; kill $!; exit $code"
-        return [*self.before, self._line(script), *self.after]
-
     def shell(self, script: str) -> list[str]:
         """Return what runs a script there."""
         return [*self.before, self._line(script), *self.after]
-
-    def in_terminal(self, arguments: str) -> list[str]:
-        """Return what runs the agentdash there with these arguments, on the terminal of this process.
-
-        Raises:
-            CarrierError: the carrier has no terminal.
-        """
-        if self.terminal is None:
-            raise CarrierError(f"{self.name}: its carrier has no terminal: run `agentdash {arguments}` there")
-        return [*self.terminal, self._line(f"exec {self.settings.command} {arguments}"), *self.after]
 
     def attach_command(self, pane: str | None) -> str:
         """Return the shell command that shows a pane there, or a shell if it has none.

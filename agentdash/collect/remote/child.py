@@ -131,7 +131,6 @@ class ChildProcess:
     async def _read_errors(self) -> None:
         stream = self._process.stderr
         while stream is not None and (data := await stream.read(_READ_BYTES)):
-            self.wrote_at = asyncio.get_running_loop().time()
             self._errors = (self._errors + data)[-_MAX_STDERR_BYTES:]
 
 
@@ -148,16 +147,13 @@ class Done(NamedTuple):
     """The last line of stderr, sanitized."""
 
 
-async def run_there(
-    argv: Sequence[str], *, limit_s: float, max_bytes: int, silence_s: float | None = None
-) -> Done:
+async def run_there(argv: Sequence[str], *, limit_s: float, max_bytes: int) -> Done:
     """Run a command to its end.
 
     Args:
         argv: of a carrier.
         limit_s: longest time.
         max_bytes: of its output.
-        silence_s: longest time without output or messages; None: it may be silent until `limit_s`.
 
     Raises:
         CommandFailedError: it cannot be started, takes longer, or writes more.
@@ -170,7 +166,7 @@ async def run_there(
     size = 0
     try:
         async with asyncio.timeout(limit_s):
-            while data := await _read(process, silence_s):
+            while data := await process.stdout.read(_READ_BYTES):
                 chunks.append(data)
                 size += len(data)
                 if size > max_bytes:
@@ -181,21 +177,3 @@ async def run_there(
     finally:
         await process.stop()
     return Done(code, b"".join(chunks), process.last_error)
-
-
-async def _read(process: ChildProcess, silence_s: float | None) -> bytes:
-    """Return the next output; empty at its end.
-
-    Raises:
-        CommandFailedError: nothing came for so long, also no message.
-    """
-    reading = asyncio.ensure_future(process.stdout.read(_READ_BYTES))
-    try:
-        while True:
-            done, _ = await asyncio.wait((reading,), timeout=silence_s)
-            if done:
-                return reading.result()
-            if silence_s is not None and asyncio.get_running_loop().time() - process.wrote_at >= silence_s:
-                raise CommandFailedError(f"nothing received for {silence_s:g} s")
-    finally:
-        reading.cancel()
