@@ -61,12 +61,6 @@ if TYPE_CHECKING:
     help="Write a report: .html or .md.",
 )
 @click.option(
-    "--talk",
-    is_flag=True,
-    help="Export the conversation: prompts and answers, with commands and outputs folded; so does a FILE "
-    "named talk.html or talk.md.",
-)
-@click.option(
     "--redact",
     is_flag=True,
     help="Leave prompts, messages, outputs and the names of homes, users and hosts out of the export.",
@@ -79,7 +73,6 @@ def replay(
     speed: str,
     idle: float,
     exported: Path | None,
-    talk: bool,
     redact: bool,
     force: bool,
     journal: Path | None,
@@ -103,18 +96,9 @@ def replay(
         if target is None:
             raise click.UsageError("--export needs a THREAD or FILE")
         with without_stdin([target]) as (file,):
-            return export(
-                file,
-                config,
-                exported,
-                redact=redact,
-                force=force,
-                journal=journal,
-                talk=talk,
-            )
-    for option, is_given in (("--talk", talk), ("--redact", redact)):
-        if is_given:
-            raise click.UsageError(f"{option} needs --export FILE")
+            return export(file, config, exported, redact=redact, force=force, journal=journal)
+    if redact:
+        raise click.UsageError("--redact needs --export FILE")
     play_from = partial(_play, config=config, speed=SPEEDS[speed], gap=idle, journal=journal)
     if target is not None:
         with without_stdin([target]) as (file,):

@@ -16,12 +16,11 @@ import msgspec
 from msgspec.structs import replace
 
 from agentdash.model import events as e
-from agentdash.model.conversation import CallRecord
-from agentdash.model.findings import FINDING_KINDS, Finding, FindingKind
+from agentdash.model.conversation import Conversation, Entry, Message
+from agentdash.model.findings import FINDING_KINDS, Finding
 from agentdash.model.layers import LayerField
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.worker import Assessment, Sandbox, Worker
-from agentdash.report.exports import TimelineReport, TimelineRow
 
 _LEFT_OUT: Final = "[left out]"
 _QUOTING_FIELDS: Final = (LayerField.SANDBOX_FLAG, LayerField.TMUX)
@@ -36,21 +35,9 @@ def pseudonym(worker: str) -> str:
     return worker[:_PSEUDONYM_CHARS] if len(worker) == _UUID_CHARS else worker
 
 
-def redacted(report: TimelineReport) -> TimelineReport:
-    """Return a report without prompts, messages, outputs, and sentences that may quote them. Its workers have
-    pseudonyms already."""
-    notes = [f"{len(report.notes)} notes are left out"] if report.notes else []
-    return replace(
-        report,
-        workers=[_worker(worker) for worker in report.workers],
-        findings=[replace(dated, finding=_finding(dated.finding)) for dated in report.findings],
-        calls=[replace(dated, call=_call(dated.call)) for dated in report.calls],
-        rows=[_row(row) for row in report.rows],
-        notes=notes,
-    )
-
-
-def _worker(worker: Worker) -> Worker:
+def redacted_worker(worker: Worker) -> Worker:
+    """Return a worker without sentences that may quote its session; it has a pseudonym already."""
+    sandbox = worker.sandbox
     return Worker(
         id=worker.id,
         kind=worker.kind,
@@ -58,10 +45,16 @@ def _worker(worker: Worker) -> Worker:
         agent=worker.agent,
         assessment=Assessment(worker.assessment.state, worker.assessment.since, why=""),
         depth=worker.depth,
-        sandbox=Sandbox(verdict=worker.sandbox.verdict, configured=worker.sandbox.configured),
+        sandbox=Sandbox(
+            verdict=sandbox.verdict,
+            configured=sandbox.configured,
+            findings=tuple(map(_finding, sandbox.findings)),
+        ),
         cwd=worker.cwd,
         tokens=worker.tokens,
+        policies=worker.policies,
         model=worker.model,
+        history=tuple(replace(period, why="") for period in worker.history),
         started=worker.started,
     )
 
@@ -79,31 +72,28 @@ def _finding(finding: Finding) -> Finding:
     )
 
 
-def _call(call: CallRecord) -> CallRecord:
-    is_command = call.kind == "command"
+def redacted_conversation(conversation: Conversation) -> Conversation:
+    """Return a conversation without prompts, messages and outputs: its commands, and how they ended."""
+    turns = [
+        replace(turn, entries=tuple(map(_entry, turn.entries)), error=turn.error and _LEFT_OUT)
+        for turn in conversation.turns
+    ]
+    return replace(conversation, turns=tuple(turns), problem=conversation.problem and _LEFT_OUT)
+
+
+def _entry(entry: Entry) -> Entry:
+    if isinstance(entry, Message):
+        return replace(entry, text=_LEFT_OUT)
+    is_command = entry.kind == "command"
     return replace(
-        call,
-        text=call.text if is_command else _LEFT_OUT,
-        script=call.script if is_command else "",
-        escalation=replace(call.escalation, reason=None) if call.escalation else None,
+        entry,
+        text=entry.text if is_command else _LEFT_OUT,
+        script=entry.script if is_command else "",
+        escalation=replace(entry.escalation, reason=None) if entry.escalation else None,
         output="",
-        denial=call.denial and _LEFT_OUT,
-        changes=tuple(replace(change, diff="") for change in call.changes),
+        denial=entry.denial and _LEFT_OUT,
+        changes=tuple(replace(change, diff="") for change in entry.changes),
     )
-
-
-def _row(row: TimelineRow) -> TimelineRow:
-    match row.kind:
-        case "policy":
-            return row
-        case "command":
-            return replace(row, note=row.note and "asks to leave the sandbox")
-        case "state":
-            return replace(row, text="")
-        case "finding":
-            return replace(row, text=FINDING_KINDS[FindingKind(row.note)].meaning)
-        case _:
-            return replace(row, text=row.text and _LEFT_OUT)
 
 
 # ------------------------------------------------------------
