@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from agentdash.cli.hosts import carrier_named
 from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
 from agentdash.report.diagnose import diagnose
@@ -24,7 +23,7 @@ from agentdash.report.redact import Scrubber, map_texts
 )
 @json_option("doctor/1")
 def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
-    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events, the terminal.
+    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, file events, the terminal.
 
     Each check is ok, warn or fail, with advice. Exit code 0: nothing failed. 1: something failed.
 
@@ -34,7 +33,7 @@ def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """
     config = config_of(given)
-    report = diagnose(config, [carrier_named(name, config) for name in config.hosts])
+    report = diagnose(config)
     if for_others:
         scrubber = Scrubber.of_this_machine(config.hosts)
         scrubber.learn(report)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import shlex
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -34,10 +31,11 @@ python3 -c 'import sys; print("python", *sys.version_info[:2])' 2>/dev/null || e
 python3 -c 'import venv, ensurepip' 2>/dev/null && echo venv yes
 """
 _INSTALL: Final = (
-    "D=$HOME/.local/share/agentdash && python3 -m venv $D && $D/bin/pip install -q {source} && "
+    'PATH="$PATH:$HOME/.local/bin"; S=$HOME/.cache/agentdash-source; D=$HOME/.local/share/agentdash; '
+    "mkdir -p $S && tar -xzC $S && python3 -m venv $D && $D/bin/pip install -q $S && "
     "mkdir -p $HOME/.local/bin && ln -sf $D/bin/agentdash $HOME/.local/bin/"
 )
-"""How a package is installed there."""
+"""How a package is installed there, from an archive on its standard input."""
 _SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE", "agentdash", "man")
 """What of a checkout a package is built from."""
 
@@ -111,7 +109,7 @@ async def _checks(carrier: Carrier) -> list[DoctorCheck]:
     checks = [DoctorCheck("connection", "ok", f"{carrier.before[0]} reaches it")]
     link = await _linked(carrier)
     if link.host.link.state is LinkState.CONNECTED:
-        return [*checks, *_of_link(link)]
+        return [*checks, _link_check(link)]
     python = _python_check(facts)
     is_missing = "no agentdash there" in link.host.link.detail or "too old" in link.host.link.detail
     advice = _install_line(carrier) if is_missing and python.level == "ok" else None
@@ -133,18 +131,10 @@ async def _linked(carrier: Carrier) -> Link:
     return link
 
 
-def _of_link(link: Link) -> Iterator[DoctorCheck]:
-    known = link.host.link
-    version = known.version or "?"
+def _link_check(link: Link) -> DoctorCheck:
+    version = link.host.link.version or "?"
     differs = f", {agentdash.__version__} here" if version != agentdash.__version__ else ""
-    yield DoctorCheck("agentdash", "ok", f"{version}{differs}, {len(link.host.workers)} workers")
-    if known.clock_offset:
-        ahead = "behind" if known.clock_offset > 0 else "ahead"
-        yield DoctorCheck(
-            "clock", "warn", f"{abs(known.clock_offset):.0f} s {ahead} of this one: times are corrected"
-        )
-    else:
-        yield DoctorCheck("clock", "ok", "within a second of this one")
+    return DoctorCheck("agentdash", "ok", f"{version}{differs}, {len(link.host.workers)} workers")
 
 
 def _python_check(facts: dict[str, str]) -> DoctorCheck:
@@ -160,27 +150,11 @@ def _python_check(facts: dict[str, str]) -> DoctorCheck:
 
 
 def _install_line(carrier: Carrier) -> str:
-    """Return the line that installs the agentdash of this machine there."""
-    package = Path(agentdash.__file__).parent
-    if (package.parent / "pyproject.toml").is_file():
-        send = shlex.join(["tar", "-C", str(package.parent), "--exclude=__pycache__", "-cz", *_SOURCES])
-        place = "$HOME/.cache/agentdash-source"
-        receive = f"mkdir -p {place} && tar -xzC {place}"
-    else:  # what was installed here makes a wheel again
-        name = f"{_distribution()}-{agentdash.__version__}"
-        wheel = f"{name}-py3-none-any.whl"
-        parts = (str(package), str(package.parent / f"{name}.dist-info"))
-        pack = shlex.join([sys.executable, "-m", "zipfile", "-c"])
-        send = f"D=$(mktemp -d) && {pack} $D/x {shlex.join(parts)} && cat $D/x"
-        place = f"$HOME/.cache/{wheel}"
-        receive = f"mkdir -p $HOME/.cache && cat >{place}"
-    script = f'PATH="$PATH:$HOME/.local/bin"; {receive} && {_INSTALL.format(source=place)}'
+    """Return the line that installs the agentdash of this machine's checkout there."""
+    checkout = Path(agentdash.__file__).parent.parent
+    if not (checkout / "pyproject.toml").is_file():
+        return "install it there as it was installed here"
+    send = shlex.join(["tar", "-C", str(checkout), "--exclude=__pycache__", "-cz", *_SOURCES])
     if carrier.settings.kind == "ssh":
-        return f"{send} | {carrier.ssh_command(f'sh -c {shlex.quote(script)}')}"
-    return f"{send} | {shlex.join([*carrier.before, script, *carrier.after])}"
-
-
-def _distribution() -> str:
-    """Return the name under which agentdash is installed, as wheels write it."""
-    names = importlib.metadata.packages_distributions().get("agentdash", ["agentdash"])
-    return names[0].replace("-", "_")
+        return f"{send} | {carrier.ssh_command(f'sh -c {shlex.quote(_INSTALL)}')}"
+    return f"{send} | {shlex.join([*carrier.before, _INSTALL, *carrier.after])}"

@@ -28,8 +28,6 @@ from agentdash.agents.knowledge import installed_agents, installed_codex, knowle
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
-from agentdash.collect.remote.carrier import Carrier
-from agentdash.collect.remote.child import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
@@ -42,12 +40,9 @@ from agentdash.model.terminal_colours import terminal_colours
 from agentdash.model.versions import numbers_of, stand_in
 from agentdash.report.doctor import DoctorCheck, DoctorReport, fail, ok, warn
 from agentdash.report.elements import quantity
-from agentdash.report.predictions import default_version, predict_policy
 from agentdash.store.status_file import START, UnpublishedError, outdated, read_published, status_file
 from agentdash.version import described_version
 
-_COLOUR_CLAIMS: Final = ("TERM", "COLORTERM", "NO_COLOR")
-"""What a terminal, or its user, states of its colours."""
 _MIN_COLUMNS: Final = 30
 _MIN_LINES: Final = 8
 """A smaller terminal shows counts only."""
@@ -57,11 +52,7 @@ _MIN_VISIBLE_PROCESSES: Final = 3
 """Fewer processes in /proc mean that those of others are hidden."""
 
 
-def diagnose(
-    config: Config,
-    hosts: Sequence[Carrier] = (),
-    environ: Mapping[str, str] = os.environ,
-) -> DoctorReport:
+def diagnose(config: Config, environ: Mapping[str, str] = os.environ) -> DoctorReport:
     """Run all checks."""
     sandbox = confinement(own_socket() if config.tmux else None)
     home = CodexHome(config.codex_home or default_home())
@@ -74,7 +65,6 @@ def diagnose(
         *check_agents(home, probe.processes.values()),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(probe, sandbox),
-        *check_hosts(hosts),
         _check_file_events(home),
         *_check_terminal(environ),
         _check_state_directory(),
@@ -221,8 +211,7 @@ def _check_terminal(environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield ok("terminal", "the output goes to a file or a program")
         return
     size = shutil.get_terminal_size()
-    claims = ", ".join(f"{name}={clean_line(environ[name])}" for name in _COLOUR_CLAIMS if environ.get(name))
-    detail = f"{size.columns}x{size.lines}, {terminal_colours(environ)} ({claims or 'TERM is not set'})"
+    detail = f"{size.columns}x{size.lines}, {terminal_colours(environ)} (TERM={environ.get('TERM', '')})"
     if size.columns < _MIN_COLUMNS or size.lines < _MIN_LINES:
         yield warn("terminal", detail, f"under {_MIN_COLUMNS}x{_MIN_LINES} only counts are shown")
     else:
@@ -254,7 +243,6 @@ def check_agents(home: CodexHome, processes: Iterable[Process]) -> Iterator[Doct
         agents.append(ok("claude", f"{clean_line(str(claude.projects))}: {count}"))
     if home.root.expanduser().is_dir() or installed_codex():
         yield from check_homes(home, processes)
-        yield from _check_config(home)
         yield from check_rules(home)
     elif not agents:
         advice = "start one, name a Codex home with CODEX_HOME, or look at `agentdash demo`"
@@ -299,10 +287,8 @@ def check_homes(home: CodexHome, processes: Iterable[Process]) -> Iterator[Docto
 
 
 def check_rules(home: CodexHome) -> Iterator[DoctorCheck]:
-    """Yield how many rules let commands out of the sandbox of a Codex here, and what in their files is not
-    understood."""
-    files = rule_files(str(home.root.expanduser().absolute()), str(Path.cwd()))
-    for file in files:
+    """Yield what is not understood in the rules that let commands out of the sandbox of a Codex here."""
+    for file in rule_files(str(home.root.expanduser().absolute()), str(Path.cwd())):
         trouble = file.problem
         if file.unknown:
             statements = quantity(len(file.unknown), "statement")
@@ -310,11 +296,6 @@ def check_rules(home: CodexHome) -> Iterator[DoctorCheck]:
         if trouble:
             advice = "what these let out of the sandbox is not known"
             yield warn("codex rules", f"{file.path}: {trouble}", advice)
-    allowing = [rule for file in files for rule in file.rules if rule.decision == "allow"]
-    if allowing:
-        those = quantity(len(allowing), "rule")
-        detail = f"commands that {those} allow run outside the sandbox; {allowing[0].place} first"
-        yield ok("codex rules", detail)
 
 
 def _check_versions(home: CodexHome, files: Sequence[Path]) -> DoctorCheck:
@@ -362,61 +343,3 @@ def _version(path: Path) -> str | None:
     except OSError:
         return None
     return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
-
-
-def _check_config(home: CodexHome) -> Iterator[DoctorCheck]:
-    """Yield the configuration of a Codex that would be started here, and what in it has no effect."""
-    installed = installed_codex()
-    version = (installed, "on PATH") if installed else default_version()
-    root = home.root.expanduser().absolute()
-    report = predict_policy((), home=root, cwd=Path.cwd(), version=version)
-    for file in report.files:
-        if file.problem:
-            detail = f"{file.path} cannot be read: {file.problem}"
-            yield warn("codex config", detail, "Codex may not start with it")
-    which = (
-        f"Codex {installed} here" if installed else f"Codex is not installed; by the rules of {version[0]}"
-    )
-    files = ", ".join(file.path for file in report.files if file.in_force)
-    policy = ", ".join(f"{part.part} {part.value}" for part in report.parts)
-    detail = f"{which}: {files or 'no configuration file'}; {policy}"
-    if report.refusal is not None:
-        yield warn("codex config", detail, f"Codex will not start: {report.refusal}")
-    else:
-        yield ok("codex config", detail)
-    for setting in report.no_effect:
-        where = setting.file if setting.line is None else f"{setting.file}:{setting.line}"
-        yield warn("codex config", f"{where}: {setting.text} has no effect: {setting.why}")
-
-
-# ------------------------------------------------------------
-# Checks of `agentdash doctor` on the hosts of the configuration
-
-
-_LIMIT_S: Final = 15.0
-"""For all hosts together: ssh gives up a connection after 10 s."""
-_MAX_OUTPUT_BYTES: Final = 1 << 16
-
-
-def check_hosts(carriers: Sequence[Carrier]) -> list[DoctorCheck]:
-    """Return whether each host can be reached, and has agentdash. All are tried at the same time."""
-
-    async def check_all() -> list[DoctorCheck]:
-        return await asyncio.gather(*map(_check_host, carriers))
-
-    return asyncio.run(check_all()) if carriers else []
-
-
-async def _check_host(carrier: Carrier) -> DoctorCheck:
-    name = clean_line(f"host {carrier.name}")
-    try:
-        done = await run_there(carrier.argv("--version"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
-    except CommandFailedError as error:
-        return warn(name, str(error), carrier.check_command)
-    version = clean_line(done.output.decode("utf-8", "replace").strip().rpartition(" ")[2], 40)
-    if done.code or not version:
-        reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
-        return warn(name, reason, carrier.check_command)
-    own = described_version()
-    differs = f", {own} here" if version != own else ""
-    return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

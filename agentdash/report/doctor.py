@@ -49,7 +49,7 @@ class RemoteCheckReport(msgspec.Struct):
     host: str
     """As it was given."""
     checks: list[DoctorCheck]
-    """The connection, Python and agentdash there, the clock, and what its own `doctor` warns of."""
+    """The connection, Python and agentdash there."""
 
     @property
     def exit_code(self) -> int:
