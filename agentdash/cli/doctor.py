@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from agentdash.cli.options import FLEET_OPTIONS, config_of, json_option, options
+from agentdash.cli.hosts import carrier_named
+from agentdash.cli.options import FLEET_OPTIONS, HOST_OPTIONS, config_of, json_option, options
 from agentdash.cli.output import console, print_document
 from agentdash.report.diagnose import diagnose
 from agentdash.report.doctor import print_doctor
@@ -14,7 +15,7 @@ from agentdash.report.redact import Scrubber, map_texts
 
 
 @click.command()
-@options(FLEET_OPTIONS)
+@options(FLEET_OPTIONS, HOST_OPTIONS)
 @click.option(
     "--report",
     "for_others",
@@ -23,17 +24,18 @@ from agentdash.report.redact import Scrubber, map_texts
 )
 @json_option("doctor/1")
 def doctor(for_others: bool, as_json: bool, **given: Any) -> int:
-    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, file events, the terminal.
+    """Check what agentdash depends on: Codex, tmux, processes, sandboxes, hosts, file events, the terminal.
 
     Each check is ok, warn or fail, with advice. Exit code 0: nothing failed. 1: something failed.
 
     \b
     agentdash doctor
+    agentdash doctor --host build1            whether it is reached, and has agentdash
     agentdash doctor --report > doctor.txt
     agentdash doctor --json | jq '.checks[] | select(.level != "ok")'
     """
     config = config_of(given)
-    report = diagnose(config)
+    report = diagnose(config, [carrier_named(name, config) for name in config.hosts])
     if for_others:
         scrubber = Scrubber.of_this_machine(config.hosts)
         scrubber.learn(report)

@@ -76,12 +76,6 @@ class RepositoryReport(msgspec.Struct):
     """Its name, if it is a linked worktree."""
     dirty: bool | None
     """Whether tracked files differ from the last commit."""
-    upstream: str | None
-    """The branch that it follows, `origin/main`."""
-    ahead: int | None
-    """Commits that the upstream has not."""
-    behind: int | None
-    """Commits of the upstream that it has not."""
 
 
 class EvidenceReport(msgspec.Struct):

@@ -29,7 +29,6 @@ from agentdash.model.layers import (
 )
 from agentdash.model.pane import NO_SERVER, Pane, PaneKey, ScreenUsage, tmux_source
 from agentdash.model.policy import Policy
-from agentdash.model.reach import Reach
 from agentdash.model.remote import HostLink
 from agentdash.model.requested import Requested
 from agentdash.model.state_paths import Installed, PredictedDenials
@@ -174,8 +173,6 @@ class Worker(msgspec.Struct, frozen=True, omit_defaults=True):
     """When it began (unix seconds)."""
     git: Repository | None = None
     """Of its directory, while it is held; None: in no repository, or not read."""
-    reach: Reach | None = None
-    """What its commands could write or reach; None: not looked at."""
     stalled: float | None = None
     """Of a running worker: since when it has given no sign of life, neither output nor CPU nor I/O; None: it
     gives some, or has not been silent for long enough."""

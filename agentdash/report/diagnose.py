@@ -28,6 +28,8 @@ from agentdash.agents.knowledge import installed_agents, installed_codex, knowle
 from agentdash.collect.clock import SystemClock
 from agentdash.collect.processes.linux import confinement
 from agentdash.collect.processes.sensor import ProcessSensor
+from agentdash.collect.remote.carrier import Carrier
+from agentdash.collect.remote.child import CommandFailedError, run_there
 from agentdash.collect.tail.fs_events import refusal
 from agentdash.collect.tmux.sensor import TmuxSensor
 from agentdash.collect.tmux.servers import own_socket, servers, tmux_version
@@ -52,7 +54,11 @@ _MIN_VISIBLE_PROCESSES: Final = 3
 """Fewer processes in /proc mean that those of others are hidden."""
 
 
-def diagnose(config: Config, environ: Mapping[str, str] = os.environ) -> DoctorReport:
+def diagnose(
+    config: Config,
+    hosts: Sequence[Carrier] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> DoctorReport:
     """Run all checks."""
     sandbox = confinement(own_socket() if config.tmux else None)
     home = CodexHome(config.codex_home or default_home())
@@ -65,6 +71,7 @@ def diagnose(config: Config, environ: Mapping[str, str] = os.environ) -> DoctorR
         *check_agents(home, probe.processes.values()),
         *_check_tmux(config, sandbox, probe),
         *_check_processes(probe, sandbox),
+        *check_hosts(hosts),
         _check_file_events(home),
         *_check_terminal(environ),
         _check_state_directory(),
@@ -343,3 +350,36 @@ def _version(path: Path) -> str | None:
     except OSError:
         return None
     return next((event.version for event in events if isinstance(event, ThreadStarted)), None)
+
+
+# ------------------------------------------------------------
+# Checks of `agentdash doctor` on the hosts of the configuration
+
+
+_LIMIT_S: Final = 15.0
+"""For all hosts together: ssh gives up a connection after 10 s."""
+_MAX_OUTPUT_BYTES: Final = 1 << 16
+
+
+def check_hosts(carriers: Sequence[Carrier]) -> list[DoctorCheck]:
+    """Return whether each host can be reached, and has agentdash. All are tried at the same time."""
+
+    async def check_all() -> list[DoctorCheck]:
+        return await asyncio.gather(*map(_check_host, carriers))
+
+    return asyncio.run(check_all()) if carriers else []
+
+
+async def _check_host(carrier: Carrier) -> DoctorCheck:
+    name = clean_line(f"host {carrier.name}")
+    try:
+        done = await run_there(carrier.argv("--version"), limit_s=_LIMIT_S, max_bytes=_MAX_OUTPUT_BYTES)
+    except CommandFailedError as error:
+        return warn(name, str(error))
+    version = clean_line(done.output.decode("utf-8", "replace").strip().rpartition(" ")[2], 40)
+    if done.code or not version:
+        reason = done.error or f"{carrier.before[0]} ended with exit code {done.code}"
+        return warn(name, reason, "install agentdash there")
+    own = described_version()
+    differs = f", {own} here" if version != own else ""
+    return ok(name, f"reached by {carrier.before[0]}; agentdash {version}{differs}")

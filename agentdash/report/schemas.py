@@ -13,7 +13,7 @@ from msgspec import inspect as types
 
 from agentdash.documents.worker import ChangeReport
 from agentdash.report.check import CheckReport, DenialsReport
-from agentdash.report.doctor import DoctorReport, RemoteCheckReport
+from agentdash.report.doctor import DoctorReport
 from agentdash.report.explain import ExplainReport, ScreenReport
 from agentdash.report.predictions import PreflightReport, WorkerPathsReport
 from agentdash.report.reach import ReachReport
@@ -36,7 +36,6 @@ _DOCUMENTS: Final = (
     ReachReport,
     ScreenReport,
     DoctorReport,
-    RemoteCheckReport,
 )
 
 

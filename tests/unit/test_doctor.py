@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from agentdash.agents.codex.home import CodexHome
-from agentdash.config import Config
+from agentdash.collect.remote.carrier import carrier
+from agentdash.config import Config, HostSettings
 from agentdash.report import diagnose
-from agentdash.report.diagnose import check_agents, check_homes
+from agentdash.report.diagnose import check_agents, check_homes, check_hosts
 from agentdash.report.doctor import DoctorCheck
+from agentdash.version import described_version
 from tests.unit.test_cli import RECORDINGS, agentdash
 
 
@@ -80,3 +83,20 @@ def test_status_file_is_needed_inside_of_a_sandbox(home: Path, monkeypatch: pyte
     assert "agentdash publish" in (sandboxed["status file"].advice or "")
     outside = by_name(list(diagnose._check_sandbox(None, CodexHome(home), Config(publish=False))))
     assert (outside["sandbox"].level, outside["status file"].advice) == ("ok", None)
+
+
+def test_hosts_of_the_configuration() -> None:
+    """They are tried with the program that the configuration names for them."""
+    program = f"{sys.executable} -m agentdash"
+    hosts = {
+        "build1": HostSettings(carrier="sh -c {}", command=program),
+        "bare": HostSettings(carrier="sh -c {}", command="no-such-program"),
+        "gone": HostSettings(carrier="/no/such/carrier {}"),
+    }
+    checks = check_hosts([carrier(name, settings) for name, settings in hosts.items()])
+    reached, bare, gone = checks
+    assert reached == DoctorCheck("host build1", "ok", f"reached by sh; agentdash {described_version()}")
+    assert (bare.level, bare.advice) == ("warn", "install agentdash there")
+    assert "no-such-program" in bare.detail
+    assert gone.detail == "/no/such/carrier: No such file or directory"
+    assert check_hosts([]) == []

@@ -37,8 +37,6 @@ class ChildProcess:
         self._opened = opened
         self._process = process
         self._transport = transport
-        self.wrote_at = asyncio.get_running_loop().time()
-        """When it started, or wrote to stderr last, on the clock of the loop."""
         self._errors = b""
         self._reading = asyncio.create_task(self._read_errors())
 
@@ -86,11 +84,6 @@ class ChildProcess:
         """Return the last line that it wrote to stderr."""
         lines = self._errors.decode("utf-8", "replace").splitlines()
         return next((clean for line in reversed(lines) if (clean := clean_line(line, 200))), "")
-
-    @property
-    def pid(self) -> int:
-        """Return its process id."""
-        return self._process.pid
 
     async def wait(self) -> int:
         """Return its exit code after its output has ended; it is ended if it does not end by itself."""
