@@ -136,7 +136,6 @@ class _Reader:
             stalled=self._time(worker.stalled_since),
             host=self._host,
             pane_there=worker.pane,
-            ssh_connection=worker.ssh_connection,
             git=Repository(**msgspec.structs.asdict(worker.git)) if worker.git else None,
             on_screen=worker.on_screen,
             notes=tuple(self._notes),

@@ -25,7 +25,7 @@ from agentdash.model.pane import Pane, PaneKey, ScreenUsage
 from agentdash.model.policy import Grant, Policy
 from agentdash.model.process import Kernel, Launcher, Process, ProcessKey
 from agentdash.model.requested import Requested
-from agentdash.model.state_paths import Installed, Mount, PathAccess
+from agentdash.model.state_paths import Mount, PathAccess
 from agentdash.model.states import Attention
 from agentdash.model.tokens import ModelUsage
 
@@ -542,7 +542,6 @@ class HostSeen(Event, frozen=True, kw_only=True, tag="host-seen"):
     kernel: Kernel | None = None
     uid: int | None = None
     home: str | None = None
-    installed: Installed | None = None
 
 
 class SourceSeen(Event, frozen=True, kw_only=True, tag="source-seen"):

@@ -17,7 +17,7 @@ import msgspec
 from agentdash.documents.worker import DenialReport, FindingReport
 from agentdash.guide import sections
 from agentdash.model.denials import stable_target
-from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, FindingKind
+from agentdash.model.findings import DIRECTIONS, FINDING_KINDS, MEANINGS, FindingKind
 from agentdash.model.secrets import mask_fields
 from agentdash.report.check import CheckReport, GateReport, ThreadReport, is_about
 from agentdash.report.elements import denial_line, difference_lines, remedy_lines
@@ -30,7 +30,7 @@ UNVERIFIED: Final = "unverified"
 DENIED_OTHER: Final = "denied-other"
 """The kind of an open denial that is neither one of files nor one of the network."""
 RESULT_KINDS: Final[dict[str, str]] = {
-    **{kind.value: info.meaning for kind, info in FINDING_KINDS.items()},
+    **{kind.value: meaning for kind, meaning in MEANINGS.items()},
     DENIED_OTHER: "a denied operation, neither of files nor of the network, that the worker did not get past",
     UNVERIFIED: "nothing was observed that could be compared with the policy",
 }

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agentdash.model import events as e
 from agentdash.model.conversation import Conversation, Entry, Message
-from agentdash.model.findings import FINDING_KINDS, Finding
+from agentdash.model.findings import MEANINGS, Finding
 from agentdash.model.layers import LayerField
 from agentdash.model.secrets import mask_secrets
 from agentdash.model.worker import Assessment, Sandbox, Worker
@@ -62,7 +62,7 @@ def redacted_worker(worker: Worker) -> Worker:
 def _finding(finding: Finding) -> Finding:
     return replace(
         finding,
-        message=FINDING_KINDS[finding.kind].meaning,
+        message=MEANINGS[finding.kind],
         configured="",
         got="",
         calls=(),

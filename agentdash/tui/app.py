@@ -331,7 +331,7 @@ class AgentDash(SnapshotApp):
         """Go to the tmux pane of the selected worker."""
         if (worker := self._chosen()) is None:
             return
-        if worker.pane is None and worker.host and self.options.attach_command:
+        if worker.host and self.options.attach_command:
             command = self.options.attach_command(worker)
             self.copy(command, f"{worker.name} is on {worker.host}: ")
         elif worker.pane is None:

@@ -9,7 +9,6 @@ from agentdash.model.fleet import StatePeriod
 from agentdash.model.git import Repository
 from agentdash.model.layers import DifferingField, LayerField
 from agentdash.model.pane import ScreenUsage
-from agentdash.model.state_paths import PathAccess, PredictedDenials, WriteAccess
 from agentdash.model.thread import Moment, Tokens
 from agentdash.model.tokens import ModelUsage, TokenUsage
 from agentdash.model.worker import Got, Sandbox
@@ -238,13 +237,6 @@ def test_findings_have_both_sides_and_the_remedy_whole(cells):
         remedy.once,
     ):
         assert "".join(part.split()) in shown
-
-
-def test_predicted_denials_of_worker_clis():
-    path = PathAccess("/home/dev/.local/share/opencode", "sessions", WriteAccess("policy"), needed=True)
-    worker = with_sandbox(BY_NAME["main"], predicted_denials=(PredictedDenials("opencode", (path,)),))
-    shown = text(evidence_tab(worker, 100, LOOK))
-    assert "opencode  /home/dev/.local/share/opencode (sessions, needed)" in shown
 
 
 def test_repository_in_few_cells_and_in_words():

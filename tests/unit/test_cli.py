@@ -80,7 +80,7 @@ def test_status_document(home: Path) -> None:
         "agrees": True,
     }
     # by the clock of this machine, which may be before the recording's
-    standing = {name: worker.pop(name) for name in ("needs_you", "group", "is_new")}
+    standing = {name: worker.pop(name) for name in ("needs_you", "group")}
     assert standing["needs_you"] is (standing["group"] == "needs-you")
     assert worker == {
         "id": "01a1fa8b-4086-7a32-8c43-2abbeb466a8c",
@@ -151,7 +151,6 @@ def test_status_document(home: Path) -> None:
             "not_known": ["no command of it was seen alive, and its session shows nothing of its sandbox"],
         },
         "pane": None,
-        "ssh_connection": None,
         "on_screen": None,
         "pids": [],
         "cwd": "/home/dev/project",
@@ -174,7 +173,6 @@ def test_status_document(home: Path) -> None:
             },
         ],
         "host": None,
-        "shown_in": None,
     }
 
 

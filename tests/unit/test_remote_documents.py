@@ -63,7 +63,6 @@ def here(report: WorkerReport) -> WorkerReport:
         parent=report.parent and report.parent.removeprefix("build1:"),
         children=[],
         host=None,
-        is_new=False,
     )
 
 

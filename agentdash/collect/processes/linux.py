@@ -41,8 +41,6 @@ _READING: Final[dict[AwaitedInput, tuple[str, ...]]] = {
 }
 """Ends of the kernel functions in which a thread waits for what it reads (`/proc/PID/task/TID/wchan`)."""
 _DELETED: Final = " (deleted)"
-_PTS_MAJOR: Final = 136
-"""Device number of the terminals below `/dev/pts` (`Documentation/admin-guide/devices.txt`)."""
 _MAX_SOCKET_LIST_BYTES: Final = 1 << 22
 """A machine with 40,000 sockets has as much."""
 _MAX_MOUNTINFO_BYTES: Final = 1 << 20
@@ -152,16 +150,6 @@ def _is_removed(link: str) -> bool:
         return os.stat(link).st_nlink == 0
     except OSError:
         return True
-
-
-def terminal(pid: int) -> str | None:
-    """Return the controlling terminal, `/dev/pts/3`; an empty text if it is not below `/dev/pts`, None if the
-    process has ended."""
-    try:
-        device = int(procfs.stat(pid).fields[4])
-    except OSError:
-        return None
-    return f"/dev/pts/{os.minor(device)}" if os.major(device) == _PTS_MAJOR else ""
 
 
 def open_files(pid: int) -> list[str]:

@@ -48,7 +48,6 @@ _FIELDS: Final = (
     ),
     *("pane_dead", "pane_dead_status", "pane_dead_signal", "pane_dead_time", "window_activity"),
     *("session_name", "window_index", "window_name", "pane_current_command", "pane_title"),
-    "window_active_clients_list",
 )
 """All of these exist in tmux 3.2a; `pane_dead_signal` and `pane_dead_time` since 3.3, empty before.
 `pane_current_path` is left out: /proc is more reliable."""
@@ -292,7 +291,6 @@ def _parse_row(server: str, values: list[str]) -> _Row | None:
             in_mode=fields["pane_in_mode"] not in ("", "0"),
             cursor_visible=fields["cursor_flag"] == "1",
             server_pid=int(fields["pid"]),
-            clients=tuple(filter(None, clean_line(fields["window_active_clients_list"]).split(","))),
         )
         activity = possible_time(float(fields["window_activity"])) or 0.0
         return _Row(pane=pane, activity=int(activity))

@@ -45,7 +45,6 @@ def evidence_tab(worker: Worker, cells: int, look: Look) -> list[Line]:
         ],
         _verdict(worker, cells, look),
         _policies(worker, cells, look),
-        _predicted_denials(worker, cells),
         _links(worker, cells),
         _facts(worker, cells),
     )
@@ -98,18 +97,6 @@ def _policies(worker: Worker, cells: int, look: Look) -> list[Line]:
         at = Span(pad(stamp(period.since, look.now), column) + "  ", "muted")
         lines.append(fit((at, Span(text)), cells, look.glyphs.ellipsis))
     return lines
-
-
-def _predicted_denials(worker: Worker, cells: int) -> list[Line]:
-    """Return the worker CLIs that the sandbox would deny paths that they write, and these paths."""
-    lines: list[Line] = []
-    for each in worker.sandbox.predicted_denials:
-        denied = (
-            f"{access.path} ({access.what}{', needed' if access.needed else ''})" for access in each.paths
-        )
-        lines += paragraph(", ".join(denied), cells, head=(Span(f"{each.agent}  ", "strong"),), cap=3)
-    title = paragraph("If it started one of these, its sandbox would deny", cells, "title")
-    return [*title, *lines] if lines else []
 
 
 def _links(worker: Worker, cells: int) -> list[Line]:

@@ -32,7 +32,6 @@ from agentdash.engine.judge.findings.wording import (
     make_finding,
     policy_in_words,
 )
-from agentdash.engine.judge.findings.write_access import DenialPredictor
 from agentdash.engine.judge.states.thread_facts import stopping_denial
 from agentdash.model.denials import Denial, LedgerEntry, Operation, PathFacts, Remedy
 from agentdash.model.evidence import Evidence, EvidenceSource
@@ -54,7 +53,6 @@ def judge_sandbox(
     *,
     platform: str | None,
     parent_policy: ParentPolicy | None = None,
-    predictor: DenialPredictor | None = None,
     places: PathFacts = _NO_PLACES,
     requests: tuple[Requested, ...] = (),
     awaits_request: bool = False,
@@ -65,7 +63,6 @@ def judge_sandbox(
         assessment: its state; a denial that stopped it is a finding, one that it got past is not.
         platform: `sys.platform` of the machine on which its live processes were seen.
         parent_policy: the policies and observations of its parent, if it has one.
-        predictor: what its policy would deny the worker CLIs that it could start.
         places: what is known of the places that remedies name.
         requests: what the processes that ran it were asked for, oldest first.
         awaits_request: whether what its process was asked for is still to be read: nothing matches before.
@@ -114,7 +111,6 @@ def judge_sandbox(
         ),
         unread=tuple(_not_observed(thread, own, requests, awaits_request=awaits_request)),
         denials=_ledger(thread, places),
-        predicted_denials=predictor.predict(policy, thread.cwd) if predictor else (),
         requested=newest,
     )
 
