@@ -11,11 +11,11 @@ import psutil
 from agentdash.collect.processes.env_filter import filter_environment
 
 # without /proc these find nothing
-from agentdash.collect.processes.linux import Stat, awaited_input, io, mounts, ns_pid, terminal
+from agentdash.collect.processes.linux import Stat, awaited_input, io, mounts, ns_pid
 from agentdash.macos import sandboxed
 from agentdash.model.process import Kernel
 
-__all__ = ["awaited_input", "boot_time", "io", "mounts", "ns_pid", "pids", "terminal"]
+__all__ = ["awaited_input", "boot_time", "io", "mounts", "ns_pid", "pids"]
 _T = TypeVar("_T")
 
 pids = psutil.pids
